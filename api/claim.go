@@ -1,0 +1,183 @@
+package api
+
+// ClaimRequest asks for the claim on one session.
+type ClaimRequest struct {
+	LeaseSeconds *int64  `json:"leaseSeconds"` // nil = the agent's, else 900
+	InstanceID   string  `json:"instanceId"`
+	FinishOf     ClaimID `json:"finishOf"` // contract 4.1, 10.8
+	FolderKey    string  `json:"folderKey"`
+	FolderShared bool    `json:"folderShared"`
+}
+
+// ClaimNextRequest asks for the best eligible session of any of the caller's workers.
+type ClaimNextRequest struct {
+	WorkerIDs    []WorkerID `json:"workerIds"`
+	InstanceID   string     `json:"instanceId"`
+	LeaseSeconds *int64     `json:"leaseSeconds"`
+	WaitSeconds  int64      `json:"wait"` // at most 60
+	RequestID    string     `json:"requestId"`
+}
+
+// Claim is the live lease that lets exactly one worker execute one session, with
+// the frozen snapshot of what to execute.
+type Claim struct {
+	ClaimID             ClaimID   `json:"claimId"`
+	SessionID           SessionID `json:"sessionId"`
+	WorkerID            WorkerID  `json:"workerId"`
+	Fence               int64     `json:"fence"`
+	LeaseSeconds        int64     `json:"leaseSeconds"`
+	LeaseExpiresAt      Time      `json:"leaseExpiresAt"`
+	OfflineAfterSeconds int64     `json:"offlineAfterSeconds"`
+	ServerTime          Time      `json:"serverTime"`
+	CappedToMax         bool      `json:"cappedToMax,omitzero"`
+	MaxLeaseSeconds     int64     `json:"maxLeaseSeconds,omitzero"`
+	Session             Session   `json:"session"`
+	Trusted             Trusted   `json:"trusted"`
+	Untrusted           Untrusted `json:"untrusted"`
+}
+
+// Trusted is the part of a claim's snapshot that the agent's admins set.
+type Trusted struct {
+	AgentSlug           string    `json:"agentSlug"`
+	Type                AgentType `json:"type"`
+	Run                 Run       `json:"run"`
+	RunSetBy            UserID    `json:"runSetBy,omitzero"` // the user whose interactive sign-in stamped it
+	Instructions        string    `json:"instructions"`
+	TurnTimeoutSeconds  int64     `json:"turnTimeoutSeconds"`
+	StallTimeoutSeconds int64     `json:"stallTimeoutSeconds"`
+}
+
+// Untrusted is what people or other systems wrote; it never changes what is executed.
+type Untrusted struct {
+	Title   string `json:"title"`
+	Prompt  string `json:"prompt"`
+	Context string `json:"context"`
+}
+
+// UnderClaim is the part of every worker write that proves the claim (contract 4.3).
+type UnderClaim struct {
+	ClaimID    ClaimID `json:"claimId"`
+	InstanceID string  `json:"instanceId"`
+}
+
+// RenewRequest moves the lease to now + its length.
+type RenewRequest struct{ UnderClaim }
+
+// ExtendRequest stretches the lease once.
+type ExtendRequest struct {
+	UnderClaim
+	AddSeconds int64 `json:"addSeconds"`
+}
+
+// Lease answers a renewal.
+type Lease struct {
+	ClaimID         ClaimID `json:"claimId"`
+	LeaseExpiresAt  Time    `json:"leaseExpiresAt"`
+	ServerTime      Time    `json:"serverTime"`
+	StopRequested   bool    `json:"stopRequested"`
+	CappedToMax     bool    `json:"cappedToMax,omitzero"`
+	MaxLeaseSeconds int64   `json:"maxLeaseSeconds,omitzero"`
+}
+
+// ClaimNextOf rides on a finish to save a round trip (contract 4.5).
+type ClaimNextOf struct {
+	WorkerIDs []WorkerID `json:"workerIds"`
+	RequestID string     `json:"requestId"`
+}
+
+// CompleteRequest finishes the claim's session well.
+type CompleteRequest struct {
+	UnderClaim
+	Result    string       `json:"result"`
+	Outcome   string       `json:"outcome"`
+	Usage     *Usage       `json:"usage"`
+	ClaimNext *ClaimNextOf `json:"claimNext"`
+}
+
+// FailRequest finishes the claim's session in error.
+type FailRequest struct {
+	UnderClaim
+	Code      string       `json:"code"`
+	Message   string       `json:"message"`
+	Result    string       `json:"result"`
+	Usage     *Usage       `json:"usage"`
+	ClaimNext *ClaimNextOf `json:"claimNext"`
+}
+
+// ReleaseRequest gives the session back undone.
+type ReleaseRequest struct {
+	UnderClaim
+	Reason    string       `json:"reason"`
+	NotBefore Time         `json:"notBefore"`
+	Park      bool         `json:"park"` // keep the open prompt, wait for its answer unclaimed
+	ClaimNext *ClaimNextOf `json:"claimNext"`
+}
+
+// Finished answers complete, fail and release.
+type Finished struct {
+	Session    Session `json:"session"`
+	ServerTime Time    `json:"serverTime"`
+	Claim      *Claim  `json:"claim,omitzero"` // the next one, when claimNext asked and there was one
+}
+
+// ActivityInput is one coarse progress or audit entry.
+type ActivityInput struct {
+	UnderClaim
+	Key    string       `json:"key"` // client key: the same one twice is one activity
+	Type   ActivityType `json:"type"`
+	Text   string       `json:"text"`
+	Detail string       `json:"detail"`
+}
+
+// Activity is a stored progress or audit entry.
+type Activity struct {
+	ID        ActivityID   `json:"id"`
+	SessionID SessionID    `json:"sessionId"`
+	Type      ActivityType `json:"type"`
+	Text      string       `json:"text"`
+	Detail    string       `json:"detail,omitzero"`
+	At        Time         `json:"at"`
+}
+
+// ItemInput is one line of conversation or output to append.
+type ItemInput struct {
+	ClientID string   `json:"clientId"` // the same one twice is one item
+	Kind     ItemKind `json:"kind"`
+	Stream   string   `json:"stream"` // stdout or stderr, for text
+	Text     string   `json:"text"`
+	At       Time     `json:"at"`
+}
+
+// ItemsRequest appends a batch of items under a claim.
+type ItemsRequest struct {
+	UnderClaim
+	Items []ItemInput `json:"items"`
+}
+
+// ItemsAnswer says up to which sequence number the session's items are stored.
+type ItemsAnswer struct {
+	LastSeq    int64 `json:"lastSeq"`
+	Appended   int   `json:"appended"`
+	ServerTime Time  `json:"serverTime"`
+}
+
+// Item is a stored line of a session's conversation or output.
+type Item struct {
+	Seq       int64    `json:"seq"`
+	Kind      ItemKind `json:"kind"`
+	Stream    string   `json:"stream,omitzero"`
+	Text      string   `json:"text"`
+	Truncated bool     `json:"truncated,omitzero"`
+	At        Time     `json:"at"`
+}
+
+// SessionPatch is the body of PATCH under a claim (contract 6.1). Absent fields stay.
+type SessionPatch struct {
+	UnderClaim
+	Plan           *string      `json:"plan"`
+	ExternalURL    *string      `json:"externalUrl"`
+	AgentSessionID *string      `json:"agentSessionId"`
+	Usage          *Usage       `json:"usage"`
+	Status         Status       `json:"status"` // awaiting_input with prompt, or active to withdraw it
+	Prompt         *PromptInput `json:"prompt"`
+}

@@ -1,0 +1,99 @@
+package api
+
+import "strings"
+
+// Code names a refusal so that a program can act on it. docs/errors.md lists them.
+type Code string
+
+// The error codes of the coordinator. Which HTTP status goes with which is one
+// table in the server.
+const (
+	CodeMalformed          Code = "malformed"              // the body is no JSON object of the right shape
+	CodeUnsupportedType    Code = "unsupported_media_type" // the content type is not application/json
+	CodeTooLarge           Code = "too_large"              // the body is over its limit
+	CodeInvalid            Code = "invalid"                // fields are out of their rules; see fields
+	CodeUnauthenticated    Code = "unauthenticated"
+	CodeForbidden          Code = "forbidden"
+	CodeNotFound           Code = "not_found"
+	CodeMethodNotAllowed   Code = "method_not_allowed"
+	CodeMisdirected        Code = "misdirected"  // the Host is not one of ours
+	CodeCrossOrigin        Code = "cross_origin" // a write from another origin
+	CodeSlugTaken          Code = "slug_taken"
+	CodeConflict           Code = "conflict"
+	CodeAlreadyClaimed     Code = "already_claimed"     // holder, expiresAt
+	CodeNotReady           Code = "not_ready"           // gate
+	CodeWorkerNotEligible  Code = "worker_not_eligible" // gate says why
+	CodeSessionTerminal    Code = "session_terminal"
+	CodeSessionRunning     Code = "session_running" // onlyPending cancel of a running session; retry of a running one
+	CodeClaimRequired      Code = "claim_required"
+	CodeClaimNotActive     Code = "claim_not_active" // status, holder
+	CodeOutcomeConflict    Code = "outcome_conflict"
+	CodeInvalidLease       Code = "invalid_lease"
+	CodeInstanceSuperseded Code = "instance_superseded"
+	CodeWorkerRunning      Code = "worker_running"
+	CodeIdempotencyReuse   Code = "idempotency_key_reused"
+	CodePromptClosed       Code = "prompt_closed"
+	CodePromptOpen         Code = "prompt_open"
+	CodeTooMany            Code = "too_many_requests"
+	CodeOutcomeUnknown     Code = "outcome_unknown" // the write may or may not have been kept
+	CodeUnavailable        Code = "unavailable"     // the store can't take writes now; nothing was changed
+	CodeInternal           Code = "internal"
+)
+
+// FieldError names one bad field of a request and the mend.
+type FieldError struct {
+	Field  string `json:"field"`
+	Detail string `json:"detail"`
+}
+
+// Error is a refusal that a caller can act on. On the wire it is
+// application/problem+json (RFC 9457); the server adds type, title and status.
+type Error struct {
+	Code      Code         `json:"code"`
+	Detail    string       `json:"detail"`
+	Fields    []FieldError `json:"fields,omitzero"`
+	Gate      string       `json:"gate,omitzero"` // why a session or worker can't be matched
+	Status    Status       `json:"sessionStatus,omitzero"`
+	Holder    string       `json:"holder,omitzero"` // who holds the claim, for those who may see it
+	WorkerID  WorkerID     `json:"workerId,omitzero"`
+	ExpiresAt Time         `json:"expiresAt,omitzero"` // when the holder's lease ends
+	RetryIn   int          `json:"retryAfterSeconds,omitzero"`
+}
+
+// Error is the code and the sentence.
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(string(e.Code))
+	b.WriteString(": ")
+	b.WriteString(e.Detail)
+	for _, f := range e.Fields {
+		b.WriteString("; ")
+		b.WriteString(f.Field)
+		b.WriteString(": ")
+		b.WriteString(f.Detail)
+	}
+	return b.String()
+}
+
+// Refuse makes an Error of a code and one plain sentence.
+func Refuse(code Code, detail string) *Error { return &Error{Code: code, Detail: detail} }
+
+// Invalid gathers field errors; Err is nil while none was added.
+type Invalid struct{ fields []FieldError }
+
+// Add notes that field breaks a rule, and how to mend it.
+func (v *Invalid) Add(field, detail string) {
+	v.fields = append(v.fields, FieldError{Field: field, Detail: detail})
+}
+
+// Err is a 422 that names each bad field, or nil.
+func (v *Invalid) Err() error {
+	if len(v.fields) == 0 {
+		return nil
+	}
+	detail := "One field is not valid."
+	if len(v.fields) > 1 {
+		detail = "Some fields are not valid."
+	}
+	return &Error{Code: CodeInvalid, Detail: detail, Fields: v.fields}
+}

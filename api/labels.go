@@ -1,0 +1,81 @@
+package api
+
+import (
+	"database/sql/driver"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Labels is a set of words, kept sorted and without repeats. The store keeps
+// it as one text, its words joined by commas.
+type Labels []string
+
+// Normal returns the set sorted, trimmed and without repeats or empty words.
+func (l Labels) Normal() Labels {
+	out := make(Labels, 0, len(l))
+	for _, w := range l {
+		if w = strings.TrimSpace(w); w != "" {
+			out = append(out, w)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Has reports whether every word of want is in l.
+func (l Labels) Has(want Labels) bool {
+	for _, w := range want {
+		if !slices.Contains(l, w) {
+			return false
+		}
+	}
+	return true
+}
+
+// MarshalJSON writes an empty set as [].
+func (l Labels) MarshalJSON() ([]byte, error) {
+	if len(l) == 0 {
+		return []byte("[]"), nil
+	}
+	return json.Marshal([]string(l))
+}
+
+// Value is the set's text in the store.
+func (l Labels) Value() (driver.Value, error) { return strings.Join(l, ","), nil }
+
+// Scan reads the set's text from the store.
+func (l *Labels) Scan(src any) error {
+	text, ok := src.(string)
+	if !ok {
+		return fmt.Errorf("labels are text in the store, not %T", src)
+	}
+	*l = nil
+	if text != "" {
+		*l = strings.Split(text, ",")
+	}
+	return nil
+}
+
+// Value is the run block's JSON in the store; an empty block is the empty text.
+func (r Run) Value() (driver.Value, error) {
+	if len(r.Command) == 0 && r.WorkFolder == "" && len(r.Env) == 0 {
+		return "", nil
+	}
+	b, err := json.Marshal(r)
+	return string(b), err
+}
+
+// Scan reads the run block from the store.
+func (r *Run) Scan(src any) error {
+	text, ok := src.(string)
+	if !ok {
+		return fmt.Errorf("a run block is text in the store, not %T", src)
+	}
+	*r = Run{}
+	if text == "" {
+		return nil
+	}
+	return json.Unmarshal([]byte(text), r)
+}

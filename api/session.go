@@ -1,0 +1,138 @@
+package api
+
+// SessionInput is the body of POST …/agents/{agent}/sessions.
+type SessionInput struct {
+	Prompt           string    `json:"prompt"`
+	Title            string    `json:"title"`
+	UntrustedContext string    `json:"untrustedContext"`
+	NotBefore        Time      `json:"notBefore"`
+	Priority         *int64    `json:"priority"` // nil = the agent's
+	After            SessionID `json:"after"`    // wait until this one is complete
+	AfterAny         bool      `json:"afterAny"` // … or has ended in any way
+}
+
+// Failure says why a session ended in error or was cancelled.
+type Failure struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// Waiting says why a pending, queued or stale session isn't running, from the
+// same pure function that a claim obeys (contract 2.4).
+type Waiting struct {
+	Code     string `json:"code"`
+	Sentence string `json:"sentence"`
+	Until    Time   `json:"until,omitzero"` // when time alone lifts it
+}
+
+// Usage is what an agent reported of its own cost, as totals of the session.
+type Usage struct {
+	InputTokens  int64 `json:"inputTokens"`
+	OutputTokens int64 `json:"outputTokens"`
+	CostMicros   int64 `json:"costMicros"` // millionths of a US dollar
+	Turns        int64 `json:"turns"`
+}
+
+// Session is one run of an agent: one queued unit of work.
+type Session struct {
+	ID                  SessionID   `json:"id"`
+	WorkspaceID         WorkspaceID `json:"workspaceId"`
+	AgentID             AgentID     `json:"agentId"`
+	AgentSlug           string      `json:"agentSlug"`
+	ThreadID            ThreadID    `json:"threadId"`
+	Mode                Mode        `json:"mode"`
+	Status              Status      `json:"status"`
+	Phase               Phase       `json:"phase"`
+	TriggeredBy         Trigger     `json:"triggeredBy"`
+	TriggeredByUserID   UserID      `json:"triggeredByUserId,omitzero"`
+	TriggeredAt         Time        `json:"triggeredAt"`
+	OwnerUserID         UserID      `json:"ownerUserId,omitzero"` // of a local session
+	Title               string      `json:"title"`
+	Prompt              string      `json:"prompt"`
+	TrustedInstructions string      `json:"trustedInstructions"`
+	UntrustedContext    string      `json:"untrustedContext"`
+	Priority            int64       `json:"priority"`
+	NotBefore           Time        `json:"notBefore,omitzero"`
+	After               SessionID   `json:"after,omitzero"`
+	AfterAny            bool        `json:"afterAny,omitzero"`
+	Labels              Labels      `json:"labels"`
+	Fence               int64       `json:"fence"`
+	WorkerID            WorkerID    `json:"workerId,omitzero"` // of the live or latest claim
+	LeaseExpiresAt      Time        `json:"leaseExpiresAt,omitzero"`
+	Attempt             int64       `json:"attempt"`
+	RetryOf             SessionID   `json:"retryOf,omitzero"`
+	Parent              SessionID   `json:"parent,omitzero"`
+	Depth               int64       `json:"depth,omitzero"`
+	AgentSessionID      string      `json:"agentSessionId,omitzero"`
+	StopRequestedAt     Time        `json:"stopRequestedAt,omitzero"`
+	Lapses              int64       `json:"lapses"`
+	Plan                string      `json:"plan,omitzero"`
+	ExternalURL         string      `json:"externalUrl,omitzero"`
+	Result              string      `json:"result,omitzero"`
+	Outcome             string      `json:"outcome,omitzero"`
+	Usage               Usage       `json:"usage"`
+	Error               *Failure    `json:"error,omitzero"`
+	CreatedAt           Time        `json:"createdAt"`
+	QueuedAt            Time        `json:"queuedAt,omitzero"`
+	StartedAt           Time        `json:"startedAt,omitzero"`
+	EndedAt             Time        `json:"endedAt,omitzero"`
+	ArchivedAt          Time        `json:"archivedAt,omitzero"`
+	WaitingFor          *Waiting    `json:"waitingFor,omitzero"`
+	Prompted            *Prompt     `json:"openPrompt,omitzero"`
+}
+
+// SessionFilter narrows a list of sessions; empty fields don't narrow.
+type SessionFilter struct {
+	Agent    string   // id or slug
+	Statuses []Status // any of these
+	Trigger  Trigger
+	Query    string // part of title or prompt
+	Since    Time   // created at or after
+	Archived bool   // archived ones too
+	ThreadID ThreadID
+	RetryOf  SessionID
+}
+
+// Page asks for one page of a list, newest first.
+type Page struct {
+	Cursor string
+	Limit  int // 0 = 50; at most 200
+}
+
+// List is one page of things, newest first. NextCursor is empty on the last page.
+type List[T any] struct {
+	Items      []T    `json:"items"`
+	NextCursor string `json:"nextCursor,omitzero"`
+}
+
+// CancelInput is the body of a cancel.
+type CancelInput struct {
+	OnlyPending bool   `json:"onlyPending"` // refuse once it runs
+	Reason      string `json:"reason"`
+}
+
+// Changed answers the idempotent verbs: the session now, and whether this call changed it.
+type Changed struct {
+	Session Session `json:"session"`
+	Changed bool    `json:"changed"`
+}
+
+// Prompt is an open question to a person.
+type Prompt struct {
+	ID        PromptID `json:"id"`
+	Kind      string   `json:"kind"` // text, approval, questions
+	Text      string   `json:"text"`
+	CreatedAt Time     `json:"createdAt"`
+}
+
+// PromptInput opens a prompt in a PATCH under a claim.
+type PromptInput struct {
+	Kind string `json:"kind"`
+	Text string `json:"text"`
+}
+
+// AnswerInput is a person's answer to the open prompt.
+type AnswerInput struct {
+	PromptID PromptID `json:"promptId"`
+	Text     string   `json:"text"`
+}

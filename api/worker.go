@@ -1,0 +1,107 @@
+package api
+
+// WorkerInput registers a worker: found or created by (workspace, agent, user, name).
+type WorkerInput struct {
+	Name               string      `json:"name"`
+	InstanceID         string      `json:"instanceId"`         // boot nonce of the process
+	PreviousInstanceID string      `json:"previousInstanceId"` // proof from the locked state directory
+	ProcessID          string      `json:"processId"`          // stable name of the worker process, for affinity
+	Mode               Mode        `json:"mode"`
+	Instructions       string      `json:"instructions"`
+	Types              []AgentType `json:"types"`
+	Labels             Labels      `json:"labels"`
+	MaxConcurrent      int64       `json:"maxConcurrent"`
+	Platform           string      `json:"platform"` // such as linux/amd64
+	Version            string      `json:"version"`
+	FolderKey          string      `json:"folderKey"`    // opaque name of the work folder on its machine
+	FolderShared       bool        `json:"folderShared"` // the owner says that several sessions may use it at once
+}
+
+// Worker is the record of one running instance for one agent.
+type Worker struct {
+	ID            WorkerID    `json:"id"`
+	AgentID       AgentID     `json:"agentId"`
+	AgentSlug     string      `json:"agentSlug"`
+	Mode          Mode        `json:"mode"`
+	OwnerUserID   UserID      `json:"ownerUserId,omitzero"`
+	Name          string      `json:"name"`
+	Instructions  string      `json:"instructions,omitzero"`
+	Types         []AgentType `json:"types"`
+	Labels        Labels      `json:"labels"`
+	MaxConcurrent int64       `json:"maxConcurrent"`
+	Platform      string      `json:"platform,omitzero"`
+	Version       string      `json:"version,omitzero"`
+	State         WorkerState `json:"state"`
+	DesiredState  Desired     `json:"desiredState"`
+	Running       int64       `json:"running"`
+	LastBeatAt    Time        `json:"lastBeatAt,omitzero"`
+	CreatedAt     Time        `json:"createdAt"`
+}
+
+// Registered answers a registration.
+type Registered struct {
+	Worker              Worker  `json:"worker"`
+	Claims              []Claim `json:"claims"` // live ones taken over from the previous instance
+	ServerTime          Time    `json:"serverTime"`
+	BeatSeconds         int64   `json:"beatSeconds"`
+	OfflineAfterSeconds int64   `json:"offlineAfterSeconds"`
+}
+
+// Beat says that a worker lives, renews the claims it lists and reports drained ones.
+type Beat struct {
+	InstanceID string    `json:"instanceId"`
+	Platform   string    `json:"platform"`
+	Version    string    `json:"version"`
+	ClaimIDs   []ClaimID `json:"claimIds"`
+	Drained    []ClaimID `json:"drained"`
+	Goodbye    bool      `json:"goodbye"` // a clean exit: offline at once
+}
+
+// ClaimBeat answers for one claim that a beat listed.
+type ClaimBeat struct {
+	ClaimID        ClaimID `json:"claimId"`
+	State          string  `json:"state"` // renewed, stop_requested, cancelled, lost
+	LeaseExpiresAt Time    `json:"leaseExpiresAt,omitzero"`
+}
+
+// The states of [ClaimBeat].
+const (
+	BeatRenewed       = "renewed"
+	BeatStopRequested = "stop_requested" // renewed, and asked to stop
+	BeatCancelled     = "cancelled"
+	BeatLost          = "lost"
+)
+
+// BeatAnswer answers a beat.
+type BeatAnswer struct {
+	Worker     Worker      `json:"worker"`
+	Claims     []ClaimBeat `json:"claims"`
+	ServerTime Time        `json:"serverTime"`
+}
+
+// Claimable is a session that a worker sees in its poll.
+type Claimable struct {
+	Session   Session `json:"session"`
+	Claimable bool    `json:"claimable"`
+}
+
+// Event is one entry of the log that feeds timeline, audit, live stream and webhooks (contract 2.7).
+type Event struct {
+	Seq       int64     `json:"seq"`
+	At        Time      `json:"at"`
+	Type      string    `json:"type"`
+	Actor     string    `json:"actor"` // user:…, worker:…, scheduler, system
+	AgentID   AgentID   `json:"agentId,omitzero"`
+	SessionID SessionID `json:"sessionId,omitzero"`
+	Data      EventData `json:"data"`
+}
+
+// EventData is the small JSON of an event.
+type EventData map[string]any
+
+// Workspace is a tenant.
+type Workspace struct {
+	ID   WorkspaceID `json:"id"`
+	Slug string      `json:"slug"`
+	Name string      `json:"name"`
+}

@@ -1,0 +1,72 @@
+-- name: InsertClaim :exec
+INSERT INTO claims (
+    id, secret, session_id, agent_id, thread_id, worker_id, instance_id, fence, lease_seconds, offline_after,
+    granted_at, renewed_at, expires_at, graced, folder_key, request_id, closed_at, closed_by, finish_hash, drained, drain_by
+) VALUES (
+    @id, @secret, @session_id, @agent_id, @thread_id, @worker_id, @instance_id, @fence, @lease_seconds, @offline_after,
+    @granted_at, @granted_at, @expires_at, 0, @folder_key, @request_id, 0, '', x'', 0, 0
+);
+
+-- name: Claim :one
+SELECT * FROM claims WHERE id = @id;
+
+-- name: LiveClaimOf :one
+SELECT * FROM claims WHERE session_id = @session_id AND closed_at = 0;
+
+-- name: LatestClaimOf :one
+SELECT * FROM claims WHERE session_id = @session_id ORDER BY id DESC LIMIT 1;
+
+-- name: RenewClaim :execrows
+UPDATE claims SET renewed_at = @now, expires_at = @expires_at, graced = 0
+WHERE id = @id AND closed_at = 0 AND expires_at > @now AND expires_at <= @expires_at;
+
+-- name: CloseClaim :execrows
+UPDATE claims SET closed_at = @closed_at, closed_by = @closed_by, finish_hash = @finish_hash, drained = @drained, drain_by = @drain_by
+WHERE id = @id AND closed_at = 0;
+
+-- name: DrainClaim :execrows
+UPDATE claims SET drained = 1 WHERE id = @id AND drained = 0 AND closed_at > 0;
+
+-- name: DueDrains :many
+SELECT * FROM claims WHERE drained = 0 AND closed_at > 0 AND drain_by <= @now ORDER BY drain_by LIMIT @n;
+
+-- name: NextDrain :one
+SELECT drain_by FROM claims WHERE drained = 0 AND closed_at > 0 ORDER BY drain_by LIMIT 1;
+
+-- name: DueLapses :many
+SELECT * FROM claims WHERE closed_at = 0 AND expires_at <= @now ORDER BY expires_at LIMIT @n;
+
+-- name: NextLapse :one
+SELECT expires_at FROM claims WHERE closed_at = 0 ORDER BY expires_at LIMIT 1;
+
+-- name: LiveClaimsOfWorker :many
+SELECT * FROM claims WHERE worker_id = @worker_id AND drained = 0 AND closed_at = 0 ORDER BY id;
+
+-- name: UndrainedOfThread :many
+SELECT id, session_id, closed_at FROM claims WHERE thread_id = @thread_id AND drained = 0 ORDER BY id LIMIT 2;
+
+-- name: WorkerLoad :one
+SELECT (SELECT COUNT(*) FROM claims c WHERE c.worker_id = @worker_id AND c.drained = 0) AS running,
+       (SELECT COUNT(*) FROM claims f WHERE f.folder_key = @folder_key AND f.drained = 0 AND f.folder_key <> '') AS in_folder;
+
+-- name: UndrainedScheduled :one
+SELECT COUNT(*) FROM claims c JOIN sessions s ON s.id = c.session_id
+WHERE c.drained = 0 AND c.agent_id = @agent_id AND s.triggered_by = 'scheduler' AND s.id <> @except;
+
+-- name: ClaimByRequest :one
+SELECT * FROM claims WHERE worker_id = @worker_id AND request_id = @request_id AND request_id <> '' ORDER BY id DESC LIMIT 1;
+
+-- name: GraceClaims :execrows
+UPDATE claims SET expires_at = @until, graced = 1
+WHERE closed_at = 0 AND graced = 0 AND expires_at > @last_alive AND expires_at < @until;
+
+-- name: ClampClaims :execrows
+UPDATE claims SET expires_at = @now + (expires_at - renewed_at), renewed_at = @now
+WHERE closed_at = 0 AND renewed_at > @now;
+
+-- name: ClampDrains :execrows
+UPDATE claims SET drain_by = @now + (drain_by - closed_at)
+WHERE drained = 0 AND closed_at > @now AND drain_by > closed_at;
+
+-- name: MoveClaimsToInstance :execrows
+UPDATE claims SET instance_id = @instance_id WHERE worker_id = @worker_id AND closed_at = 0 AND drained = 0;

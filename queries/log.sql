@@ -1,0 +1,83 @@
+-- name: InsertEvent :exec
+INSERT INTO events (seq, workspace_id, agent_id, session_id, at, actor, type, data)
+VALUES (@seq, @workspace_id, @agent_id, @session_id, @at, @actor, @type, @data);
+
+-- name: EventsAfter :many
+SELECT e.* FROM events e LEFT JOIN sessions s ON s.id = e.session_id
+WHERE e.seq > @after AND e.workspace_id = @workspace_id
+  AND (e.session_id = 0 OR s.mode = 'cloud' OR s.owner_user_id = @me)
+ORDER BY e.seq LIMIT @n;
+
+-- name: EventsOfSession :many
+SELECT * FROM events WHERE session_id = @session_id AND session_id > 0 AND seq < @before ORDER BY seq DESC LIMIT @n;
+
+-- name: EventsOfAgent :many
+SELECT * FROM events WHERE agent_id = @agent_id AND agent_id > 0 AND session_id = 0 AND seq < @before ORDER BY seq DESC LIMIT @n;
+
+-- name: OldestEvent :one
+SELECT CAST(COALESCE(MIN(seq), 0) AS INTEGER) AS seq FROM events;
+
+-- name: InsertActivity :execrows
+INSERT INTO activities (id, session_id, client_key, type, text, detail, at)
+VALUES (@id, @session_id, @client_key, @type, @text, @detail, @at)
+ON CONFLICT (session_id, client_key) WHERE client_key <> '' DO NOTHING;
+
+-- name: ActivityByKey :one
+SELECT * FROM activities WHERE session_id = @session_id AND client_key = @client_key AND client_key <> '';
+
+-- name: ListActivities :many
+SELECT * FROM activities WHERE session_id = @session_id AND id < @before ORDER BY id DESC LIMIT @n;
+
+-- name: InsertItem :execrows
+INSERT INTO items (session_id, seq, client_id, kind, stream, text, truncated, at)
+VALUES (@session_id, @seq, @client_id, @kind, @stream, @text, @truncated, @at)
+ON CONFLICT (session_id, client_id) WHERE client_id <> '' DO NOTHING;
+
+-- name: LastItem :one
+SELECT CAST(COALESCE(MAX(seq), 0) AS INTEGER) AS seq FROM items WHERE session_id = @session_id;
+
+-- name: ItemsAfter :many
+SELECT * FROM items WHERE session_id = @session_id AND seq > @after ORDER BY seq LIMIT @n;
+
+-- name: ItemsBefore :many
+SELECT * FROM items WHERE session_id = @session_id AND seq < @before ORDER BY seq DESC LIMIT @n;
+
+-- name: InsertPrompt :exec
+INSERT INTO prompts (id, session_id, kind, text, created_at, closed_at, closed_by, resolution, answer)
+VALUES (@id, @session_id, @kind, @text, @created_at, 0, '', '', '');
+
+-- name: Prompt :one
+SELECT * FROM prompts WHERE id = @id;
+
+-- name: ClosePrompt :execrows
+UPDATE prompts SET closed_at = @closed_at, closed_by = @closed_by, resolution = @resolution, answer = @answer
+WHERE id = @id AND closed_at = 0;
+
+-- name: IdempotencyKey :one
+SELECT * FROM idempotency_keys WHERE user_id = @user_id AND route = @route AND key = @key;
+
+-- name: PutIdempotencyKey :exec
+INSERT INTO idempotency_keys (user_id, route, key, body_hash, session_id, created_at)
+VALUES (@user_id, @route, @key, @body_hash, @session_id, @created_at)
+ON CONFLICT (user_id, route, key) DO UPDATE SET
+    body_hash = excluded.body_hash, session_id = excluded.session_id, created_at = excluded.created_at;
+
+-- name: DropIdempotencyKeys :execrows
+DELETE FROM idempotency_keys WHERE created_at < @before;
+
+-- name: InsertLateResult :execrows
+INSERT INTO late_results (id, claim_id, session_id, verb, result, at)
+VALUES (@id, @claim_id, @session_id, @verb, @result, @at) ON CONFLICT (claim_id) DO NOTHING;
+
+-- name: InsertLedger :execrows
+INSERT INTO ledger (id, agent_id, verdict, reason, first_slot, last_slot, slots, session_id, decided_at)
+VALUES (@id, @agent_id, @verdict, @reason, @first_slot, @last_slot, @slots, @session_id, @decided_at);
+
+-- name: LatestLedger :one
+SELECT * FROM ledger WHERE agent_id = @agent_id ORDER BY last_slot DESC, id DESC LIMIT 1;
+
+-- name: GrowLedger :execrows
+UPDATE ledger SET last_slot = @last_slot, slots = slots + @slots, decided_at = @decided_at WHERE id = @id AND last_slot < @last_slot;
+
+-- name: ListLedger :many
+SELECT * FROM ledger WHERE agent_id = @agent_id AND id < @before ORDER BY id DESC LIMIT @n;

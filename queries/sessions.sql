@@ -1,0 +1,135 @@
+-- name: InsertSession :execrows
+INSERT INTO sessions (
+    id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at,
+    owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at,
+    after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of,
+    parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, plan,
+    external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns,
+    created_at, queued_at, started_at, ended_at, archived_at
+) VALUES (
+    @id, @workspace_id, @agent_id, @thread_id, @status, @mode, @triggered_by, @triggered_by_user_id, @triggered_at,
+    @owner_user_id, @lane, @labels, @priority, @title, @prompt, @instructions, @untrusted_context, @not_before, @admit_at,
+    @after_id, @after_any, 0, @overlap_held, 0, 0, 0, 0, @attempt, @retry_of,
+    @parent_id, @depth, @agent_session_id, @process_id, @affinity_until, 0, 0, 0, '',
+    '', '', '', '', '', 0, 0, 0, 0,
+    @created_at, @queued_at, 0, 0, 0
+) ON CONFLICT (agent_id, triggered_at) DO NOTHING;
+
+-- name: SessionByTrigger :one
+SELECT id, triggered_by FROM sessions WHERE agent_id = @agent_id AND triggered_at = @triggered_at;
+
+-- name: Session :one
+SELECT * FROM sessions WHERE id = @id;
+
+-- name: SessionStatus :one
+SELECT status FROM sessions WHERE id = @id;
+
+-- The one door for status changes: it repeats the old status and the live claim.
+-- name: MoveSession :execrows
+UPDATE sessions SET
+    status = @status, claim_id = @claim_id, worker_id = @worker_id, fence = @fence, queued_at = @queued_at,
+    started_at = @started_at, ended_at = @ended_at, admit_at = @admit_at, not_before = @not_before,
+    overlap_held = @overlap_held, prompt_id = @prompt_id, reclaim_at = @reclaim_at, affinity_until = @affinity_until,
+    process_id = @process_id, stop_requested_at = @stop_requested_at, lapses = @lapses, result = @result,
+    outcome = @outcome, error_code = @error_code, error_message = @error_message
+WHERE id = @id AND status = @from_status AND claim_id = @from_claim_id;
+
+-- name: RequestStop :execrows
+UPDATE sessions SET stop_requested_at = @stop_requested_at
+WHERE id = @id AND status IN ('active', 'awaiting_input') AND stop_requested_at = 0;
+
+-- name: ReportSession :execrows
+UPDATE sessions SET
+    plan = @plan, external_url = @external_url, agent_session_id = @agent_session_id, process_id = @process_id,
+    input_tokens = @input_tokens, output_tokens = @output_tokens, cost_micros = @cost_micros, turns = @turns
+WHERE id = @id AND claim_id = @claim_id AND status IN ('active', 'awaiting_input');
+
+-- name: AddFollower :execrows
+UPDATE sessions SET followers = followers + 1 WHERE id = @id;
+
+-- name: Followers :many
+SELECT * FROM sessions WHERE after_id = @after_id AND status = 'pending' AND after_id > 0 ORDER BY id;
+
+-- name: DueAdmissions :many
+SELECT * FROM sessions WHERE status = 'pending' AND admit_at > 0 AND admit_at <= @now ORDER BY admit_at LIMIT @n;
+
+-- name: NextAdmission :one
+SELECT admit_at FROM sessions WHERE status = 'pending' AND admit_at > 0 ORDER BY admit_at LIMIT 1;
+
+-- name: SetAdmitAt :execrows
+UPDATE sessions SET admit_at = @admit_at WHERE id = @id AND status = 'pending';
+
+-- name: HeldByOverlap :many
+SELECT * FROM sessions WHERE agent_id = @agent_id AND status = 'pending' AND overlap_held = 1 ORDER BY id;
+
+-- name: OpenOfAgent :many
+SELECT * FROM sessions
+WHERE agent_id = @agent_id AND status IN ('pending', 'queued', 'active', 'awaiting_input', 'stale') ORDER BY status, id;
+
+-- name: WaitingScheduled :many
+SELECT id, status, overlap_held FROM sessions
+WHERE agent_id = @agent_id AND status IN ('pending', 'queued', 'active', 'awaiting_input', 'stale')
+  AND status IN ('pending', 'queued', 'stale') AND triggered_by = 'scheduler' ORDER BY status, id;
+
+-- The head of the next lane of an agent that has a session without a gate of its own. Whether the lane
+-- fits a worker is the caller's to say; if not, it goes on from that lane.
+-- name: NextLane :one
+SELECT s.id, s.lane, s.priority, s.queued_at FROM sessions s
+WHERE s.agent_id = @agent_id AND s.lane > @lane AND s.status IN ('queued', 'stale')
+  AND s.reclaim_at <= @now AND s.prompt_id = 0
+  AND (s.affinity_until <= @now OR s.process_id = @process_id)
+  AND NOT EXISTS (SELECT 1 FROM claims c WHERE c.thread_id = s.thread_id AND c.drained = 0)
+ORDER BY s.lane, s.priority DESC, s.queued_at, s.id LIMIT 1;
+
+-- name: AgentsWithQueueTimeout :many
+SELECT * FROM agents WHERE queue_timeout > 0 AND deleted_at = 0 AND paused = 0;
+
+-- name: OldestWaiting :many
+SELECT * FROM sessions
+WHERE agent_id = @agent_id AND status IN ('queued', 'stale') AND queued_at <= @before AND lane >= '' LIMIT @n;
+
+-- name: FirstWaitingSince :one
+SELECT CAST(COALESCE(MIN(queued_at), 0) AS INTEGER) AS queued_at FROM sessions
+WHERE agent_id = @agent_id AND status IN ('queued', 'stale') AND lane >= '';
+
+-- name: SetArchived :execrows
+UPDATE sessions SET archived_at = @archived_at
+WHERE id = @id AND archived_at = 0 AND status IN ('complete', 'error', 'cancelled');
+
+-- name: NewestOfThread :one
+SELECT * FROM sessions WHERE thread_id = @thread_id AND thread_id <> id ORDER BY id DESC LIMIT 1;
+
+-- name: ListSessions :many
+SELECT s.* FROM sessions s
+WHERE s.workspace_id = @workspace_id AND s.id < @before
+  AND (s.mode = 'cloud' OR s.owner_user_id = @me)
+  AND (CAST(@statuses AS TEXT) = '' OR CAST(@statuses AS TEXT) LIKE '%,' || s.status || ',%')
+  AND (CAST(@trigger AS TEXT) = '' OR s.triggered_by = CAST(@trigger AS TEXT))
+  AND (CAST(@query AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(@query AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(@query AS TEXT), '') <> LOWER(s.prompt))
+  AND s.created_at >= @since AND (CAST(@archived AS INTEGER) = 1 OR s.archived_at = 0)
+ORDER BY s.id DESC LIMIT @n;
+
+-- name: ListSessionsOfAgent :many
+SELECT s.* FROM sessions s
+WHERE s.agent_id = @agent_id AND s.id < @before
+  AND (s.mode = 'cloud' OR s.owner_user_id = @me)
+  AND (CAST(@statuses AS TEXT) = '' OR CAST(@statuses AS TEXT) LIKE '%,' || s.status || ',%')
+  AND (CAST(@trigger AS TEXT) = '' OR s.triggered_by = CAST(@trigger AS TEXT))
+  AND (CAST(@query AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(@query AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(@query AS TEXT), '') <> LOWER(s.prompt))
+  AND s.created_at >= @since AND (CAST(@archived AS INTEGER) = 1 OR s.archived_at = 0)
+ORDER BY s.id DESC LIMIT @n;
+
+-- name: ListSessionsOfThread :many
+SELECT s.* FROM sessions s
+WHERE s.workspace_id = @workspace_id AND s.id < @before AND s.thread_id = @thread_id
+  AND (s.mode = 'cloud' OR s.owner_user_id = @me)
+ORDER BY s.id DESC LIMIT @n;
+
+-- name: CountSessions :many
+SELECT s.status, COUNT(*) AS n FROM sessions s
+WHERE s.workspace_id = @workspace_id AND (s.mode = 'cloud' OR s.owner_user_id = @me)
+  AND (CAST(@agent_id AS INTEGER) = 0 OR s.agent_id = CAST(@agent_id AS INTEGER))
+  AND (CAST(@trigger AS TEXT) = '' OR s.triggered_by = CAST(@trigger AS TEXT))
+  AND (CAST(@query AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(@query AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(@query AS TEXT), '') <> LOWER(s.prompt))
+  AND s.created_at >= @since AND (CAST(@archived AS INTEGER) = 1 OR s.archived_at = 0)
+GROUP BY s.status;

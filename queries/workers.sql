@@ -1,0 +1,57 @@
+-- name: InsertWorker :exec
+INSERT INTO workers (
+    id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels,
+    max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, created_at, deleted_at
+) VALUES (
+    @id, @workspace_id, @agent_id, @owner_user_id, @mode, @name, @instance_id, @process_id, @instructions, @types, @labels,
+    @max_concurrent, @platform, @version, @folder_key, @folder_shared, 'online', 'running', @last_beat_at, @last_beat_at, 0
+);
+
+-- name: Worker :one
+SELECT * FROM workers WHERE id = @id AND deleted_at = 0;
+
+-- name: WorkerEvenDeleted :one
+SELECT * FROM workers WHERE id = @id;
+
+-- name: WorkerByName :one
+SELECT * FROM workers WHERE agent_id = @agent_id AND owner_user_id = @owner_user_id AND name = @name AND deleted_at = 0;
+
+-- name: WorkersOfAgent :many
+SELECT * FROM workers WHERE agent_id = @agent_id AND deleted_at = 0 ORDER BY id;
+
+-- name: ListWorkers :many
+SELECT * FROM workers
+WHERE workspace_id = @workspace_id AND deleted_at = 0 AND id < @before
+  AND (CAST(@agent_id AS INTEGER) = 0 OR agent_id = CAST(@agent_id AS INTEGER))
+  AND (mode = 'cloud' OR owner_user_id = @me OR CAST(@admin AS INTEGER) = 1)
+ORDER BY id DESC LIMIT @n;
+
+-- name: ReregisterWorker :execrows
+UPDATE workers SET
+    instance_id = @instance_id, process_id = @process_id, mode = @mode, instructions = @instructions, types = @types,
+    labels = @labels, max_concurrent = @max_concurrent, platform = @platform, version = @version,
+    folder_key = @folder_key, folder_shared = @folder_shared, state = 'online', desired = @desired, last_beat_at = @last_beat_at
+WHERE id = @id AND instance_id = @from_instance_id AND deleted_at = 0;
+
+-- name: BeatWorker :execrows
+UPDATE workers SET last_beat_at = @last_beat_at, state = @state, platform = @platform, version = @version
+WHERE id = @id AND deleted_at = 0;
+
+-- name: SetWorkerState :execrows
+UPDATE workers SET state = @state WHERE id = @id AND deleted_at = 0 AND state <> @state;
+
+-- name: DeleteWorker :execrows
+UPDATE workers SET deleted_at = @deleted_at, state = 'offline' WHERE id = @id AND deleted_at = 0;
+
+-- name: QuietWorkers :many
+SELECT * FROM workers WHERE deleted_at = 0 AND state <> 'offline' AND last_beat_at <= @before ORDER BY last_beat_at LIMIT @n;
+
+-- name: OldestBeat :many
+SELECT last_beat_at, state FROM workers WHERE deleted_at = 0 AND state <> 'offline' ORDER BY last_beat_at LIMIT @n;
+
+-- name: GraceWorkers :execrows
+UPDATE workers SET last_beat_at = @beat
+WHERE deleted_at = 0 AND state <> 'offline' AND last_beat_at < @beat AND last_beat_at > @oldest;
+
+-- name: ClampBeats :execrows
+UPDATE workers SET last_beat_at = @now WHERE deleted_at = 0 AND last_beat_at > @now;
