@@ -49,6 +49,29 @@ func (t *Time) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// MarshalJSON is MarshalText in quotes; without it the embedded time's own
+// form, with nanoseconds and a zero time of the year 1, would win.
+func (t Time) MarshalJSON() ([]byte, error) {
+	b := make([]byte, 0, len(timeLayout)+2)
+	b = append(b, '"')
+	if !t.IsZero() {
+		b = t.UTC().AppendFormat(b, timeLayout)
+	}
+	return append(b, '"'), nil
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote, and null as the zero time.
+func (t *Time) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		t.Time = time.Time{}
+		return nil
+	}
+	if len(b) < 2 || b[0] != '"' {
+		return fmt.Errorf("%s is no time: write it as RFC 3339 in quotes", b)
+	}
+	return t.UnmarshalText(b[1 : len(b)-1])
+}
+
 // String is the wire's form.
 func (t Time) String() string {
 	b, _ := t.MarshalText()
