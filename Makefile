@@ -1,0 +1,60 @@
+# What a contributor runs. Needs Go, a C compiler (for the race detector) and make; everything else is fetched by version.
+
+SHELL       := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# The packages that test, bench and cover look at: make test PKG=./engine/...
+PKG ?= ./...
+
+# The tools are built without cgo: sqlc then takes its PostgreSQL parser as wasm and builds in half the time.
+tool   := CGO_ENABLED=0 go tool -modfile=tools/go.mod
+linter := CGO_ENABLED=0 go tool -modfile=tools/lint/go.mod golangci-lint
+
+# The SQLite driver is C turned into Go, and the race detector makes it 37 times slower. Its own memory is nothing we
+# could race on, so it alone is built without; races in our code are still seen.
+race := -race -gcflags='modernc.org/...=-race=false'
+
+.PHONY: help generate check fmt lint vet test bench cover build clean
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
+
+generate: ## write the generated code again: queries/*.sql.go, web/*_templ.go
+	$(tool) sqlc generate
+	$(tool) templ generate -log-level warn
+
+check: ## say whether the generated code is fresh and the queries keep the house rules
+	tools/check-queries
+	$(tool) sqlc diff
+	$(tool) templ generate -check -log-level warn
+
+fmt: ## format Go and templ files
+	$(linter) fmt
+	$(tool) templ fmt -log-level warn .
+
+vet: ## go vet
+	go vet ./...
+
+lint: vet ## go vet, golangci-lint and the rules for queries
+	tools/check-queries
+	$(linter) run
+
+test: ## run all tests with the race detector; installs Chromium on Debian where it is missing
+	tools/ensure-chromium
+	go test $(race) -shuffle=on -timeout 10m $(PKG)
+
+bench: ## run the benchmarks, without the race detector
+	go test -run '^$$' -bench . -benchmem -timeout 60m $(PKG)
+
+cover: ## write cover.out and cover.html, print the total
+	tools/ensure-chromium
+	go test -coverpkg=./... -coverprofile=cover.out -timeout 10m $(PKG)
+	go tool cover -html=cover.out -o cover.html
+	go tool cover -func=cover.out | tail -n 1
+
+build: ## build bin/stint, one static file
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/stint ./cmd/stint
+
+clean: ## remove what the targets above leave behind
+	rm -rf bin cover.out cover.html
