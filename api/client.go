@@ -1,0 +1,311 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+const (
+	callLimit   = 30 * time.Second // one plain call, its answer read
+	heldSlack   = 15 * time.Second // what a held call may take beyond its wait
+	answerLimit = 64 << 20         // bytes of one answer
+)
+
+// ClientConfig says which coordinator to call, and as whom.
+type ClientConfig struct {
+	URL       string // scheme, host and port, such as http://127.0.0.1:7717
+	Token     string // the bearer token
+	Workspace string // id or slug; empty means "default"
+	Agent     string // User-Agent; empty means "stint"
+	// Transport carries the requests; nil means one of the client's own.
+	Transport http.RoundTripper
+}
+
+// Client calls the routes of one coordinator, in one workspace, as one user. It
+// is safe for concurrent use. Every call ends after 30 s, a held one 15 s after
+// its wait, or when its context does.
+//
+// An error is either an [*Error], the coordinator's refusal, or an
+// [*Unanswered]: no answer of a coordinator came, and whether the call took
+// effect is unknown. [Retriable] tells which errors a repeated call may mend.
+type Client struct {
+	root      *url.URL
+	token     string
+	workspace string
+	agent     string
+	http      *http.Client
+}
+
+// NewClient makes a client. Plain http is refused for anything but this
+// machine, so that the token never crosses a network in the clear.
+func NewClient(c ClientConfig) (*Client, error) {
+	u, err := url.Parse(c.URL)
+	if err != nil {
+		return nil, fmt.Errorf("read the coordinator's URL: %w", err)
+	}
+	local := isLoopback(u.Hostname())
+	switch {
+	case u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return nil, fmt.Errorf("%q is no URL of a coordinator: write it as http://127.0.0.1:7717", u.Redacted())
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return nil, fmt.Errorf("%q has more than scheme, host, port and path: leave the rest out", u.Redacted())
+	case u.Scheme == "http" && !local:
+		return nil, fmt.Errorf("%q is not on this machine: use https", u.Redacted())
+	}
+	if c.Workspace == "" {
+		c.Workspace = "default"
+	}
+	if c.Agent == "" {
+		c.Agent = "stint"
+	}
+	if c.Transport == nil {
+		c.Transport = newTransport(local)
+	}
+	return &Client{
+		root: u, token: c.Token, workspace: c.Workspace, agent: c.Agent,
+		http: &http.Client{Transport: c.Transport, CheckRedirect: noRedirect},
+	}, nil
+}
+
+// URL is the coordinator's address as it was given.
+func (c *Client) URL() string { return strings.TrimSuffix(c.root.String(), "/") }
+
+// Workspace is the id or slug of the workspace that is called.
+func (c *Client) Workspace() string { return c.workspace }
+
+// noRedirect keeps every request, its token and its body at the host that the
+// user named; the redirect itself becomes an error with its target.
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+func newTransport(local bool) *http.Transport {
+	dialer := &net.Dialer{Timeout: 10 * time.Second}
+	t := &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		ForceAttemptHTTP2:   true,
+		MaxIdleConnsPerHost: 64,
+		IdleConnTimeout:     90 * time.Second,
+		TLSHandshakeTimeout: 10 * time.Second,
+		DialContext:         dialer.DialContext,
+	}
+	if !local {
+		return t
+	}
+	t.Proxy = nil
+	t.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		// Not every resolver knows that names below localhost are this machine.
+		if host, port, err := net.SplitHostPort(addr); err == nil && net.ParseIP(host) == nil {
+			addr = net.JoinHostPort("localhost", port)
+		}
+		return dialer.DialContext(ctx, network, addr)
+	}
+	return t
+}
+
+func isLoopback(host string) bool {
+	if ip := net.ParseIP(host); ip != nil {
+		return ip.IsLoopback()
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	return host == "localhost" || strings.HasSuffix(host, ".localhost")
+}
+
+// Unanswered says that no coordinator answered: the network or a proxy failed,
+// or the coordinator broke off. The call may or may not have taken effect.
+type Unanswered struct {
+	Op     string        // method and path
+	Status int           // of the answer, 0 when there was none
+	After  time.Duration // how long the answer asked to wait, 0 when it didn't
+	Err    error
+}
+
+func (e *Unanswered) Error() string { return e.Op + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *Unanswered) Unwrap() error { return e.Err }
+
+// Retriable reports whether the same call may succeed later without anybody
+// changing it: nothing answered, or the coordinator said that it can't now.
+func Retriable(err error) bool {
+	if un := (*Unanswered)(nil); errors.As(err, &un) {
+		return true
+	}
+	if e := (*Error)(nil); errors.As(err, &e) {
+		switch e.Code {
+		case CodeTooMany, CodeOutcomeUnknown, CodeUnavailable, CodeInternal:
+			return true
+		}
+	}
+	return false
+}
+
+// RetryAfter is how long err asks to wait before the call is repeated; 0 when it doesn't say.
+func RetryAfter(err error) time.Duration {
+	if un := (*Unanswered)(nil); errors.As(err, &un) && un.After > 0 {
+		return un.After
+	}
+	if e := (*Error)(nil); errors.As(err, &e) {
+		return time.Duration(e.RetryIn) * time.Second
+	}
+	return 0
+}
+
+// CodeOf is the code of a refusal, or "" when err is none.
+func CodeOf(err error) Code {
+	if e := (*Error)(nil); errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
+}
+
+// call is one request to be made.
+type call struct {
+	method string
+	path   string // below the root, or below the workspace when relative
+	query  url.Values
+	header http.Header
+	body   any           // nil = none
+	held   time.Duration // how long the coordinator may hold it
+}
+
+func (c *Client) url(k call) string {
+	path := k.path
+	if !strings.HasPrefix(path, "/") {
+		path = "/api/v1/workspaces/" + url.PathEscape(c.workspace) + "/" + path
+	}
+	out := strings.TrimSuffix(c.root.String(), "/") + path
+	if len(k.query) > 0 {
+		out += "?" + k.query.Encode()
+	}
+	return out
+}
+
+func (c *Client) request(ctx context.Context, k call) (*http.Request, error) {
+	var body io.Reader
+	if k.body != nil {
+		b, err := json.Marshal(k.body, jsontext.AllowInvalidUTF8(true))
+		if err != nil {
+			return nil, fmt.Errorf("encode the body of %s %s: %w", k.method, k.path, err)
+		}
+		body = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, k.method, c.url(k), body)
+	if err != nil {
+		return nil, fmt.Errorf("make the request %s %s: %w", k.method, k.path, err)
+	}
+	for name, values := range k.header {
+		req.Header[name] = values
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if req.Header.Get("Accept") == "" {
+		req.Header.Set("Accept", "application/json")
+	}
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	req.Header.Set("User-Agent", c.agent)
+	return req, nil
+}
+
+// do makes the call and decodes its answer into out, unless that is nil. It
+// returns the answer's status and header.
+func (c *Client) do(ctx context.Context, k call, out any) (*http.Response, error) {
+	limit := callLimit
+	if k.held > 0 {
+		limit = k.held + heldSlack
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	req, err := c.request(ctx, k)
+	if err != nil {
+		return nil, err
+	}
+	op := k.method + " " + req.URL.Path
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, &Unanswered{Op: op, Err: withoutURL(err)}
+	}
+	defer func() { _ = resp.Body.Close() }()
+	b, err := io.ReadAll(io.LimitReader(resp.Body, answerLimit+1))
+	if err != nil {
+		return nil, &Unanswered{Op: op, Status: resp.StatusCode, Err: fmt.Errorf("read the answer: %w", err)}
+	}
+	if len(b) > answerLimit {
+		return nil, &Unanswered{Op: op, Status: resp.StatusCode, Err: errors.New("the answer is over 64 MiB")}
+	}
+	if resp.StatusCode/100 != 2 {
+		return nil, refusal(op, resp, b)
+	}
+	if out == nil || resp.StatusCode == http.StatusNoContent {
+		return resp, nil
+	}
+	if err := json.Unmarshal(b, out); err != nil {
+		return nil, &Unanswered{Op: op, Status: resp.StatusCode, Err: fmt.Errorf("the answer is not a coordinator's: %w", err)}
+	}
+	return resp, nil
+}
+
+// withoutURL takes off the URL that net/http puts in front of its errors; the
+// operation is named already, and a URL may carry what a log should not.
+func withoutURL(err error) error {
+	if ue := (*url.Error)(nil); errors.As(err, &ue) {
+		return ue.Err
+	}
+	return err
+}
+
+// refusal reads an answer that is not 2xx: the coordinator's refusal where it
+// is one, else Unanswered, since a proxy's page says nothing about the call.
+func refusal(op string, resp *http.Response, b []byte) error {
+	un := &Unanswered{Op: op, Status: resp.StatusCode, After: retryAfter(resp.Header)}
+	if e := problem(resp, b); e != nil {
+		if resp.StatusCode < 500 || Retriable(e) {
+			return e
+		}
+		un.Err = e
+		return un
+	}
+	un.Err = fmt.Errorf("answered %d %s, not by a coordinator", resp.StatusCode, http.StatusText(resp.StatusCode))
+	if to := resp.Header.Get("Location"); resp.StatusCode/100 == 3 && to != "" {
+		un.Err = fmt.Errorf("answered %d and pointed to %s: redirects are not followed, use the coordinator's own URL", resp.StatusCode, to)
+	}
+	return un
+}
+
+func problem(resp *http.Response, b []byte) *Error {
+	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if err != nil || kind != "application/problem+json" {
+		return nil
+	}
+	e := new(Error)
+	if err := json.Unmarshal(b, e); err != nil || e.Code == "" {
+		return nil
+	}
+	if e.RetryIn == 0 {
+		e.RetryIn = int(retryAfter(resp.Header) / time.Second)
+	}
+	return e
+}
+
+// retryAfter reads the header's seconds, at most an hour; its date form is not used by a coordinator.
+func retryAfter(h http.Header) time.Duration {
+	n, err := strconv.Atoi(h.Get("Retry-After"))
+	if err != nil || n <= 0 {
+		return 0
+	}
+	return min(time.Duration(min(n, 3600))*time.Second, time.Hour)
+}

@@ -1,0 +1,234 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Whoami says as whom the client's token acts.
+type Whoami struct {
+	UserID UserID `json:"userId"`
+	Name   string `json:"name"`
+}
+
+// AgentChanged answers pause and resume: the agent now, and whether this call changed it.
+type AgentChanged struct {
+	Agent   Agent `json:"agent"`
+	Changed bool  `json:"changed"`
+}
+
+// ItemsPage is a part of a session's items in ascending order, and the last sequence number stored.
+type ItemsPage struct {
+	Items   []Item `json:"items"`
+	LastSeq int64  `json:"lastSeq"`
+}
+
+// path joins escaped segments.
+func path(segments ...string) string {
+	for i, s := range segments {
+		segments[i] = url.PathEscape(s)
+	}
+	return strings.Join(segments, "/")
+}
+
+func get[T any](ctx context.Context, c *Client, path string, query url.Values) (T, error) {
+	var out T
+	_, err := c.do(ctx, call{method: http.MethodGet, path: path, query: query}, &out)
+	return out, err
+}
+
+func post[T any](ctx context.Context, c *Client, path string, body any) (T, error) {
+	var out T
+	if body == nil {
+		body = struct{}{}
+	}
+	_, err := c.do(ctx, call{method: http.MethodPost, path: path, body: body}, &out)
+	return out, err
+}
+
+func (p Page) query() url.Values {
+	q := url.Values{}
+	if p.Cursor != "" {
+		q.Set("cursor", p.Cursor)
+	}
+	if p.Limit > 0 {
+		q.Set("limit", strconv.Itoa(p.Limit))
+	}
+	return q
+}
+
+func (f SessionFilter) query(p Page) url.Values {
+	q := p.query()
+	set := func(name, value string) {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	words := make([]string, len(f.Statuses))
+	for i, s := range f.Statuses {
+		words[i] = string(s)
+	}
+	set("status", strings.Join(words, ","))
+	set("agent", f.Agent)
+	set("triggeredBy", string(f.Trigger))
+	set("q", f.Query)
+	set("since", f.Since.String())
+	set("thread", f.ThreadID.String())
+	set("retryOf", f.RetryOf.String())
+	if f.Archived {
+		q.Set("archived", "true")
+	}
+	return q
+}
+
+// Whoami asks as whom the token acts.
+func (c *Client) Whoami(ctx context.Context) (Whoami, error) {
+	return get[Whoami](ctx, c, "/api/v1/whoami", nil)
+}
+
+// Workspaces lists the caller's workspaces.
+func (c *Client) Workspaces(ctx context.Context) (List[Workspace], error) {
+	return get[List[Workspace]](ctx, c, "/api/v1/workspaces", nil)
+}
+
+// Healthy is nil once the coordinator answers.
+func (c *Client) Healthy(ctx context.Context) error {
+	_, err := c.do(ctx, call{method: http.MethodGet, path: "/healthz"}, nil)
+	return err
+}
+
+// Agents lists a page of agents, newest first.
+func (c *Client) Agents(ctx context.Context, p Page) (List[Agent], error) {
+	return get[List[Agent]](ctx, c, "agents", p.query())
+}
+
+// Agent returns one agent by id or slug.
+func (c *Client) Agent(ctx context.Context, ref string) (Agent, error) {
+	return get[Agent](ctx, c, path("agents", ref), nil)
+}
+
+// CreateAgent makes an agent. The body holds the fields to set, an [AgentInput]
+// or a map of some of its members; absent ones take their defaults.
+func (c *Client) CreateAgent(ctx context.Context, body any) (Agent, error) {
+	return post[Agent](ctx, c, "agents", body)
+}
+
+// EditAgent merges patch into the agent: absent members stay, null ones are cleared.
+func (c *Client) EditAgent(ctx context.Context, ref string, patch any) (Agent, error) {
+	var out Agent
+	_, err := c.do(ctx, call{method: http.MethodPatch, path: path("agents", ref), body: patch}, &out)
+	return out, err
+}
+
+// DeleteAgent deletes an agent and cancels its sessions.
+func (c *Client) DeleteAgent(ctx context.Context, ref string) error {
+	_, err := c.do(ctx, call{method: http.MethodDelete, path: path("agents", ref)}, nil)
+	return err
+}
+
+// PauseAgent keeps the agent's sessions from being claimed.
+func (c *Client) PauseAgent(ctx context.Context, ref, reason string) (AgentChanged, error) {
+	return post[AgentChanged](ctx, c, path("agents", ref, "pause"), map[string]string{"reason": reason})
+}
+
+// ResumeAgent ends a pause.
+func (c *Client) ResumeAgent(ctx context.Context, ref string) (AgentChanged, error) {
+	return post[AgentChanged](ctx, c, path("agents", ref, "resume"), nil)
+}
+
+// Ledger lists the verdicts on an agent's slots, newest first.
+func (c *Client) Ledger(ctx context.Context, ref string, p Page) (List[LedgerEntry], error) {
+	return get[List[LedgerEntry]](ctx, c, path("agents", ref, "ledger"), p.query())
+}
+
+// Preview asks what a schedule means: words, warnings and the next n slots
+// after from; the zero from is now.
+func (c *Client) Preview(ctx context.Context, schedule, zone string, from time.Time, n int) (SchedulePreview, error) {
+	q := url.Values{"schedule": {schedule}, "timeZone": {zone}, "n": {strconv.Itoa(n)}}
+	if !from.IsZero() {
+		q.Set("from", from.UTC().Format(time.RFC3339Nano))
+	}
+	return get[SchedulePreview](ctx, c, "schedules/preview", q)
+}
+
+// CreateSession triggers an agent. With a key, the same call again answers the
+// first call's session and replayed is true.
+func (c *Client) CreateSession(ctx context.Context, agent string, in SessionInput, key string) (s Session, replayed bool, err error) {
+	k := call{method: http.MethodPost, path: path("agents", agent, "sessions"), body: in}
+	if key != "" {
+		k.header = http.Header{"Idempotency-Key": {key}}
+	}
+	resp, err := c.do(ctx, k, &s)
+	if err != nil {
+		return Session{}, false, err
+	}
+	return s, resp.Header.Get("Idempotent-Replayed") == "true", nil
+}
+
+// Session returns one session.
+func (c *Client) Session(ctx context.Context, id SessionID) (Session, error) {
+	return get[Session](ctx, c, path("sessions", id.String()), nil)
+}
+
+// Sessions lists a page of sessions, newest first.
+func (c *Client) Sessions(ctx context.Context, f SessionFilter, p Page) (List[Session], error) {
+	return get[List[Session]](ctx, c, "sessions", f.query(p))
+}
+
+// SessionCounts counts sessions by status.
+func (c *Client) SessionCounts(ctx context.Context, f SessionFilter) (map[Status]int64, error) {
+	return get[map[Status]int64](ctx, c, "sessions/counts", f.query(Page{}))
+}
+
+// CancelSession ends a session that is not terminal.
+func (c *Client) CancelSession(ctx context.Context, id SessionID, in CancelInput) (Changed, error) {
+	return post[Changed](ctx, c, path("sessions", id.String(), "cancel"), in)
+}
+
+// StopSession asks a running session to end after its current turn.
+func (c *Client) StopSession(ctx context.Context, id SessionID) (Changed, error) {
+	return post[Changed](ctx, c, path("sessions", id.String(), "stop"), nil)
+}
+
+// RetrySession makes a new session of a terminal one, or queues a stale one again.
+func (c *Client) RetrySession(ctx context.Context, id SessionID) (Session, error) {
+	return post[Session](ctx, c, path("sessions", id.String(), "retry"), nil)
+}
+
+// ArchiveSession hides a finished session.
+func (c *Client) ArchiveSession(ctx context.Context, id SessionID) (Changed, error) {
+	return post[Changed](ctx, c, path("sessions", id.String(), "archive"), nil)
+}
+
+// AnswerPrompt answers a session's open question.
+func (c *Client) AnswerPrompt(ctx context.Context, id SessionID, in AnswerInput) (Session, error) {
+	return post[Session](ctx, c, path("sessions", id.String(), "answer"), in)
+}
+
+// Activities lists a session's activities, newest first.
+func (c *Client) Activities(ctx context.Context, id SessionID, p Page) (List[Activity], error) {
+	return get[List[Activity]](ctx, c, path("sessions", id.String(), "activities"), p.query())
+}
+
+// SessionEvents lists a session's events, newest first.
+func (c *Client) SessionEvents(ctx context.Context, id SessionID, p Page) (List[Event], error) {
+	return get[List[Event]](ctx, c, path("sessions", id.String(), "events"), p.query())
+}
+
+// Items returns up to limit items with a sequence number above after; limit 0 is the coordinator's default.
+func (c *Client) Items(ctx context.Context, id SessionID, after int64, limit int) (ItemsPage, error) {
+	q := Page{Limit: limit}.query()
+	q.Set("after", strconv.FormatInt(after, 10))
+	return get[ItemsPage](ctx, c, path("sessions", id.String(), "items"), q)
+}
+
+// ItemsBefore returns the last items with a sequence number below before; 0 is the end.
+func (c *Client) ItemsBefore(ctx context.Context, id SessionID, before int64, limit int) (ItemsPage, error) {
+	q := Page{Limit: limit}.query()
+	q.Set("before", strconv.FormatInt(before, 10))
+	return get[ItemsPage](ctx, c, path("sessions", id.String(), "items"), q)
+}

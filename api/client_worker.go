@@ -1,0 +1,137 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+func workerPath(agent AgentID, worker WorkerID, more ...string) string {
+	return path(append([]string{"agents", agent.String(), "workers", worker.String()}, more...)...)
+}
+
+// RegisterWorker finds or creates the worker's record for an agent (contract 5.1).
+func (c *Client) RegisterWorker(ctx context.Context, agent string, in WorkerInput) (Registered, error) {
+	return post[Registered](ctx, c, path("agents", agent, "workers"), in)
+}
+
+// Workers lists all workers of the workspace that the caller may see, newest first.
+func (c *Client) Workers(ctx context.Context, p Page) (List[Worker], error) {
+	return get[List[Worker]](ctx, c, "workers", p.query())
+}
+
+// AgentWorkers lists one agent's workers, newest first.
+func (c *Client) AgentWorkers(ctx context.Context, agent string, p Page) (List[Worker], error) {
+	return get[List[Worker]](ctx, c, path("agents", agent, "workers"), p.query())
+}
+
+// Worker returns one worker's record.
+func (c *Client) Worker(ctx context.Context, agent AgentID, id WorkerID) (Worker, error) {
+	return get[Worker](ctx, c, workerPath(agent, id), nil)
+}
+
+// DeleteWorker deletes a worker's record and ends its claims.
+func (c *Client) DeleteWorker(ctx context.Context, agent AgentID, id WorkerID) error {
+	_, err := c.do(ctx, call{method: http.MethodDelete, path: workerPath(agent, id)}, nil)
+	return err
+}
+
+// Beat says that the worker lives; see [Beat].
+func (c *Client) Beat(ctx context.Context, agent AgentID, worker WorkerID, in Beat) (BeatAnswer, error) {
+	return post[BeatAnswer](ctx, c, workerPath(agent, worker, "heartbeat"), in)
+}
+
+// Poll lists what the worker may claim, and what waits at a gate; it is held up
+// to wait, in whole seconds, while there is nothing to claim.
+func (c *Client) Poll(ctx context.Context, agent AgentID, worker WorkerID, instance string, wait time.Duration) (List[Claimable], error) {
+	q := url.Values{"instanceId": {instance}}
+	if wait > 0 {
+		q.Set("wait", strconv.FormatInt(int64(wait/time.Second), 10))
+	}
+	var out List[Claimable]
+	_, err := c.do(ctx, call{method: http.MethodGet, path: workerPath(agent, worker, "sessions"), query: q, held: wait}, &out)
+	return out, err
+}
+
+// Claim asks for one session.
+func (c *Client) Claim(ctx context.Context, agent AgentID, worker WorkerID, id SessionID, in ClaimRequest) (Claim, error) {
+	return post[Claim](ctx, c, workerPath(agent, worker, "sessions", id.String(), "claim"), in)
+}
+
+// ClaimNext asks for the best eligible session of any of the request's workers.
+// It is nil when the wait ended without one. The same RequestID answers the
+// same claim, so a call without an answer is made again unchanged.
+func (c *Client) ClaimNext(ctx context.Context, in ClaimNextRequest) (*Claim, error) {
+	out := new(Claim)
+	k := call{method: http.MethodPost, path: "claim-next", body: in, held: time.Duration(in.WaitSeconds) * time.Second}
+	resp, err := c.do(ctx, k, out)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode == http.StatusNoContent {
+		return nil, nil
+	}
+	return out, nil
+}
+
+// Held addresses the writes under one claim.
+type Held struct {
+	Agent   AgentID
+	Worker  WorkerID
+	Session SessionID
+}
+
+func (h Held) path(verb string) string {
+	return workerPath(h.Agent, h.Worker, "sessions", h.Session.String(), verb)
+}
+
+// Renew moves the lease to now + its length.
+func (c *Client) Renew(ctx context.Context, h Held, in RenewRequest) (Lease, error) {
+	return post[Lease](ctx, c, h.path("renew"), in)
+}
+
+// Extend stretches the lease once.
+func (c *Client) Extend(ctx context.Context, h Held, in ExtendRequest) (Lease, error) {
+	return post[Lease](ctx, c, h.path("extend"), in)
+}
+
+// Complete finishes the session well. The same body again is answered the same.
+func (c *Client) Complete(ctx context.Context, h Held, in CompleteRequest) (Finished, error) {
+	return post[Finished](ctx, c, h.path("complete"), in)
+}
+
+// Fail finishes the session in error. The same body again is answered the same.
+func (c *Client) Fail(ctx context.Context, h Held, in FailRequest) (Finished, error) {
+	return post[Finished](ctx, c, h.path("fail"), in)
+}
+
+// Release gives the session back undone. The same body again is answered the same.
+func (c *Client) Release(ctx context.Context, h Held, in ReleaseRequest) (Finished, error) {
+	return post[Finished](ctx, c, h.path("release"), in)
+}
+
+// AddActivity appends an activity; the same key again is one activity.
+func (c *Client) AddActivity(ctx context.Context, h Held, in ActivityInput) (Activity, error) {
+	return post[Activity](ctx, c, h.path("activities"), in)
+}
+
+// AddItems appends a batch of items; the same client ids again are one item each.
+func (c *Client) AddItems(ctx context.Context, h Held, in ItemsRequest) (ItemsAnswer, error) {
+	return post[ItemsAnswer](ctx, c, h.path("items"), in)
+}
+
+// PatchSession changes the session's own fields, or opens and withdraws its prompt.
+func (c *Client) PatchSession(ctx context.Context, h Held, in SessionPatch) (Session, error) {
+	var out Session
+	k := call{method: http.MethodPatch, path: workerPath(h.Agent, h.Worker, "sessions", h.Session.String()), body: in}
+	_, err := c.do(ctx, k, &out)
+	return out, err
+}
+
+// KeepLateResult keeps on the thread a result that came after its claim ended (contract 10.8).
+func (c *Client) KeepLateResult(ctx context.Context, thread ThreadID, in CompleteRequest) error {
+	_, err := c.do(ctx, call{method: http.MethodPost, path: path("threads", thread.String(), "late-results"), body: in}, nil)
+	return err
+}
