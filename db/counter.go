@@ -1,0 +1,58 @@
+package db
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"stint/queries"
+)
+
+// counter is a row of the counters table while a transaction is open.
+type counter struct {
+	name   string
+	loaded bool
+	stored int64 // what the row says
+	value  int64 // what it has to say at COMMIT
+}
+
+func (c *counter) load(q *queries.Queries) error {
+	value, err := q.Counter(context.Background(), c.name)
+	if err != nil {
+		return fmt.Errorf("read counter %s: %w", c.name, err)
+	}
+	c.loaded, c.stored, c.value = true, value, value
+	return nil
+}
+
+func (c *counter) store(q *queries.Queries) error {
+	if !c.loaded || c.value == c.stored {
+		return nil
+	}
+	rows, err := q.SetCounter(context.Background(), queries.SetCounterParams{Name: c.name, Value: c.value})
+	if err != nil {
+		return fmt.Errorf("store counter %s: %w", c.name, err)
+	}
+	if rows != 1 {
+		return fmt.Errorf("store counter %s: %d rows changed, not 1", c.name, rows)
+	}
+	return nil
+}
+
+const (
+	idTimeBits = 41
+	idLowBits  = 22
+)
+
+// idEpoch is 2024-01-01T00:00:00Z in Unix milliseconds.
+const idEpoch = 1704067200000
+
+// idFloor returns the smallest id of the millisecond of now, or 0 when the
+// clock is outside the 69 years that fit.
+func idFloor(now time.Time) int64 {
+	ms := now.UnixMilli() - idEpoch
+	if ms < 0 || ms >= 1<<idTimeBits {
+		return 0
+	}
+	return ms << idLowBits
+}

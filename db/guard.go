@@ -1,0 +1,224 @@
+package db
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"modernc.org/sqlite"
+)
+
+// sqliteConn is what the driver's connection is known to be able to do.
+type sqliteConn interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.QueryerContext
+	driver.SessionResetter
+	driver.Validator
+	sqlite.HookRegisterer
+}
+
+// guard stands between database/sql and a connection of the driver and holds
+// two rules that cannot be left to the code above.
+//
+// First, statements run under the context of the transaction, never under the
+// one that a closure happens to pass: on this driver a context that ends
+// during an INSERT rolls the whole transaction back, everybody's changes
+// included.
+//
+// Second, no statement runs on the writer's connection outside a transaction.
+// When SQLite rolls back by itself (disk full, I/O error), the closure's next
+// statement would otherwise commit alone.
+//
+// All fields belong to the goroutine that uses the connection.
+type guard struct {
+	sqliteConn
+	role role
+	ctx  context.Context // what statements run under; nil = what they are given
+	inTx bool            // a transaction is open; kept for the writing role
+	rows []*guardedRows  // open cursors
+}
+
+func newGuard(inner sqliteConn, r role) *guard {
+	g := &guard{sqliteConn: inner, role: r}
+	if r == writing {
+		g.ctx = context.Background()
+		// Called for every rollback, SQLite's own included; not for ROLLBACK TO.
+		inner.RegisterRollbackHook(func() { g.inTx = false })
+	}
+	return g
+}
+
+func (g *guard) admit(given context.Context) (context.Context, error) {
+	if g.role == writing && !g.inTx {
+		return nil, errNoTransaction
+	}
+	if g.ctx != nil {
+		return g.ctx, nil
+	}
+	return given, nil
+}
+
+// closeRows closes the cursors that a closure left open and reports whether
+// there were any: one open cursor keeps the log from ever being reset.
+func (g *guard) closeRows() bool {
+	left := slices.Clone(g.rows)
+	for _, r := range left {
+		r.Close()
+	}
+	return len(left) > 0
+}
+
+// Prepare is part of [driver.Conn].
+func (g *guard) Prepare(query string) (driver.Stmt, error) {
+	return g.PrepareContext(context.Background(), query)
+}
+
+// PrepareContext is part of [driver.ConnPrepareContext].
+func (g *guard) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	inner, err := g.sqliteConn.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	stmt, ok := inner.(sqliteStmt)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("the SQLite driver's %T lacks a needed method", inner), inner.Close())
+	}
+	return &guardedStmt{sqliteStmt: stmt, guard: g}, nil
+}
+
+// ExecContext is part of [driver.ExecerContext].
+func (g *guard) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	ctx, err := g.admit(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return g.sqliteConn.ExecContext(ctx, query, args)
+}
+
+// QueryContext is part of [driver.QueryerContext].
+func (g *guard) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	ctx, err := g.admit(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := g.sqliteConn.QueryContext(ctx, query, args)
+	return g.track(ctx, rows, err)
+}
+
+func (g *guard) track(ctx context.Context, inner driver.Rows, err error) (driver.Rows, error) {
+	if err != nil {
+		return nil, err
+	}
+	r := &guardedRows{Rows: inner, guard: g, ctx: ctx}
+	g.rows = append(g.rows, r)
+	return r, nil
+}
+
+// BeginTx is part of [driver.ConnBeginTx].
+func (g *guard) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
+	if g.role != migrating {
+		return nil, errors.New("transactions are begun by the store alone")
+	}
+	inner, err := g.sqliteConn.BeginTx(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return &checkedTx{Tx: inner, conn: g.sqliteConn}, nil
+}
+
+type sqliteStmt interface {
+	driver.Stmt
+	driver.StmtExecContext
+	driver.StmtQueryContext
+}
+
+type guardedStmt struct {
+	sqliteStmt
+	guard *guard
+}
+
+// ExecContext is part of [driver.StmtExecContext].
+func (s *guardedStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	ctx, err := s.guard.admit(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.sqliteStmt.ExecContext(ctx, args)
+}
+
+// QueryContext is part of [driver.StmtQueryContext].
+func (s *guardedStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	ctx, err := s.guard.admit(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.sqliteStmt.QueryContext(ctx, args)
+	return s.guard.track(ctx, rows, err)
+}
+
+// guardedRows is a cursor that ends with its transaction's context: the driver
+// looks at the context only until the first row.
+type guardedRows struct {
+	driver.Rows
+	guard *guard
+	ctx   context.Context
+}
+
+// Next is part of [driver.Rows].
+func (r *guardedRows) Next(dest []driver.Value) error {
+	if r.guard == nil {
+		return io.EOF
+	}
+	if err := r.ctx.Err(); err != nil {
+		return err
+	}
+	return r.Rows.Next(dest)
+}
+
+// Close is part of [driver.Rows]; only the first call does anything.
+func (r *guardedRows) Close() error {
+	if r.guard == nil {
+		return nil
+	}
+	i := slices.Index(r.guard.rows, r)
+	r.guard.rows = slices.Delete(r.guard.rows, i, i+1)
+	r.guard = nil
+	return r.Rows.Close()
+}
+
+// checkedTx is a migration's transaction: it commits only a file whose foreign
+// keys all point at something.
+type checkedTx struct {
+	driver.Tx
+	conn sqliteConn
+}
+
+// Commit is part of [driver.Tx].
+func (t *checkedTx) Commit() error {
+	if err := foreignKeysHold(t.conn); err != nil {
+		return errors.Join(err, t.Tx.Rollback())
+	}
+	return t.Tx.Commit()
+}
+
+func foreignKeysHold(conn sqliteConn) error {
+	rows, err := conn.QueryContext(context.Background(), "PRAGMA foreign_key_check", nil)
+	if err != nil {
+		return fmt.Errorf("check foreign keys: %w", err)
+	}
+	broken := make([]driver.Value, len(rows.Columns()))
+	switch err := rows.Next(broken); {
+	case errors.Is(err, io.EOF):
+		return rows.Close()
+	case err != nil:
+		return errors.Join(fmt.Errorf("check foreign keys: %w", err), rows.Close())
+	}
+	err = fmt.Errorf("row %v of table %v refers to a missing row of %v", broken[1], broken[0], broken[2])
+	return errors.Join(err, rows.Close())
+}

@@ -1,0 +1,41 @@
+//go:build unix
+
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// lockEvery is how often a lock that somebody else holds is tried again. A
+// blocking call could not be ended by a context.
+const lockEvery = 20 * time.Millisecond
+
+// lockFile takes the lock of a file, creating it, and waits for whoever holds
+// it until ctx ends. The file stays: removing it would let two processes hold
+// locks on two files of the same name.
+func lockFile(ctx context.Context, path string) (unlock func() error, err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("the directory %s cannot be written to: %w", filepath.Dir(path), err)
+	}
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return f.Close, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(fmt.Errorf("wait for another process to open the database (%s): %w", path, ctx.Err()), f.Close())
+		case <-time.After(lockEvery):
+		}
+	}
+}
