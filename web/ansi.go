@@ -1,0 +1,219 @@
+package web
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	terminal "github.com/buildkite/terminal-to-html/v3"
+	"github.com/charmbracelet/x/ansi"
+)
+
+// RenderANSI turns what a process printed into lines of HTML: text escaped,
+// colour and weight as classes of stint.css, web links kept. Nothing that the
+// text holds can become a script, an image, a style or a link to anything but
+// http and https; invalid bytes become the replacement character.
+//
+// A line break at the end closes the last line and doesn't begin another one.
+// Colour starts plain: state doesn't pass from one call to the next.
+func RenderANSI(text string) []string {
+	text = strings.TrimSuffix(tame(text), "\n")
+	if text == "" {
+		return nil
+	}
+	screen, err := terminal.NewScreen()
+	if err != nil {
+		panic(fmt.Errorf("make a terminal screen without options: %w", err))
+	}
+	_, _ = screen.Write([]byte(text)) // it writes to memory and never fails
+	html := strings.ReplaceAll(screen.AsHTMLWithTimestamps(false), `<a href="`, `<a rel="nofollow noopener noreferrer ugc" href="`)
+	return strings.Split(strings.ReplaceAll(html, "&nbsp;", ""), "\n")
+}
+
+// PlainText is text without any escape sequence or control character, for
+// downloads and one-line excerpts.
+func PlainText(text string) string { return ansi.Strip(tame(text)) }
+
+// tame keeps of a terminal's language what a log needs: text, line ends,
+// colours, moves within what was printed and web links. Everything else goes:
+// images, titles, clipboard writes, private sequences, bare controls.
+func tame(text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	var out strings.Builder
+	out.Grow(len(text))
+	var parser ansi.Parser
+	p := &parser
+	p.SetParamsSize(32)
+	p.SetDataSize(4096) // an address longer than this is cut, which makes it no link
+	for text != "" {
+		esc := strings.IndexByte(text, '\x1b')
+		if esc < 0 {
+			writePrintable(&out, text)
+			break
+		}
+		writePrintable(&out, text[:esc])
+		text = text[esc:]
+		seq, _, n, state := ansi.DecodeSequence(text, ansi.NormalState, p)
+		if state != ansi.NormalState || n == 0 {
+			// It has no end: drop only the escape, so that what follows can be read.
+			text = text[1:]
+			continue
+		}
+		writeSequence(&out, seq, p)
+		text = text[n:]
+	}
+	return out.String()
+}
+
+// writePrintable writes text without control characters but those that move
+// the cursor back or to the next line, or tabulate.
+func writePrintable(out *strings.Builder, text string) {
+	for _, r := range text {
+		switch {
+		case r == '\n', r == '\t', r == '\r', r == '\b':
+			out.WriteRune(r)
+		case r < ' ', r == 0x7f, r >= 0x80 && r < 0xa0:
+		case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
+			// Marks that reorder text could make a line read as another one.
+		default:
+			out.WriteRune(r)
+		}
+	}
+}
+
+func writeSequence(out *strings.Builder, seq string, p *ansi.Parser) {
+	switch {
+	case ansi.HasOscPrefix(seq):
+		writeLink(out, string(p.Data()))
+	case ansi.HasCsiPrefix(seq):
+		cmd := ansi.Cmd(p.Command())
+		if cmd.Prefix() != 0 || cmd.Intermediate() != 0 {
+			return
+		}
+		switch cmd.Final() {
+		case 'm':
+			writeColour(out, p.Params())
+		case 'A', 'B', 'C', 'D', 'E', 'F', 'G', 'K':
+			n, _ := p.Param(0, -1)
+			writeMove(out, cmd.Final(), n)
+		}
+	}
+}
+
+func writeMove(out *strings.Builder, final byte, n int) {
+	out.WriteString("\x1b[")
+	if n >= 0 {
+		out.WriteString(strconv.Itoa(n))
+	}
+	out.WriteByte(final)
+}
+
+// writeLink keeps OSC 8, the hyperlink, when it leads to the web or ends one.
+func writeLink(out *strings.Builder, data string) {
+	parts := strings.SplitN(data, ";", 3)
+	if len(parts) != 3 || parts[0] != "8" {
+		return
+	}
+	if parts[2] == "" {
+		out.WriteString("\x1b]8;;\x07")
+		return
+	}
+	u, err := url.Parse(parts[2])
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		out.WriteString("\x1b]8;;\x07")
+		return
+	}
+	// A semicolon would end the address for the next parser.
+	out.WriteString("\x1b]8;;" + strings.ReplaceAll(u.String(), ";", "%3B") + "\x07")
+}
+
+// writeColour repeats a colour sequence in the 16 colours of the palette. Those
+// were chosen to be readable on the log's background; of the 256 and of the 16
+// million many are not, so they are mapped to the nearest of ours.
+func writeColour(out *strings.Builder, params ansi.Params) {
+	var codes []string
+	values := flat(params)
+	for i := 0; i < len(values); i++ {
+		v := values[i]
+		if v != 38 && v != 48 {
+			codes = append(codes, strconv.Itoa(v))
+			continue
+		}
+		n, used, ok := extended(values[i+1:])
+		i += used
+		if ok {
+			codes = append(codes, strconv.Itoa(sgrCode(n, v == 48)))
+		}
+	}
+	out.WriteString("\x1b[" + strings.Join(codes, ";") + "m")
+}
+
+func flat(params ansi.Params) []int {
+	values := make([]int, 0, len(params))
+	params.ForEach(0, func(_, param int, _ bool) { values = append(values, param) })
+	return values
+}
+
+// extended reads what follows 38 or 48 and answers the palette index nearest
+// to that colour and how many values it took.
+func extended(rest []int) (index, used int, ok bool) {
+	switch {
+	case len(rest) >= 2 && rest[0] == 5:
+		return nearest(rgb256(rest[1])), 2, true
+	case len(rest) >= 4 && rest[0] == 2:
+		return nearest([3]int{rest[1], rest[2], rest[3]}), 4, true
+	}
+	return 0, len(rest), false
+}
+
+// sgrCode is the code that selects palette colour n.
+func sgrCode(n int, background bool) int {
+	code := 30 + n
+	if n >= 8 {
+		code = 90 + n - 8
+	}
+	if background {
+		code += 10
+	}
+	return code
+}
+
+// classic is the palette that programs have in mind when they pick a colour.
+var classic = [16][3]int{
+	{0, 0, 0}, {205, 0, 0}, {0, 205, 0}, {205, 205, 0}, {0, 0, 238}, {205, 0, 205}, {0, 205, 205}, {229, 229, 229},
+	{127, 127, 127}, {255, 0, 0}, {0, 255, 0}, {255, 255, 0}, {92, 92, 255}, {255, 0, 255}, {0, 255, 255}, {255, 255, 255},
+}
+
+// rgb256 is colour n of the 256: the classic 16, a cube of 6×6×6, 24 greys.
+func rgb256(n int) [3]int {
+	switch {
+	case n >= 0 && n < 16:
+		return classic[n]
+	case n >= 16 && n < 232:
+		n -= 16
+		return [3]int{level(n / 36), level(n / 6 % 6), level(n % 6)}
+	case n >= 232 && n < 256:
+		grey := 8 + 10*(n-232)
+		return [3]int{grey, grey, grey}
+	}
+	return classic[7]
+}
+
+func level(n int) int {
+	if n == 0 {
+		return 0
+	}
+	return 55 + 40*n
+}
+
+func nearest(c [3]int) int {
+	best, bestDistance := 7, 1<<30
+	for i, p := range classic {
+		r, g, b := c[0]-p[0], c[1]-p[1], c[2]-p[2]
+		if d := 3*r*r + 6*g*g + b*b; d < bestDistance {
+			best, bestDistance = i, d
+		}
+	}
+	return best
+}

@@ -1,0 +1,63 @@
+package web
+
+import "time"
+
+// Shell is what [Layout] needs beside the page itself.
+type Shell struct {
+	Title    string // of the window, most specific part first
+	Place    string // the rail's current entry: home, sessions, agents, workers
+	NeedsYou int    // sessions that wait for a person
+	Stream   string // address of the page's live stream; "" = the page doesn't live
+	Done     string // what the last action did, said once
+	Theme    string // auto, light, dark
+	Density  string // auto, compact
+	Keys     bool   // single-letter shortcuts are on
+	Now      time.Time
+}
+
+// htmxConfig switches off what the content policy forbids and what this product
+// doesn't want: styles put in by script, foreign requests.
+const htmxConfig = `{"includeIndicatorCSS":false,"mode":"same-origin","history":false,"transitions":false,"extensions":"sse"}`
+
+type place struct{ key, word, icon, url, letter string }
+
+var places = []place{
+	{"home", "Home", "house", "/", "h"},
+	{"sessions", "Sessions", "rows-3", "/sessions", "s"},
+	{"agents", "Agents", "bot", "/agents", "a"},
+	{"workers", "Workers", "server", "/workers", "w"},
+}
+
+type theme struct{ value, word, icon string }
+
+var themes = []theme{
+	{"auto", "Theme of the system", "sun-moon"},
+	{"light", "Light theme", "sun"},
+	{"dark", "Dark theme", "moon"},
+}
+
+type shortcut struct {
+	keys []string
+	what string
+}
+
+var shortcuts = []shortcut{
+	{[]string{"g", "h"}, "Home"},
+	{[]string{"g", "s"}, "Sessions"},
+	{[]string{"g", "a"}, "Agents"},
+	{[]string{"g", "w"}, "Workers"},
+	{[]string{"j", "k"}, "Next, previous row"},
+	{[]string{"Enter"}, "Open the row"},
+	{[]string{"n"}, "New session"},
+	{[]string{"/"}, "Search"},
+	{[]string{"."}, "Pause live updates"},
+	{[]string{"t"}, "Change theme"},
+	{[]string{"?"}, "This list"},
+}
+
+func pageTitle(s Shell) string {
+	if s.Title == "" {
+		return "stint"
+	}
+	return s.Title + " · stint"
+}

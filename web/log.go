@@ -1,0 +1,44 @@
+package web
+
+import (
+	"html"
+	"strings"
+)
+
+// Log is what [LogView] draws.
+type Log struct {
+	Blocks      []LogBlock
+	Size        string // what is shown of how much, in words
+	Empty       string // said when nothing has been printed yet
+	EarlierURL  string // "" when the first line is shown
+	DownloadURL string
+	Live        bool // more may come, and the view follows it
+}
+
+// LogBlock is a run of whole output lines under one anchor. Output that ends
+// without a line break leaves its block open: what comes next replaces the
+// block by one with the same anchor, so that progress bars overwrite
+// themselves as they do in a terminal.
+type LogBlock struct {
+	Anchor string // unique in the page, and stable: a link to it stays right
+	Mark   string // stands beside the first line, such as the time since the start
+	Lines  []string
+}
+
+// NewLogBlock renders what was printed.
+func NewLogBlock(anchor, mark, text string) LogBlock {
+	return LogBlock{Anchor: anchor, Mark: mark, Lines: RenderANSI(text)}
+}
+
+// html is written by hand, not as a template: within a log every space counts.
+func (b LogBlock) html() string {
+	var out strings.Builder
+	out.WriteString(`<div id="` + html.EscapeString(b.Anchor) + `">`)
+	mark := b.Mark
+	for _, line := range b.Lines {
+		out.WriteString(`<p data-n="` + html.EscapeString(mark) + `"><span>` + line + `</span></p>`)
+		mark = ""
+	}
+	out.WriteString("</div>")
+	return out.String()
+}

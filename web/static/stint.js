@@ -1,0 +1,262 @@
+// Stint's own script. Everything here is a convenience: pages read and act without it.
+// No inline handlers, no eval: what it does is bound to data-* attributes.
+(() => {
+  'use strict'
+  const root = document.documentElement
+  const $ = (sel, from = document) => from.querySelector(sel)
+  const $$ = (sel, from = document) => [...from.querySelectorAll(sel)]
+  const skew = Number(root.dataset.now || Date.now()) - Date.now() // server's clock minus ours, at load
+  const now = () => Date.now() + skew
+  const keep = (name, value) => { document.cookie = `stint_${name}=${value};path=/;max-age=31536000;samesite=lax` }
+  const touch = matchMedia('(pointer: coarse)')
+
+  // Controls that need scripts show themselves only where scripts run.
+  const reveal = (from = document) => $$('.copy[hidden],#live[hidden],[data-log][hidden],[data-scripted][hidden]', from).forEach(e => { e.hidden = false })
+
+  // Theme
+  const setTheme = value => {
+    root.dataset.theme = value
+    keep('theme', value)
+    $$('.theme button').forEach(b => b.setAttribute('aria-pressed', String(b.value === value)))
+  }
+  const nextTheme = () => {
+    const order = ['auto', 'light', 'dark']
+    setTheme(order[(order.indexOf(root.dataset.theme) + 1) % 3])
+  }
+
+  // One polite region, at most one message in five seconds; the last one wins.
+  let said = 0, saying = null
+  const announce = text => {
+    clearTimeout(saying)
+    saying = setTimeout(() => { said = Date.now(); $('#announce').textContent = text }, Math.max(50, said + 5000 - Date.now()))
+  }
+
+  // Live stream: state dot, pause, and the first connection, which the extension doesn't retry.
+  const live = { connection: null, paused: false, out: false, tries: 0, timer: null, last: '' }
+  const source = () => $('[hx-sse\\:connect]')
+  const dot = (state, word) => {
+    const el = $('#live')
+    if (!el || (el.dataset.state === state && el.textContent === word)) return
+    el.dataset.state = state
+    el.lastElementChild.textContent = word
+  }
+  const connect = () => {
+    clearTimeout(live.timer)
+    const el = source()
+    if (!el || live.paused || live.out || el._htmx?.sse) return
+    const headers = live.last ? { 'Last-Event-ID': live.last } : {}
+    htmx.ajax('GET', el.getAttribute('hx-sse:connect'), { source: el, headers })
+  }
+  const retry = () => {
+    if (live.paused || live.out) return
+    const wait = Math.min(30, 2 ** live.tries++)
+    dot('wait', navigator.onLine ? `Reconnecting ${wait}s` : 'Offline')
+    clearTimeout(live.timer)
+    live.timer = setTimeout(connect, wait * 1000)
+  }
+  const signedOut = () => { live.out = true; clearTimeout(live.timer); dot('out', 'Signed out'); announce('Signed out') }
+  const togglePause = () => {
+    if (live.out || !source()) return
+    live.paused = !live.paused
+    if (live.paused) {
+      dot('wait', 'Paused')
+      live.connection?.reader?.cancel()
+    } else {
+      live.tries = 0
+      dot('wait', 'Connecting')
+      connect()
+    }
+  }
+  document.addEventListener('htmx:sse:before:connection', e => {
+    if (live.paused || live.out) e.detail.connection.cancelled = true
+  })
+  document.addEventListener('htmx:sse:after:connection', e => {
+    live.connection = e.detail.connection
+    if (live.last && !live.connection.lastEventId) live.connection.lastEventId = live.last
+    live.tries = 0
+    dot('live', 'Live')
+  })
+  document.addEventListener('htmx:sse:before:message', e => { if (e.detail.message.id) live.last = e.detail.message.id })
+  document.addEventListener('htmx:sse:error', e => {
+    if (e.detail.status === 401 || e.detail.status === 403) {
+      signedOut()
+      e.detail.connection.cancelled = true
+      return
+    }
+    if (!live.paused) dot('wait', navigator.onLine ? 'Reconnecting' : 'Offline')
+  })
+  document.addEventListener('htmx:sse:close', () => { live.connection = null; if (!live.paused) retry() })
+  const failed = e => {
+    if (e.target !== source()) return
+    const status = e.detail?.ctx?.response?.status
+    if (status === 401 || status === 403) signedOut()
+    else retry()
+  }
+  document.addEventListener('htmx:response:error', failed)
+  document.addEventListener('htmx:error', failed)
+  addEventListener('offline', () => { if (!live.paused) dot('wait', 'Offline') })
+  addEventListener('online', () => { live.tries = 0; connect() })
+
+  // Named stream events
+  document.addEventListener('announce', e => announce(e.detail.data))
+  document.addEventListener('needs', e => {
+    const n = Number(e.detail.data) || 0
+    document.title = document.title.replace(/^\(\d+\) /, '')
+    if (n) document.title = `(${n}) ${document.title}`
+  })
+  document.addEventListener('reset', () => location.reload())
+
+  // Countdowns and elapsed times
+  const two = n => String(n).padStart(2, '0')
+  const clock = ms => {
+    const s = Math.max(0, Math.ceil(ms / 1000)), h = Math.floor(s / 3600)
+    return h ? `${h}:${two(Math.floor(s / 60) % 60)}:${two(s % 60)}` : `${Math.floor(s / 60)}:${two(s % 60)}`
+  }
+  const pair = (s, big, bigWord, small, smallWord) => {
+    const rest = Math.floor(s % big / small)
+    return Math.floor(s / big) + bigWord + (rest ? ` ${rest}${smallWord}` : '')
+  }
+  const span = ms => {
+    const s = Math.max(0, Math.floor(ms / 1000))
+    return s < 60 ? `${s}s` : s < 3600 ? pair(s, 60, 'm', 1, 's') : s < 86400 ? pair(s, 3600, 'h', 60, 'm') : pair(s, 86400, 'd', 3600, 'h')
+  }
+  const tick = () => {
+    if (document.hidden) return
+    const t = now()
+    for (const el of $$('[data-lease]')) {
+      const left = Math.max(0, Number(el.dataset.ends) - t)
+      const share = Math.min(1, left / Number(el.dataset.length) || 0)
+      el.classList.toggle('low', share < .2)
+      $('.left', el).setAttribute('stroke-dasharray', `${(share * 100).toFixed(1)} 100`)
+      const b = $('b', el)
+      if (b) b.textContent = clock(left)
+    }
+    for (const el of $$('[data-since]')) el.textContent = span(t - Number(el.dataset.since))
+    for (const el of $$('[data-until]')) el.textContent = clock(Number(el.dataset.until) - t)
+  }
+  setInterval(tick, 1000)
+
+  // Log: follow while at the end, else count what came below
+  const follow = view => {
+    const log = view.closest('.log'), more = $('[data-more]', log), button = $('[data-log=follow]', log)
+    let on = button.getAttribute('aria-pressed') === 'true', fresh = 0
+    const atEnd = () => view.scrollHeight - view.scrollTop - view.clientHeight < 32
+    const set = value => {
+      on = value
+      button.setAttribute('aria-pressed', String(value))
+      if (value) { fresh = 0; more.hidden = true; view.scrollTop = view.scrollHeight }
+    }
+    view.addEventListener('scroll', () => { if (atEnd() !== on) set(atEnd()) }, { passive: true })
+    button.addEventListener('click', () => set(!on))
+    more.addEventListener('click', () => { set(true); view.focus() })
+    new MutationObserver(changes => {
+      const lines = changes.reduce((n, c) => n + [...c.addedNodes].reduce((m, e) => m + (e.children?.length || 0), 0), 0)
+      if (on) { view.scrollTop = view.scrollHeight; return }
+      fresh += lines
+      if (!fresh) return
+      more.lastElementChild.textContent = `${fresh} new ${fresh === 1 ? 'line' : 'lines'}`
+      more.hidden = false
+    }).observe($('.lines', view), { childList: true, subtree: true })
+    if (on && !location.hash) view.scrollTop = view.scrollHeight
+  }
+  const wrap = button => {
+    const on = button.getAttribute('aria-pressed') !== 'true'
+    button.setAttribute('aria-pressed', String(on))
+    $('[data-view]').classList.toggle('nowrap', !on)
+  }
+
+  // Clicks
+  const copy = async button => {
+    const text = button.dataset.copy
+    try {
+      await navigator.clipboard.writeText(text)
+    } catch {
+      const area = Object.assign(document.createElement('textarea'), { value: text, className: 'vh' })
+      document.body.append(area)
+      area.select()
+      document.execCommand('copy')
+      area.remove()
+    }
+    button.dataset.done = ''
+    announce('Copied')
+    setTimeout(() => delete button.dataset.done, 1500)
+  }
+  document.addEventListener('click', e => {
+    if (e.button || e.ctrlKey || e.metaKey || e.shiftKey || e.altKey) return
+    const hit = sel => e.target.closest?.(sel)
+    let el
+    if ((el = hit('.theme button'))) { e.preventDefault(); setTheme(el.value) }
+    else if ((el = hit('[data-copy]'))) { e.preventDefault(); copy(el) }
+    else if ((el = hit('[data-dialog]'))) { const d = document.getElementById(el.dataset.dialog); if (d) { e.preventDefault(); d.showModal() } }
+    else if ((el = hit('dialog [data-close]'))) { e.preventDefault(); el.closest('dialog').close() }
+    else if ((el = hit('#live'))) togglePause()
+    else if ((el = hit('[data-log=wrap]'))) wrap(el)
+    else if ((el = hit('.lines p')) && e.target === el && el.parentElement.id) history.replaceState(null, '', '#' + el.parentElement.id)
+    else if (e.target.nodeName === 'DIALOG') e.target.close()
+    $$('details.menu[open]').forEach(d => { if (!d.contains(e.target)) d.open = false })
+  })
+  document.addEventListener('change', e => {
+    if (e.target.id === 'keys-on') { root.dataset.keys = e.target.checked ? 'on' : 'off'; keep('keys', root.dataset.keys) }
+    if (e.target.matches?.('[data-submit]')) e.target.form.requestSubmit()
+  })
+  // A form is sent once.
+  document.addEventListener('submit', e => {
+    const b = e.submitter
+    if (b?.ariaDisabled === 'true') { e.preventDefault(); return }
+    if (b && e.target.method === 'post') { b.ariaDisabled = 'true'; setTimeout(() => { b.ariaDisabled = null }, 4000) }
+  })
+
+  // Keys: never inside a field, never with a modifier, never when switched off
+  let lead = '', leadTimer
+  const rows = () => $$('.rows > li, tr[data-row]').filter(r => r.offsetParent)
+  const move = step => {
+    const all = rows()
+    if (!all.length) return
+    const at = all.findIndex(r => r.classList.contains('at'))
+    const next = all[Math.max(0, Math.min(all.length - 1, at < 0 ? 0 : at + step))]
+    all[at]?.classList.remove('at')
+    next.classList.add('at')
+    $('a', next)?.focus({ preventScroll: true })
+    next.scrollIntoView({ block: 'nearest' })
+  }
+  document.addEventListener('keydown', e => {
+    if (e.key === 'Escape') { const m = $('details.menu[open]'); if (m) { m.open = false; $('summary', m).focus() } }
+    const el = e.target
+    if ((e.ctrlKey || e.metaKey) && e.key === 'Enter' && el.form) { e.preventDefault(); el.form.requestSubmit(); return }
+    if (e.ctrlKey || e.metaKey || e.altKey || root.dataset.keys === 'off') return
+    if (el.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(el.nodeName) || $('dialog[open]')) return
+    if (lead === 'g') {
+      lead = ''
+      const a = $(`[data-go="${CSS.escape(e.key)}"]`)
+      if (a) { e.preventDefault(); a.click() }
+      return
+    }
+    const act = {
+      g: () => { lead = 'g'; clearTimeout(leadTimer); leadTimer = setTimeout(() => { lead = '' }, 1200) },
+      j: () => move(1),
+      k: () => move(-1),
+      t: nextTheme,
+      '.': togglePause,
+      '?': () => $('#keys').showModal(),
+      '/': () => $('[type=search]')?.focus(),
+      n: () => $('[data-key=n]')?.click(),
+    }[e.key] || ($(`[data-key="${CSS.escape(e.key)}"]`) && (() => $(`[data-key="${CSS.escape(e.key)}"]`).click()))
+    if (act) { e.preventDefault(); act() }
+  })
+
+  const fade = t => setTimeout(() => { if (t.matches(':hover')) fade(t); else t.remove() }, 6000)
+  const start = () => {
+    reveal()
+    $$('[data-view]').forEach(follow)
+    $$('[data-toast]').forEach(fade)
+    new MutationObserver(changes => changes.forEach(c => c.addedNodes.forEach(n => {
+      if (n.nodeType !== 1) return
+      reveal(n.parentElement)
+      if (n.matches('[data-toast]')) fade(n)
+    }))).observe(document.body, { childList: true, subtree: true })
+    if (touch.matches) root.dataset.touch = ''
+    if (source()) setTimeout(() => { if (!live.connection && !live.tries) connect() }, 3000)
+  }
+  if (document.readyState === 'loading') document.addEventListener('DOMContentLoaded', start)
+  else start()
+})()
