@@ -1,6 +1,7 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -40,7 +41,7 @@ type setting struct {
 	want string
 }
 
-func settings(r role, synchronous string) []setting {
+func settings(r role, synchronous string, checkpoint int) []setting {
 	all := []setting{
 		{"busy_timeout", strconv.Itoa(busyMillis), strconv.Itoa(busyMillis)},
 		{"trusted_schema", "0", "0"},
@@ -48,7 +49,7 @@ func settings(r role, synchronous string) []setting {
 		// Plain fsync on macOS does not reach the platter; elsewhere these do nothing.
 		{"fullfsync", "1", "1"},
 		{"checkpoint_fullfsync", "1", "1"},
-		{"wal_autocheckpoint", strconv.Itoa(walPages), strconv.Itoa(walPages)},
+		{"wal_autocheckpoint", strconv.Itoa(checkpoint), strconv.Itoa(checkpoint)},
 		{"journal_size_limit", strconv.Itoa(walKeepBytes), strconv.Itoa(walKeepBytes)},
 		{"synchronous", synchronous, synchronous},
 	}
@@ -86,7 +87,7 @@ func newConnector(path string, r role, o Options) (*connector, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &connector{role: r, settings: settings(r, synchronous)}
+	c := &connector{role: r, settings: settings(r, synchronous, cmp.Or(o.Unsafe.CheckpointPages, walPages))}
 	if c.inner, err = sqlite.NewConnector(dsn(path, r, o.Unsafe.VFS)); err != nil {
 		return nil, fmt.Errorf("name database %s: %w", path, err)
 	}

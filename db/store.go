@@ -37,6 +37,8 @@ type Options struct {
 type Unsafe struct {
 	Synchronous string // "" = FULL; NORMAL and OFF lose writes when the power goes
 	VFS         string // name of a registered SQLite VFS; "" = the operating system's files
+
+	CheckpointPages int // write the log back after this many pages; 0 = 1000
 }
 
 // Store is an open database file. All methods may be called from any goroutine.
