@@ -20,9 +20,10 @@ race := -race -gcflags='modernc.org/...=-race=false'
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
 
-generate: ## write the generated code again: queries/*.sql.go, web/*_templ.go
+generate: ## write the generated files again: queries/*.sql.go, web/*_templ.go, api/openapi.json
 	$(tool) sqlc generate
 	$(tool) templ generate -log-level warn
+	go generate ./api
 
 check: ## say whether the generated code is fresh and the queries keep the house rules
 	tools/check-queries
