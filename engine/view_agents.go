@@ -1,0 +1,153 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"stint/api"
+	"stint/queries"
+)
+
+const (
+	agentsPage  = 50
+	agentRuns   = 20 // sessions on an agent's page
+	agentLedger = 30
+	agentSlots  = 5
+)
+
+// AgentListView is one page of the list of agents, by slug.
+type AgentListView struct {
+	View
+	Agents []AgentView
+	Next   string // slug to go on after; "" on the last page
+}
+
+// AgentList reads a page of agents after a slug.
+func (e *Engine) AgentList(ctx context.Context, c Caller, after string) (out AgentListView, err error) {
+	out.View, err = e.look(ctx, c, func(r *viewReader) error {
+		rows, err := r.q.ViewAgents(ctx, queries.ViewAgentsParams{WorkspaceID: c.WorkspaceID, After: after, N: agentsPage + 1})
+		if err != nil {
+			return fmt.Errorf("list agents: %w", err)
+		}
+		if len(rows) > agentsPage {
+			rows = rows[:agentsPage]
+			out.Next = rows[agentsPage-1].Slug
+		}
+		out.Agents, err = r.agentViews(ctx, rows)
+		return err
+	})
+	return out, err
+}
+
+// AgentPage is what an agent's page shows.
+type AgentPage struct {
+	View
+	AgentView
+	Recent  []SessionView
+	Ledger  []api.LedgerEntry // newest first
+	Workers []api.Worker
+	Slots   api.SchedulePreview // of the next five; empty without a schedule
+	Slowest time.Duration
+}
+
+// AgentPageOf reads an agent's page. Errors: not_found.
+func (e *Engine) AgentPageOf(ctx context.Context, c Caller, ref string) (out AgentPage, err error) {
+	out.View, err = e.look(ctx, c, func(r *viewReader) error {
+		a, err := agentOf(ctx, r.q, c, ref)
+		if err != nil {
+			return err
+		}
+		views, err := r.agentViews(ctx, []agentRow{*a})
+		if err != nil {
+			return err
+		}
+		out.AgentView = views[0]
+		rows, err := r.q.ListSessionsOfAgent(ctx, queries.ListSessionsOfAgentParams{AgentID: a.ID, Before: maxSeq, Me: c.UserID, N: agentRuns})
+		if err != nil {
+			return fmt.Errorf("read the sessions of agent %s: %w", a.Slug, err)
+		}
+		if out.Recent, err = r.sessions(ctx, rows); err != nil {
+			return err
+		}
+		for _, v := range out.Recent {
+			out.Slowest = max(out.Slowest, v.spent(out.At))
+		}
+		workers, err := r.workerRows(ctx, a.ID)
+		if err != nil {
+			return err
+		}
+		for i := range workers {
+			w, err := e.presentWorker(ctx, r.q, &workers[i], a.Slug)
+			if err != nil {
+				return err
+			}
+			out.Workers = append(out.Workers, w)
+		}
+		return nil
+	})
+	if err != nil {
+		return out, err
+	}
+	ledger, err := e.Ledger(ctx, c, out.ID.String(), api.Page{Limit: agentLedger})
+	if err != nil {
+		return out, fmt.Errorf("read the ledger: %w", err)
+	}
+	out.Ledger = ledger.Items
+	if out.Schedule == "" || out.ScheduleError != "" {
+		return out, nil
+	}
+	out.Slots, err = e.Preview(ctx, out.Schedule, out.TimeZone, out.At, agentSlots)
+	return out, err
+}
+
+// spent is how long a session has taken until now, waiting included.
+func (v SessionView) spent(now time.Time) time.Duration {
+	if !v.EndedAt.IsZero() {
+		now = v.EndedAt.Time
+	}
+	return now.Sub(v.CreatedAt.Time)
+}
+
+// WorkerView is a worker with what it runs.
+type WorkerView struct {
+	api.Worker
+	Sessions []SessionView
+}
+
+// WorkerListView is the list of workers.
+type WorkerListView struct {
+	View
+	Workers []WorkerView
+}
+
+// WorkerList reads the workers that the caller may see, newest first, at most 200.
+func (e *Engine) WorkerList(ctx context.Context, c Caller) (out WorkerListView, err error) {
+	out.View, err = e.look(ctx, c, func(r *viewReader) error {
+		rows, err := r.workerRows(ctx, 0)
+		if err != nil {
+			return err
+		}
+		for i := range rows {
+			w := &rows[i]
+			a, err := r.agent(ctx, w.AgentID)
+			if err != nil {
+				return err
+			}
+			var v WorkerView
+			if v.Worker, err = e.presentWorker(ctx, r.q, w, a.Slug); err != nil {
+				return err
+			}
+			held, err := r.q.ViewWorkerSessions(ctx, queries.ViewWorkerSessionsParams{WorkerID: w.ID, Me: c.UserID, N: maxPage})
+			if err != nil {
+				return fmt.Errorf("read what worker %s runs: %w", w.ID, err)
+			}
+			if v.Sessions, err = r.sessions(ctx, held); err != nil {
+				return err
+			}
+			out.Workers = append(out.Workers, v)
+		}
+		return nil
+	})
+	return out, err
+}

@@ -1,0 +1,192 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"stint/api"
+	"stint/queries"
+)
+
+// The lengths of the bands on the home page.
+const (
+	homeNeeds   = 20
+	homeActive  = 20
+	homeQueued  = 8
+	homeNext    = 8
+	homeRecent  = 15
+	homeAgents  = 8
+	recentScan  = 2000
+	barLength   = 30
+	workersScan = 200
+)
+
+// HomeView is what the home page shows.
+type HomeView struct {
+	View
+	Needs   []SessionView // awaiting input, and stale ones that nobody can claim
+	Active  []SessionView
+	Queued  []SessionView // pending and queued, at most a few
+	Next    []api.Agent   // by their next slot
+	Recent  []SessionView
+	Agents  []AgentView // those with runs or a schedule, at most a few
+	Failing []api.Agent // paused by the coordinator after failures in a row
+	Online  int
+	Workers int
+	Today   map[api.Status]int64 // since midnight in zone
+	Slowest time.Duration        // of Recent, to compare ribbons
+}
+
+// AgentView is an agent with its last runs.
+type AgentView struct {
+	api.Agent
+	Runs     []RunView // the last 30, oldest first
+	Online   int       // workers
+	Expected time.Duration
+}
+
+// Home reads the home page. Today starts at midnight in zone.
+func (e *Engine) Home(ctx context.Context, c Caller, zone *time.Location) (out HomeView, err error) {
+	out.View, err = e.look(ctx, c, func(r *viewReader) error {
+		if err := r.homeSessions(ctx, &out); err != nil {
+			return err
+		}
+		if err := r.homeAgents(ctx, &out); err != nil {
+			return err
+		}
+		day := api.At(r.now).In(zone)
+		midnight := time.Date(day.Year(), day.Month(), day.Day(), 0, 0, 0, 0, zone)
+		out.Today, _, err = r.counts(ctx, api.SessionFilter{}, 0, firstSessionOf(midnight))
+		return err
+	})
+	return out, err
+}
+
+// firstSessionOf is the least id that a session made at t can have: an id's
+// upper bits are the milliseconds since 2024 (see [api.ID]).
+func firstSessionOf(t time.Time) api.SessionID {
+	const epoch, lowBits = 1704067200000, 22
+	return api.SessionID(max(0, t.UnixMilli()-epoch) << lowBits)
+}
+
+func (r *viewReader) homeSessions(ctx context.Context, out *HomeView) error {
+	running, err := r.q.ViewRunning(ctx, queries.ViewRunningParams{WorkspaceID: r.c.WorkspaceID, Me: r.c.UserID, N: homeActive + homeNeeds})
+	if err != nil {
+		return fmt.Errorf("read running sessions: %w", err)
+	}
+	for i := range running {
+		v, err := r.session(ctx, &running[i])
+		if err != nil {
+			return err
+		}
+		switch {
+		case v.Status == api.AwaitingInput && len(out.Needs) < homeNeeds:
+			out.Needs = append(out.Needs, v)
+		case v.Status == api.Active && len(out.Active) < homeActive:
+			if v.LastLine, err = r.lastLine(ctx, v.ID); err != nil {
+				return err
+			}
+			out.Active = append(out.Active, v)
+		}
+	}
+	for _, want := range []struct {
+		status api.Status
+		n      int64
+		to     *[]SessionView
+	}{{api.Stale, homeNeeds, &out.Needs}, {api.Pending, homeQueued, &out.Queued}, {api.Queued, homeQueued, &out.Queued}} {
+		rows, err := r.q.ViewWaiting(ctx, queries.ViewWaitingParams{WorkspaceID: r.c.WorkspaceID, Status: want.status, Me: r.c.UserID, N: want.n})
+		if err != nil {
+			return fmt.Errorf("read %s sessions: %w", want.status, err)
+		}
+		views, err := r.sessions(ctx, rows)
+		if err != nil {
+			return err
+		}
+		*want.to = append(*want.to, views...)
+	}
+	recent, err := r.q.ViewFinished(ctx, queries.ViewFinishedParams{WorkspaceID: r.c.WorkspaceID, Scan: recentScan, Me: r.c.UserID, N: homeRecent})
+	if err != nil {
+		return fmt.Errorf("read finished sessions: %w", err)
+	}
+	if out.Recent, err = r.sessions(ctx, recent); err != nil {
+		return err
+	}
+	for _, v := range out.Recent {
+		out.Slowest = max(out.Slowest, v.EndedAt.Sub(v.CreatedAt.Time))
+	}
+	return nil
+}
+
+func (r *viewReader) homeAgents(ctx context.Context, out *HomeView) error {
+	next, err := r.q.ViewNextSlots(ctx, queries.ViewNextSlotsParams{WorkspaceID: r.c.WorkspaceID, N: homeNext})
+	if err != nil {
+		return fmt.Errorf("read the next slots: %w", err)
+	}
+	if out.Next, err = r.shown(ctx, next); err != nil {
+		return err
+	}
+	failing, err := r.q.ViewFailingAgents(ctx, queries.ViewFailingAgentsParams{WorkspaceID: r.c.WorkspaceID, N: homeNeeds})
+	if err != nil {
+		return fmt.Errorf("read paused agents: %w", err)
+	}
+	if out.Failing, err = r.shown(ctx, failing); err != nil {
+		return err
+	}
+	agents, err := r.q.ViewAgents(ctx, queries.ViewAgentsParams{WorkspaceID: r.c.WorkspaceID, N: homeAgents})
+	if err != nil {
+		return fmt.Errorf("list agents: %w", err)
+	}
+	if out.Agents, err = r.agentViews(ctx, agents); err != nil {
+		return err
+	}
+	workers, err := r.workerRows(ctx, 0)
+	if err != nil {
+		return err
+	}
+	out.Workers = len(workers)
+	for _, w := range workers {
+		if w.State == api.Online {
+			out.Online++
+		}
+	}
+	return nil
+}
+
+func (r *viewReader) workerRows(ctx context.Context, agent api.AgentID) ([]workerRow, error) {
+	rows, err := r.q.ListWorkers(ctx, queries.ListWorkersParams{
+		WorkspaceID: r.c.WorkspaceID, Before: maxSeq, AgentID: int64(agent), Me: r.c.UserID, Admin: flag(r.c.Role.AtLeast(api.Admin)), N: workersScan,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list workers: %w", err)
+	}
+	return rows, nil
+}
+
+func (r *viewReader) agentViews(ctx context.Context, rows []agentRow) ([]AgentView, error) {
+	agents, err := r.shown(ctx, rows)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]AgentView, 0, len(rows))
+	for _, a := range agents {
+		v := AgentView{Agent: a}
+		runs, err := r.runs(ctx, a.ID, 3*medianOf)
+		if err != nil {
+			return nil, err
+		}
+		v.Expected = medianRun(runs)
+		v.Runs = runs[max(0, len(runs)-barLength):]
+		workers, err := r.q.WorkersOfAgent(ctx, a.ID)
+		if err != nil {
+			return nil, fmt.Errorf("read the workers of agent %s: %w", a.Slug, err)
+		}
+		for _, w := range workers {
+			if w.State == api.Online {
+				v.Online++
+			}
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}

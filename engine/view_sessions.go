@@ -1,0 +1,132 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+
+	"stint/api"
+	"stint/queries"
+)
+
+// viewScan bounds how many sessions a count looks at, newest first: a page must
+// not read a million rows to say how many there are.
+const viewScan = 10_000
+
+// SessionListView is one page of the list of sessions.
+type SessionListView struct {
+	View
+	Rows       []SessionView
+	NextCursor string
+	Counts     map[api.Status]int64 // over the filter without its statuses
+	CountsOf   int64                // of how many, newest first, the counts are taken; 0 = of all
+	Agents     []string             // slugs to filter by
+}
+
+// SessionList reads a page of sessions that the caller may see, newest first,
+// with the counts per status.
+func (e *Engine) SessionList(ctx context.Context, c Caller, f api.SessionFilter, page api.Page) (out SessionListView, err error) {
+	n, before, err := pageOf(page, math.MaxInt64)
+	if err != nil {
+		return out, err
+	}
+	out.View, err = e.look(ctx, c, func(r *viewReader) error {
+		agent, err := filterAgent(ctx, r.q, c, f)
+		if err != nil {
+			return err
+		}
+		rows, err := listRows(ctx, r.q, c, f, agent, before, n+1)
+		if err != nil {
+			return fmt.Errorf("list sessions: %w", err)
+		}
+		shown := listOf(rows, n, func(s sessionRow) sessionRow { return s }, func(s sessionRow) int64 { return int64(s.ID) })
+		out.NextCursor = shown.NextCursor
+		if out.Rows, err = r.sessions(ctx, shown.Items); err != nil {
+			return err
+		}
+		if out.Counts, out.CountsOf, err = r.counts(ctx, f, agent, 0); err != nil {
+			return err
+		}
+		out.Agents, err = r.slugs(ctx)
+		return err
+	})
+	return out, err
+}
+
+// SessionChanges is what a live list needs: the rows it shows as they are now,
+// how many newer ones fit its filter, and the counts.
+type SessionChanges struct {
+	View
+	Rows     []SessionView // of those asked for that still exist
+	Newer    int64         // sessions of the filter after newest
+	Counts   map[api.Status]int64
+	CountsOf int64
+}
+
+// SessionsAgain reads rows of a list again.
+func (e *Engine) SessionsAgain(ctx context.Context, c Caller, f api.SessionFilter, ids []api.SessionID, newest api.SessionID) (out SessionChanges, err error) {
+	out.View, err = e.look(ctx, c, func(r *viewReader) error {
+		agent, err := filterAgent(ctx, r.q, c, f)
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			s, err := r.q.Session(ctx, id)
+			if none(err) || (err == nil && !c.sees(&s)) {
+				continue
+			}
+			if err != nil {
+				return fmt.Errorf("read session %s: %w", id, err)
+			}
+			v, err := r.session(ctx, &s)
+			if err != nil {
+				return err
+			}
+			out.Rows = append(out.Rows, v)
+		}
+		out.Newer, err = r.q.ViewNewer(ctx, queries.ViewNewerParams{
+			WorkspaceID: c.WorkspaceID, After: newest, Me: c.UserID, AgentID: int64(agent), Statuses: statusSet(f.Statuses),
+			Trigger: string(f.Trigger), Query: strings.ToLower(f.Query),
+		})
+		if err != nil {
+			return fmt.Errorf("count newer sessions: %w", err)
+		}
+		out.Counts, out.CountsOf, err = r.counts(ctx, f, agent, 0)
+		return err
+	})
+	return out, err
+}
+
+// counts counts sessions per status among the newest viewScan of a filter. of
+// is 0 when those are all there are.
+func (r *viewReader) counts(ctx context.Context, f api.SessionFilter, agent api.AgentID, first api.SessionID) (counts map[api.Status]int64, of int64, err error) {
+	rows, err := r.q.ViewCounts(ctx, queries.ViewCountsParams{
+		WorkspaceID: r.c.WorkspaceID, First: first, Me: r.c.UserID, AgentID: int64(agent),
+		Trigger: string(f.Trigger), Query: strings.ToLower(f.Query), Scan: viewScan,
+	})
+	if err != nil {
+		return nil, 0, fmt.Errorf("count sessions: %w", err)
+	}
+	counts = map[api.Status]int64{}
+	for _, row := range rows {
+		counts[row.Status] = row.N
+		of += row.N
+	}
+	if of < viewScan {
+		of = 0
+	}
+	return counts, of, nil
+}
+
+func (r *viewReader) slugs(ctx context.Context) ([]string, error) {
+	rows, err := r.q.ViewAgents(ctx, queries.ViewAgentsParams{WorkspaceID: r.c.WorkspaceID, N: maxPage})
+	if err != nil {
+		return nil, fmt.Errorf("list agents: %w", err)
+	}
+	out := make([]string, 0, len(rows))
+	for _, a := range rows {
+		out = append(out, a.Slug)
+	}
+	return out, nil
+}

@@ -1,0 +1,72 @@
+-- What the dashboard's pages read beside the engine's own statements.
+
+-- name: ViewRunning :many
+SELECT s.* FROM claims c JOIN sessions s ON s.id = c.session_id
+WHERE c.closed_at = 0 AND s.workspace_id = @workspace_id AND (s.mode = 'cloud' OR s.owner_user_id = @me)
+ORDER BY s.started_at DESC, s.id DESC LIMIT @n;
+
+-- Sessions of one waiting status over all agents. The list of statuses repeats the index's own condition.
+-- name: ViewWaiting :many
+SELECT s.* FROM agents a JOIN sessions s ON s.agent_id = a.id
+WHERE a.workspace_id = @workspace_id AND a.deleted_at = 0
+  AND s.status IN ('pending', 'queued', 'active', 'awaiting_input', 'stale') AND s.status = @status
+  AND (s.mode = 'cloud' OR s.owner_user_id = @me)
+LIMIT @n;
+
+-- The newest finished sessions among the newest ones; scan bounds the work when nearly all are waiting.
+-- name: ViewFinished :many
+SELECT s.* FROM sessions s
+WHERE s.id IN (SELECT x.id FROM sessions x WHERE x.workspace_id = @workspace_id ORDER BY x.id DESC LIMIT @scan)
+  AND s.status IN ('complete', 'error', 'cancelled') AND s.archived_at = 0
+  AND (s.mode = 'cloud' OR s.owner_user_id = @me)
+ORDER BY s.id DESC LIMIT @n;
+
+-- name: ViewCounts :many
+SELECT s.status, COUNT(*) AS n FROM sessions s
+WHERE s.id IN (
+    SELECT x.id FROM sessions x
+    WHERE x.workspace_id = @workspace_id AND x.id >= @first AND (x.mode = 'cloud' OR x.owner_user_id = @me)
+      AND (CAST(@agent_id AS INTEGER) = 0 OR x.agent_id = CAST(@agent_id AS INTEGER))
+      AND (CAST(@trigger AS TEXT) = '' OR x.triggered_by = CAST(@trigger AS TEXT))
+      AND (CAST(@query AS TEXT) = '' OR REPLACE(LOWER(x.title), CAST(@query AS TEXT), '') <> LOWER(x.title) OR REPLACE(LOWER(x.prompt), CAST(@query AS TEXT), '') <> LOWER(x.prompt))
+      AND x.archived_at = 0
+    ORDER BY x.id DESC LIMIT @scan
+)
+GROUP BY s.status;
+
+-- name: ViewRuns :many
+SELECT s.id, s.status, s.title, s.triggered_by, s.created_at, s.started_at, s.ended_at FROM sessions s
+WHERE s.agent_id = @agent_id AND (s.mode = 'cloud' OR s.owner_user_id = @me)
+ORDER BY s.id DESC LIMIT @n;
+
+-- name: ViewTurns :many
+SELECT at, data FROM events
+WHERE session_id = @session_id AND session_id > 0 AND type LIKE 'session%' AND type <> 'session_reported'
+ORDER BY seq LIMIT @n;
+
+-- name: ViewNextSlots :many
+SELECT * FROM agents
+WHERE next_slot_at > 0 AND workspace_id = @workspace_id AND deleted_at = 0 AND paused = 0
+ORDER BY next_slot_at LIMIT @n;
+
+-- name: ViewAgents :many
+SELECT * FROM agents WHERE workspace_id = @workspace_id AND deleted_at = 0 AND slug > @after ORDER BY slug LIMIT @n;
+
+-- name: ViewFailingAgents :many
+SELECT * FROM agents
+WHERE workspace_id = @workspace_id AND deleted_at = 0 AND paused = 1 AND paused_reason <> '' AND failures_in_row > 0
+ORDER BY paused_at DESC LIMIT @n;
+
+-- name: ViewWorkerSessions :many
+SELECT s.* FROM claims c JOIN sessions s ON s.id = c.session_id
+WHERE c.worker_id = @worker_id AND c.drained = 0 AND (s.mode = 'cloud' OR s.owner_user_id = @me)
+ORDER BY c.id LIMIT @n;
+
+-- name: ViewNewer :one
+SELECT COUNT(*) AS n FROM sessions s
+WHERE s.workspace_id = @workspace_id AND s.id > @after AND (s.mode = 'cloud' OR s.owner_user_id = @me)
+  AND (CAST(@agent_id AS INTEGER) = 0 OR s.agent_id = CAST(@agent_id AS INTEGER))
+  AND (CAST(@statuses AS TEXT) = '' OR CAST(@statuses AS TEXT) LIKE '%,' || s.status || ',%')
+  AND (CAST(@trigger AS TEXT) = '' OR s.triggered_by = CAST(@trigger AS TEXT))
+  AND (CAST(@query AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(@query AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(@query AS TEXT), '') <> LOWER(s.prompt))
+  AND s.archived_at = 0;
