@@ -79,6 +79,7 @@ type LedgerEntry struct {
 	FirstSlot Time      `json:"firstSlot"`
 	LastSlot  Time      `json:"lastSlot"`
 	Count     int64     `json:"count"`
+	Folded    int64     `json:"folded,omitzero"` // of a fired row: older slots that its run stands for
 	SessionID SessionID `json:"sessionId,omitzero"`
 	DecidedAt Time      `json:"decidedAt"`
 	LateBy    int64     `json:"lateBySeconds"`

@@ -94,6 +94,21 @@ func (id *ID[K]) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// ParseWorkspaceID reads a workspace's id.
+func ParseWorkspaceID(text string) (WorkspaceID, error) { return ParseID[workspaceKind](text) }
+
+// ParseAgentID reads an agent's id.
+func ParseAgentID(text string) (AgentID, error) { return ParseID[agentKind](text) }
+
+// ParseWorkerID reads a worker's id.
+func ParseWorkerID(text string) (WorkerID, error) { return ParseID[workerKind](text) }
+
+// ParseSessionID reads a session's id.
+func ParseSessionID(text string) (SessionID, error) { return ParseID[sessionKind](text) }
+
+// ParseThreadID reads a thread's id.
+func ParseThreadID(text string) (ThreadID, error) { return ParseID[threadKind](text) }
+
 // ParseID reads the text of an id of kind K. The empty text is the zero id;
 // anything else that is not a whole, rightly prefixed id is an error.
 func ParseID[K kind](text string) (ID[K], error) {

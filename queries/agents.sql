@@ -60,10 +60,10 @@ UPDATE agents SET running = running - 1 WHERE id = @id AND running > 0;
 UPDATE agents SET failures_in_row = @failures_in_row WHERE id = @id;
 
 -- name: DueAgents :many
-SELECT * FROM agents WHERE next_slot_at > 0 AND next_slot_at <= @now ORDER BY next_slot_at LIMIT @n;
+SELECT id FROM agents WHERE next_slot_at > 0 AND next_slot_at <= @now ORDER BY next_slot_at LIMIT @n;
 
 -- name: NextAgentSlot :one
-SELECT next_slot_at FROM agents WHERE next_slot_at > 0 ORDER BY next_slot_at LIMIT 1;
+SELECT next_slot_at FROM agents WHERE next_slot_at > 0 AND next_slot_at > @now ORDER BY next_slot_at LIMIT 1;
 
 -- name: MoveAnchor :execrows
 UPDATE agents SET anchor_at = @anchor_at, next_slot_at = @next_slot_at, schedule_error = @schedule_error

@@ -193,7 +193,7 @@ func (q *Queries) DeleteAgent(ctx context.Context, arg DeleteAgentParams) (int64
 }
 
 const dueAgents = `-- name: DueAgents :many
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at FROM agents WHERE next_slot_at > 0 AND next_slot_at <= ?1 ORDER BY next_slot_at LIMIT ?2
+SELECT id FROM agents WHERE next_slot_at > 0 AND next_slot_at <= ?1 ORDER BY next_slot_at LIMIT ?2
 `
 
 type DueAgentsParams struct {
@@ -201,61 +201,19 @@ type DueAgentsParams struct {
 	N   int64
 }
 
-func (q *Queries) DueAgents(ctx context.Context, arg DueAgentsParams) ([]Agent, error) {
+func (q *Queries) DueAgents(ctx context.Context, arg DueAgentsParams) ([]api.AgentID, error) {
 	rows, err := q.query(ctx, q.dueAgentsStmt, dueAgents, arg.Now, arg.N)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []Agent{}
+	items := []api.AgentID{}
 	for rows.Next() {
-		var i Agent
-		if err := rows.Scan(
-			&i.ID,
-			&i.WorkspaceID,
-			&i.Slug,
-			&i.Name,
-			&i.Description,
-			&i.Mode,
-			&i.Type,
-			&i.Run,
-			&i.RunSetBy,
-			&i.Prompt,
-			&i.Instructions,
-			&i.Schedule,
-			&i.TimeZone,
-			&i.CatchUp,
-			&i.CatchUpWindow,
-			&i.Overlap,
-			&i.Jitter,
-			&i.RunsAsUserID,
-			&i.Paused,
-			&i.PausedReason,
-			&i.PausedAt,
-			&i.UnpausedAt,
-			&i.MaxConcurrent,
-			&i.Priority,
-			&i.Labels,
-			&i.LeaseSeconds,
-			&i.ReclaimDelay,
-			&i.TurnTimeout,
-			&i.StallTimeout,
-			&i.QueueTimeout,
-			&i.MaxLapses,
-			&i.AnchorAt,
-			&i.NextSlotAt,
-			&i.ScheduleError,
-			&i.LastTriggeredAt,
-			&i.Running,
-			&i.FailuresInRow,
-			&i.Version,
-			&i.CreatedAt,
-			&i.UpdatedAt,
-			&i.DeletedAt,
-		); err != nil {
+		var id api.AgentID
+		if err := rows.Scan(&id); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, id)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
@@ -497,11 +455,11 @@ func (q *Queries) MoveAnchor(ctx context.Context, arg MoveAnchorParams) (int64, 
 }
 
 const nextAgentSlot = `-- name: NextAgentSlot :one
-SELECT next_slot_at FROM agents WHERE next_slot_at > 0 ORDER BY next_slot_at LIMIT 1
+SELECT next_slot_at FROM agents WHERE next_slot_at > 0 AND next_slot_at > ?1 ORDER BY next_slot_at LIMIT 1
 `
 
-func (q *Queries) NextAgentSlot(ctx context.Context) (int64, error) {
-	row := q.queryRow(ctx, q.nextAgentSlotStmt, nextAgentSlot)
+func (q *Queries) NextAgentSlot(ctx context.Context, now int64) (int64, error) {
+	row := q.queryRow(ctx, q.nextAgentSlotStmt, nextAgentSlot, now)
 	var next_slot_at int64
 	err := row.Scan(&next_slot_at)
 	return next_slot_at, err

@@ -60,6 +60,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.clampDrainsStmt, err = db.PrepareContext(ctx, clampDrains); err != nil {
 		return nil, fmt.Errorf("error preparing query ClampDrains: %w", err)
 	}
+	if q.clearPromptStmt, err = db.PrepareContext(ctx, clearPrompt); err != nil {
+		return nil, fmt.Errorf("error preparing query ClearPrompt: %w", err)
+	}
 	if q.closeClaimStmt, err = db.PrepareContext(ctx, closeClaim); err != nil {
 		return nil, fmt.Errorf("error preparing query CloseClaim: %w", err)
 	}
@@ -249,11 +252,17 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.nextLapseStmt, err = db.PrepareContext(ctx, nextLapse); err != nil {
 		return nil, fmt.Errorf("error preparing query NextLapse: %w", err)
 	}
+	if q.offlineDueStmt, err = db.PrepareContext(ctx, offlineDue); err != nil {
+		return nil, fmt.Errorf("error preparing query OfflineDue: %w", err)
+	}
 	if q.oldestBeatStmt, err = db.PrepareContext(ctx, oldestBeat); err != nil {
 		return nil, fmt.Errorf("error preparing query OldestBeat: %w", err)
 	}
 	if q.oldestEventStmt, err = db.PrepareContext(ctx, oldestEvent); err != nil {
 		return nil, fmt.Errorf("error preparing query OldestEvent: %w", err)
+	}
+	if q.oldestOnlineBeatStmt, err = db.PrepareContext(ctx, oldestOnlineBeat); err != nil {
+		return nil, fmt.Errorf("error preparing query OldestOnlineBeat: %w", err)
 	}
 	if q.oldestWaitingStmt, err = db.PrepareContext(ctx, oldestWaiting); err != nil {
 		return nil, fmt.Errorf("error preparing query OldestWaiting: %w", err)
@@ -266,9 +275,6 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.putIdempotencyKeyStmt, err = db.PrepareContext(ctx, putIdempotencyKey); err != nil {
 		return nil, fmt.Errorf("error preparing query PutIdempotencyKey: %w", err)
-	}
-	if q.quietWorkersStmt, err = db.PrepareContext(ctx, quietWorkers); err != nil {
-		return nil, fmt.Errorf("error preparing query QuietWorkers: %w", err)
 	}
 	if q.renewClaimStmt, err = db.PrepareContext(ctx, renewClaim); err != nil {
 		return nil, fmt.Errorf("error preparing query RenewClaim: %w", err)
@@ -312,6 +318,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.setWorkerStateStmt, err = db.PrepareContext(ctx, setWorkerState); err != nil {
 		return nil, fmt.Errorf("error preparing query SetWorkerState: %w", err)
 	}
+	if q.staleDueStmt, err = db.PrepareContext(ctx, staleDue); err != nil {
+		return nil, fmt.Errorf("error preparing query StaleDue: %w", err)
+	}
 	if q.takeAgentSlotStmt, err = db.PrepareContext(ctx, takeAgentSlot); err != nil {
 		return nil, fmt.Errorf("error preparing query TakeAgentSlot: %w", err)
 	}
@@ -338,6 +347,42 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.userStmt, err = db.PrepareContext(ctx, user); err != nil {
 		return nil, fmt.Errorf("error preparing query User: %w", err)
+	}
+	if q.viewAgentsStmt, err = db.PrepareContext(ctx, viewAgents); err != nil {
+		return nil, fmt.Errorf("error preparing query ViewAgents: %w", err)
+	}
+	if q.viewCountsStmt, err = db.PrepareContext(ctx, viewCounts); err != nil {
+		return nil, fmt.Errorf("error preparing query ViewCounts: %w", err)
+	}
+	if q.viewFailingAgentsStmt, err = db.PrepareContext(ctx, viewFailingAgents); err != nil {
+		return nil, fmt.Errorf("error preparing query ViewFailingAgents: %w", err)
+	}
+	if q.viewFinishedStmt, err = db.PrepareContext(ctx, viewFinished); err != nil {
+		return nil, fmt.Errorf("error preparing query ViewFinished: %w", err)
+	}
+	if q.viewNewerStmt, err = db.PrepareContext(ctx, viewNewer); err != nil {
+		return nil, fmt.Errorf("error preparing query ViewNewer: %w", err)
+	}
+	if q.viewNextSlotsStmt, err = db.PrepareContext(ctx, viewNextSlots); err != nil {
+		return nil, fmt.Errorf("error preparing query ViewNextSlots: %w", err)
+	}
+	if q.viewRunningStmt, err = db.PrepareContext(ctx, viewRunning); err != nil {
+		return nil, fmt.Errorf("error preparing query ViewRunning: %w", err)
+	}
+	if q.viewRunsStmt, err = db.PrepareContext(ctx, viewRuns); err != nil {
+		return nil, fmt.Errorf("error preparing query ViewRuns: %w", err)
+	}
+	if q.viewTurnsStmt, err = db.PrepareContext(ctx, viewTurns); err != nil {
+		return nil, fmt.Errorf("error preparing query ViewTurns: %w", err)
+	}
+	if q.viewWaitingStmt, err = db.PrepareContext(ctx, viewWaiting); err != nil {
+		return nil, fmt.Errorf("error preparing query ViewWaiting: %w", err)
+	}
+	if q.viewWorkerSessionsStmt, err = db.PrepareContext(ctx, viewWorkerSessions); err != nil {
+		return nil, fmt.Errorf("error preparing query ViewWorkerSessions: %w", err)
+	}
+	if q.waitingOfAgentStmt, err = db.PrepareContext(ctx, waitingOfAgent); err != nil {
+		return nil, fmt.Errorf("error preparing query WaitingOfAgent: %w", err)
 	}
 	if q.waitingScheduledStmt, err = db.PrepareContext(ctx, waitingScheduled); err != nil {
 		return nil, fmt.Errorf("error preparing query WaitingScheduled: %w", err)
@@ -429,6 +474,11 @@ func (q *Queries) Close() error {
 	if q.clampDrainsStmt != nil {
 		if cerr := q.clampDrainsStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing clampDrainsStmt: %w", cerr)
+		}
+	}
+	if q.clearPromptStmt != nil {
+		if cerr := q.clearPromptStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing clearPromptStmt: %w", cerr)
 		}
 	}
 	if q.closeClaimStmt != nil {
@@ -746,6 +796,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing nextLapseStmt: %w", cerr)
 		}
 	}
+	if q.offlineDueStmt != nil {
+		if cerr := q.offlineDueStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing offlineDueStmt: %w", cerr)
+		}
+	}
 	if q.oldestBeatStmt != nil {
 		if cerr := q.oldestBeatStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing oldestBeatStmt: %w", cerr)
@@ -754,6 +809,11 @@ func (q *Queries) Close() error {
 	if q.oldestEventStmt != nil {
 		if cerr := q.oldestEventStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing oldestEventStmt: %w", cerr)
+		}
+	}
+	if q.oldestOnlineBeatStmt != nil {
+		if cerr := q.oldestOnlineBeatStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing oldestOnlineBeatStmt: %w", cerr)
 		}
 	}
 	if q.oldestWaitingStmt != nil {
@@ -774,11 +834,6 @@ func (q *Queries) Close() error {
 	if q.putIdempotencyKeyStmt != nil {
 		if cerr := q.putIdempotencyKeyStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing putIdempotencyKeyStmt: %w", cerr)
-		}
-	}
-	if q.quietWorkersStmt != nil {
-		if cerr := q.quietWorkersStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing quietWorkersStmt: %w", cerr)
 		}
 	}
 	if q.renewClaimStmt != nil {
@@ -851,6 +906,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing setWorkerStateStmt: %w", cerr)
 		}
 	}
+	if q.staleDueStmt != nil {
+		if cerr := q.staleDueStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing staleDueStmt: %w", cerr)
+		}
+	}
 	if q.takeAgentSlotStmt != nil {
 		if cerr := q.takeAgentSlotStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing takeAgentSlotStmt: %w", cerr)
@@ -894,6 +954,66 @@ func (q *Queries) Close() error {
 	if q.userStmt != nil {
 		if cerr := q.userStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing userStmt: %w", cerr)
+		}
+	}
+	if q.viewAgentsStmt != nil {
+		if cerr := q.viewAgentsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing viewAgentsStmt: %w", cerr)
+		}
+	}
+	if q.viewCountsStmt != nil {
+		if cerr := q.viewCountsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing viewCountsStmt: %w", cerr)
+		}
+	}
+	if q.viewFailingAgentsStmt != nil {
+		if cerr := q.viewFailingAgentsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing viewFailingAgentsStmt: %w", cerr)
+		}
+	}
+	if q.viewFinishedStmt != nil {
+		if cerr := q.viewFinishedStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing viewFinishedStmt: %w", cerr)
+		}
+	}
+	if q.viewNewerStmt != nil {
+		if cerr := q.viewNewerStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing viewNewerStmt: %w", cerr)
+		}
+	}
+	if q.viewNextSlotsStmt != nil {
+		if cerr := q.viewNextSlotsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing viewNextSlotsStmt: %w", cerr)
+		}
+	}
+	if q.viewRunningStmt != nil {
+		if cerr := q.viewRunningStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing viewRunningStmt: %w", cerr)
+		}
+	}
+	if q.viewRunsStmt != nil {
+		if cerr := q.viewRunsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing viewRunsStmt: %w", cerr)
+		}
+	}
+	if q.viewTurnsStmt != nil {
+		if cerr := q.viewTurnsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing viewTurnsStmt: %w", cerr)
+		}
+	}
+	if q.viewWaitingStmt != nil {
+		if cerr := q.viewWaitingStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing viewWaitingStmt: %w", cerr)
+		}
+	}
+	if q.viewWorkerSessionsStmt != nil {
+		if cerr := q.viewWorkerSessionsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing viewWorkerSessionsStmt: %w", cerr)
+		}
+	}
+	if q.waitingOfAgentStmt != nil {
+		if cerr := q.waitingOfAgentStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing waitingOfAgentStmt: %w", cerr)
 		}
 	}
 	if q.waitingScheduledStmt != nil {
@@ -992,6 +1112,7 @@ type Queries struct {
 	clampBeatsStmt             *sql.Stmt
 	clampClaimsStmt            *sql.Stmt
 	clampDrainsStmt            *sql.Stmt
+	clearPromptStmt            *sql.Stmt
 	closeClaimStmt             *sql.Stmt
 	closePromptStmt            *sql.Stmt
 	countSessionsStmt          *sql.Stmt
@@ -1055,13 +1176,14 @@ type Queries struct {
 	nextDrainStmt              *sql.Stmt
 	nextLaneStmt               *sql.Stmt
 	nextLapseStmt              *sql.Stmt
+	offlineDueStmt             *sql.Stmt
 	oldestBeatStmt             *sql.Stmt
 	oldestEventStmt            *sql.Stmt
+	oldestOnlineBeatStmt       *sql.Stmt
 	oldestWaitingStmt          *sql.Stmt
 	openOfAgentStmt            *sql.Stmt
 	promptStmt                 *sql.Stmt
 	putIdempotencyKeyStmt      *sql.Stmt
-	quietWorkersStmt           *sql.Stmt
 	renewClaimStmt             *sql.Stmt
 	reportSessionStmt          *sql.Stmt
 	requestStopStmt            *sql.Stmt
@@ -1076,6 +1198,7 @@ type Queries struct {
 	setCounterStmt             *sql.Stmt
 	setFailuresInRowStmt       *sql.Stmt
 	setWorkerStateStmt         *sql.Stmt
+	staleDueStmt               *sql.Stmt
 	takeAgentSlotStmt          *sql.Stmt
 	takeAgentSlotExemptStmt    *sql.Stmt
 	tokenByHashStmt            *sql.Stmt
@@ -1085,6 +1208,18 @@ type Queries struct {
 	updateAgentStmt            *sql.Stmt
 	useLinkStmt                *sql.Stmt
 	userStmt                   *sql.Stmt
+	viewAgentsStmt             *sql.Stmt
+	viewCountsStmt             *sql.Stmt
+	viewFailingAgentsStmt      *sql.Stmt
+	viewFinishedStmt           *sql.Stmt
+	viewNewerStmt              *sql.Stmt
+	viewNextSlotsStmt          *sql.Stmt
+	viewRunningStmt            *sql.Stmt
+	viewRunsStmt               *sql.Stmt
+	viewTurnsStmt              *sql.Stmt
+	viewWaitingStmt            *sql.Stmt
+	viewWorkerSessionsStmt     *sql.Stmt
+	waitingOfAgentStmt         *sql.Stmt
 	waitingScheduledStmt       *sql.Stmt
 	workerStmt                 *sql.Stmt
 	workerByNameStmt           *sql.Stmt
@@ -1112,6 +1247,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		clampBeatsStmt:             q.clampBeatsStmt,
 		clampClaimsStmt:            q.clampClaimsStmt,
 		clampDrainsStmt:            q.clampDrainsStmt,
+		clearPromptStmt:            q.clearPromptStmt,
 		closeClaimStmt:             q.closeClaimStmt,
 		closePromptStmt:            q.closePromptStmt,
 		countSessionsStmt:          q.countSessionsStmt,
@@ -1175,13 +1311,14 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		nextDrainStmt:              q.nextDrainStmt,
 		nextLaneStmt:               q.nextLaneStmt,
 		nextLapseStmt:              q.nextLapseStmt,
+		offlineDueStmt:             q.offlineDueStmt,
 		oldestBeatStmt:             q.oldestBeatStmt,
 		oldestEventStmt:            q.oldestEventStmt,
+		oldestOnlineBeatStmt:       q.oldestOnlineBeatStmt,
 		oldestWaitingStmt:          q.oldestWaitingStmt,
 		openOfAgentStmt:            q.openOfAgentStmt,
 		promptStmt:                 q.promptStmt,
 		putIdempotencyKeyStmt:      q.putIdempotencyKeyStmt,
-		quietWorkersStmt:           q.quietWorkersStmt,
 		renewClaimStmt:             q.renewClaimStmt,
 		reportSessionStmt:          q.reportSessionStmt,
 		requestStopStmt:            q.requestStopStmt,
@@ -1196,6 +1333,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		setCounterStmt:             q.setCounterStmt,
 		setFailuresInRowStmt:       q.setFailuresInRowStmt,
 		setWorkerStateStmt:         q.setWorkerStateStmt,
+		staleDueStmt:               q.staleDueStmt,
 		takeAgentSlotStmt:          q.takeAgentSlotStmt,
 		takeAgentSlotExemptStmt:    q.takeAgentSlotExemptStmt,
 		tokenByHashStmt:            q.tokenByHashStmt,
@@ -1205,6 +1343,18 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		updateAgentStmt:            q.updateAgentStmt,
 		useLinkStmt:                q.useLinkStmt,
 		userStmt:                   q.userStmt,
+		viewAgentsStmt:             q.viewAgentsStmt,
+		viewCountsStmt:             q.viewCountsStmt,
+		viewFailingAgentsStmt:      q.viewFailingAgentsStmt,
+		viewFinishedStmt:           q.viewFinishedStmt,
+		viewNewerStmt:              q.viewNewerStmt,
+		viewNextSlotsStmt:          q.viewNextSlotsStmt,
+		viewRunningStmt:            q.viewRunningStmt,
+		viewRunsStmt:               q.viewRunsStmt,
+		viewTurnsStmt:              q.viewTurnsStmt,
+		viewWaitingStmt:            q.viewWaitingStmt,
+		viewWorkerSessionsStmt:     q.viewWorkerSessionsStmt,
+		waitingOfAgentStmt:         q.waitingOfAgentStmt,
 		waitingScheduledStmt:       q.waitingScheduledStmt,
 		workerStmt:                 q.workerStmt,
 		workerByNameStmt:           q.workerByNameStmt,

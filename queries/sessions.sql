@@ -133,3 +133,12 @@ WHERE s.workspace_id = @workspace_id AND (s.mode = 'cloud' OR s.owner_user_id = 
   AND (CAST(@query AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(@query AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(@query AS TEXT), '') <> LOWER(s.prompt))
   AND s.created_at >= @since AND (CAST(@archived AS INTEGER) = 1 OR s.archived_at = 0)
 GROUP BY s.status;
+
+-- name: WaitingOfAgent :many
+SELECT * FROM sessions
+WHERE agent_id = @agent_id AND status IN ('pending', 'queued', 'active', 'awaiting_input', 'stale')
+  AND status IN ('pending', 'queued', 'stale') AND id < @before
+ORDER BY priority DESC, queued_at, id LIMIT @n;
+
+-- name: ClearPrompt :execrows
+UPDATE sessions SET prompt_id = 0 WHERE id = @id AND status = @status AND prompt_id > 0;

@@ -92,6 +92,23 @@ func (q *Queries) AgentsWithQueueTimeout(ctx context.Context) ([]Agent, error) {
 	return items, nil
 }
 
+const clearPrompt = `-- name: ClearPrompt :execrows
+UPDATE sessions SET prompt_id = 0 WHERE id = ?1 AND status = ?2 AND prompt_id > 0
+`
+
+type ClearPromptParams struct {
+	ID     api.SessionID
+	Status api.Status
+}
+
+func (q *Queries) ClearPrompt(ctx context.Context, arg ClearPromptParams) (int64, error) {
+	result, err := q.exec(ctx, q.clearPromptStmt, clearPrompt, arg.ID, arg.Status)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const countSessions = `-- name: CountSessions :many
 SELECT s.status, COUNT(*) AS n FROM sessions s
 WHERE s.workspace_id = ?1 AND (s.mode = 'cloud' OR s.owner_user_id = ?2)
@@ -1352,6 +1369,95 @@ func (q *Queries) SetArchived(ctx context.Context, arg SetArchivedParams) (int64
 		return 0, err
 	}
 	return result.RowsAffected()
+}
+
+const waitingOfAgent = `-- name: WaitingOfAgent :many
+SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at FROM sessions
+WHERE agent_id = ?1 AND status IN ('pending', 'queued', 'active', 'awaiting_input', 'stale')
+  AND status IN ('pending', 'queued', 'stale') AND id < ?2
+ORDER BY priority DESC, queued_at, id LIMIT ?3
+`
+
+type WaitingOfAgentParams struct {
+	AgentID api.AgentID
+	Before  api.SessionID
+	N       int64
+}
+
+func (q *Queries) WaitingOfAgent(ctx context.Context, arg WaitingOfAgentParams) ([]Session, error) {
+	rows, err := q.query(ctx, q.waitingOfAgentStmt, waitingOfAgent, arg.AgentID, arg.Before, arg.N)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Session{}
+	for rows.Next() {
+		var i Session
+		if err := rows.Scan(
+			&i.ID,
+			&i.WorkspaceID,
+			&i.AgentID,
+			&i.ThreadID,
+			&i.Status,
+			&i.Mode,
+			&i.TriggeredBy,
+			&i.TriggeredByUserID,
+			&i.TriggeredAt,
+			&i.OwnerUserID,
+			&i.Lane,
+			&i.Labels,
+			&i.Priority,
+			&i.Title,
+			&i.Prompt,
+			&i.Instructions,
+			&i.UntrustedContext,
+			&i.NotBefore,
+			&i.AdmitAt,
+			&i.AfterID,
+			&i.AfterAny,
+			&i.Followers,
+			&i.OverlapHeld,
+			&i.PromptID,
+			&i.ClaimID,
+			&i.WorkerID,
+			&i.Fence,
+			&i.Attempt,
+			&i.RetryOf,
+			&i.ParentID,
+			&i.Depth,
+			&i.AgentSessionID,
+			&i.ProcessID,
+			&i.AffinityUntil,
+			&i.ReclaimAt,
+			&i.StopRequestedAt,
+			&i.Lapses,
+			&i.Plan,
+			&i.ExternalUrl,
+			&i.Result,
+			&i.Outcome,
+			&i.ErrorCode,
+			&i.ErrorMessage,
+			&i.InputTokens,
+			&i.OutputTokens,
+			&i.CostMicros,
+			&i.Turns,
+			&i.CreatedAt,
+			&i.QueuedAt,
+			&i.StartedAt,
+			&i.EndedAt,
+			&i.ArchivedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const waitingScheduled = `-- name: WaitingScheduled :many

@@ -43,11 +43,18 @@ UPDATE workers SET state = @state WHERE id = @id AND deleted_at = 0 AND state <>
 -- name: DeleteWorker :execrows
 UPDATE workers SET deleted_at = @deleted_at, state = 'offline' WHERE id = @id AND deleted_at = 0;
 
--- name: QuietWorkers :many
+-- name: OfflineDue :many
 SELECT * FROM workers WHERE deleted_at = 0 AND state <> 'offline' AND last_beat_at <= @before ORDER BY last_beat_at LIMIT @n;
 
--- name: OldestBeat :many
-SELECT last_beat_at, state FROM workers WHERE deleted_at = 0 AND state <> 'offline' ORDER BY last_beat_at LIMIT @n;
+-- name: StaleDue :many
+SELECT * FROM workers
+WHERE deleted_at = 0 AND state <> 'offline' AND state = 'online' AND last_beat_at <= @before ORDER BY last_beat_at LIMIT @n;
+
+-- name: OldestBeat :one
+SELECT last_beat_at FROM workers WHERE deleted_at = 0 AND state <> 'offline' ORDER BY last_beat_at LIMIT 1;
+
+-- name: OldestOnlineBeat :one
+SELECT last_beat_at FROM workers WHERE deleted_at = 0 AND state <> 'offline' AND state = 'online' ORDER BY last_beat_at LIMIT 1;
 
 -- name: GraceWorkers :execrows
 UPDATE workers SET last_beat_at = @beat

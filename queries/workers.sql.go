@@ -207,49 +207,17 @@ func (q *Queries) ListWorkers(ctx context.Context, arg ListWorkersParams) ([]Wor
 	return items, nil
 }
 
-const oldestBeat = `-- name: OldestBeat :many
-SELECT last_beat_at, state FROM workers WHERE deleted_at = 0 AND state <> 'offline' ORDER BY last_beat_at LIMIT ?1
-`
-
-type OldestBeatRow struct {
-	LastBeatAt int64
-	State      api.WorkerState
-}
-
-func (q *Queries) OldestBeat(ctx context.Context, n int64) ([]OldestBeatRow, error) {
-	rows, err := q.query(ctx, q.oldestBeatStmt, oldestBeat, n)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []OldestBeatRow{}
-	for rows.Next() {
-		var i OldestBeatRow
-		if err := rows.Scan(&i.LastBeatAt, &i.State); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Close(); err != nil {
-		return nil, err
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const quietWorkers = `-- name: QuietWorkers :many
+const offlineDue = `-- name: OfflineDue :many
 SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, created_at, deleted_at FROM workers WHERE deleted_at = 0 AND state <> 'offline' AND last_beat_at <= ?1 ORDER BY last_beat_at LIMIT ?2
 `
 
-type QuietWorkersParams struct {
+type OfflineDueParams struct {
 	Before int64
 	N      int64
 }
 
-func (q *Queries) QuietWorkers(ctx context.Context, arg QuietWorkersParams) ([]Worker, error) {
-	rows, err := q.query(ctx, q.quietWorkersStmt, quietWorkers, arg.Before, arg.N)
+func (q *Queries) OfflineDue(ctx context.Context, arg OfflineDueParams) ([]Worker, error) {
+	rows, err := q.query(ctx, q.offlineDueStmt, offlineDue, arg.Before, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -291,6 +259,28 @@ func (q *Queries) QuietWorkers(ctx context.Context, arg QuietWorkersParams) ([]W
 		return nil, err
 	}
 	return items, nil
+}
+
+const oldestBeat = `-- name: OldestBeat :one
+SELECT last_beat_at FROM workers WHERE deleted_at = 0 AND state <> 'offline' ORDER BY last_beat_at LIMIT 1
+`
+
+func (q *Queries) OldestBeat(ctx context.Context) (int64, error) {
+	row := q.queryRow(ctx, q.oldestBeatStmt, oldestBeat)
+	var last_beat_at int64
+	err := row.Scan(&last_beat_at)
+	return last_beat_at, err
+}
+
+const oldestOnlineBeat = `-- name: OldestOnlineBeat :one
+SELECT last_beat_at FROM workers WHERE deleted_at = 0 AND state <> 'offline' AND state = 'online' ORDER BY last_beat_at LIMIT 1
+`
+
+func (q *Queries) OldestOnlineBeat(ctx context.Context) (int64, error) {
+	row := q.queryRow(ctx, q.oldestOnlineBeatStmt, oldestOnlineBeat)
+	var last_beat_at int64
+	err := row.Scan(&last_beat_at)
+	return last_beat_at, err
 }
 
 const reregisterWorker = `-- name: ReregisterWorker :execrows
@@ -358,6 +348,61 @@ func (q *Queries) SetWorkerState(ctx context.Context, arg SetWorkerStateParams) 
 		return 0, err
 	}
 	return result.RowsAffected()
+}
+
+const staleDue = `-- name: StaleDue :many
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, created_at, deleted_at FROM workers
+WHERE deleted_at = 0 AND state <> 'offline' AND state = 'online' AND last_beat_at <= ?1 ORDER BY last_beat_at LIMIT ?2
+`
+
+type StaleDueParams struct {
+	Before int64
+	N      int64
+}
+
+func (q *Queries) StaleDue(ctx context.Context, arg StaleDueParams) ([]Worker, error) {
+	rows, err := q.query(ctx, q.staleDueStmt, staleDue, arg.Before, arg.N)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Worker{}
+	for rows.Next() {
+		var i Worker
+		if err := rows.Scan(
+			&i.ID,
+			&i.WorkspaceID,
+			&i.AgentID,
+			&i.OwnerUserID,
+			&i.Mode,
+			&i.Name,
+			&i.InstanceID,
+			&i.ProcessID,
+			&i.Instructions,
+			&i.Types,
+			&i.Labels,
+			&i.MaxConcurrent,
+			&i.Platform,
+			&i.Version,
+			&i.FolderKey,
+			&i.FolderShared,
+			&i.State,
+			&i.Desired,
+			&i.LastBeatAt,
+			&i.CreatedAt,
+			&i.DeletedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const worker = `-- name: Worker :one

@@ -1,0 +1,547 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"stint/api"
+	"stint/db"
+	"stint/queries"
+	"stint/scheduler"
+)
+
+const (
+	maxName        = 100      // characters
+	maxDescription = 4 << 10  // bytes
+	maxCommand     = 64 << 10 // bytes of argv
+	maxSeconds     = 365 * 24 * 3600
+)
+
+var (
+	slugForm  = regexp.MustCompile(`^[a-z][a-z0-9-]{1,31}$`)
+	labelForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._/-]{0,62}$`)
+	envForm   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+)
+
+// DefaultAgent is what a new agent is like where its maker says nothing.
+func DefaultAgent() api.AgentInput {
+	return api.AgentInput{
+		Mode: api.Local, Type: api.TypeCommand, TimeZone: "UTC", CatchUp: api.CatchUpLatest, Overlap: api.OverlapSkip,
+		MaxConcurrent: 1, LeaseSeconds: 900, MaxLapses: 3, Labels: api.Labels{},
+	}
+}
+
+// agentOf reads an agent by id or slug; another workspace's is 404.
+func agentOf(ctx context.Context, q *queries.Queries, c Caller, ref string) (*agentRow, error) {
+	var a agentRow
+	var err error
+	if id, perr := api.ParseAgentID(ref); perr == nil && id != 0 {
+		a, err = q.Agent(ctx, id)
+	} else {
+		a, err = q.AgentBySlug(ctx, queries.AgentBySlugParams{WorkspaceID: c.WorkspaceID, Slug: strings.ToLower(strings.TrimSpace(ref))})
+	}
+	if none(err) || (err == nil && a.WorkspaceID != c.WorkspaceID) {
+		return nil, notFound("agent")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read agent %q: %w", ref, err)
+	}
+	return &a, nil
+}
+
+// CreateAgent makes an agent. Its schedule, if it has one, starts now: no past
+// slot ever fires. Rights: admin. Errors: invalid with each field, slug_taken.
+func (e *Engine) CreateAgent(ctx context.Context, c Caller, in api.AgentInput) (out api.Agent, err error) {
+	if err := c.need(api.Admin, "create an agent"); err != nil {
+		return out, err
+	}
+	if in.Mode == api.Local && in.RunsAsUserID == 0 {
+		in.RunsAsUserID = c.UserID
+	}
+	if err := checkAgent(&in, c, c.UserID, e.Now()); err != nil {
+		return out, err
+	}
+	err = e.write(ctx, func(tx *db.Tx) error {
+		now := micros(tx.Now)
+		a := agentRow{ID: api.AgentID(tx.NewID()), WorkspaceID: c.WorkspaceID, RunSetBy: c.UserID, Version: 1, CreatedAt: now, UpdatedAt: now}
+		fill(&a, in)
+		a.AnchorAt = wholeSecond(now)
+		a.UnpausedAt = now
+		if in.Paused {
+			a.PausedAt, a.PausedReason = now, "paused at its creation"
+		}
+		plan(&a, tx.Now)
+		err := tx.InsertAgent(wctx(), queries.InsertAgentParams{
+			ID: a.ID, WorkspaceID: a.WorkspaceID, Slug: a.Slug, Name: a.Name, Description: a.Description, Mode: a.Mode,
+			Type: a.Type, Run: a.Run, RunSetBy: a.RunSetBy, Prompt: a.Prompt, Instructions: a.Instructions,
+			Schedule: a.Schedule, TimeZone: a.TimeZone, CatchUp: a.CatchUp, CatchUpWindow: a.CatchUpWindow, Overlap: a.Overlap,
+			Jitter: a.Jitter, RunsAsUserID: a.RunsAsUserID, Paused: a.Paused, PausedReason: a.PausedReason, PausedAt: a.PausedAt,
+			UnpausedAt: a.UnpausedAt, MaxConcurrent: a.MaxConcurrent, Priority: a.Priority, Labels: a.Labels,
+			LeaseSeconds: a.LeaseSeconds, ReclaimDelay: a.ReclaimDelay, TurnTimeout: a.TurnTimeout,
+			StallTimeout: a.StallTimeout, QueueTimeout: a.QueueTimeout, MaxLapses: a.MaxLapses, AnchorAt: a.AnchorAt,
+			NextSlotAt: a.NextSlotAt, CreatedAt: now,
+		})
+		if db.IsUnique(err) {
+			return slugTaken(a.Slug)
+		}
+		if err != nil {
+			return fmt.Errorf("insert agent %q: %w", a.Slug, err)
+		}
+		if err := e.keepVersion(tx, c.actor(), &a, evAgentCreated); err != nil {
+			return err
+		}
+		out = e.toAgent(&a, nil)
+		return nil
+	})
+	return out, err
+}
+
+func slugTaken(slug string) error {
+	return &api.Error{
+		Code: api.CodeSlugTaken, Detail: fmt.Sprintf("There is an agent %q already.", slug),
+		Fields: []api.FieldError{{Field: "slug", Detail: "is taken in this workspace: choose another"}},
+	}
+}
+
+// EditAgent changes an agent: merge is applied to a copy of what a person sets
+// and may be called more than once. A changed schedule or zone, and a resume,
+// set the anchor to now; other edits leave it alone (contract 3.3). Rights:
+// admin. Errors: what merge answers, invalid, slug_taken, not_found.
+func (e *Engine) EditAgent(ctx context.Context, c Caller, ref string, merge func(*api.AgentInput) error) (out api.Agent, err error) {
+	err = e.write(ctx, func(tx *db.Tx) error {
+		a, err := agentOf(wctx(), tx.Queries, c, ref)
+		if err != nil {
+			return err
+		}
+		if err := c.need(api.Admin, "edit this agent"); err != nil {
+			return err
+		}
+		in := input(a)
+		if err := merge(&in); err != nil {
+			return err
+		}
+		_, err = e.editTx(tx, c, a, in, "")
+		out = e.toAgent(a, nil)
+		return err
+	})
+	return out, err
+}
+
+// editTx writes what a person changed, if anything, as a new version.
+func (e *Engine) editTx(tx *db.Tx, c Caller, a *agentRow, in api.AgentInput, reason string) (changed bool, err error) {
+	if err := checkAgent(&in, c, a.RunsAsUserID, tx.Now); err != nil {
+		return false, err
+	}
+	before := input(a)
+	if same(before, in) {
+		return false, nil
+	}
+	now := micros(tx.Now)
+	was := *a
+	fill(a, in)
+	if before.Type != in.Type || before.Instructions != in.Instructions || !sameRun(before.Run, in.Run) {
+		a.RunSetBy = c.UserID
+	}
+	kind := evAgentEdited
+	switch {
+	case before.Paused && !in.Paused:
+		kind = evAgentResumed
+		a.PausedReason, a.UnpausedAt, a.FailuresInRow = "", now, 0
+		a.AnchorAt = wholeSecond(now)
+		e.offerAll(tx, a.ID)
+	case !before.Paused && in.Paused:
+		kind = evAgentPaused
+		a.PausedReason, a.PausedAt = reason, now
+	}
+	if before.Schedule != in.Schedule || before.TimeZone != in.TimeZone {
+		a.AnchorAt = wholeSecond(now)
+	}
+	if before.Paused && a.AnchorAt != was.AnchorAt {
+		if err := e.notePaused(tx, &was); err != nil {
+			return false, err
+		}
+	}
+	a.ScheduleError = ""
+	plan(a, tx.Now)
+	a.Version++
+	a.UpdatedAt = now
+	if err := e.updateAgent(tx, a, was.Version); err != nil {
+		return false, err
+	}
+	if before.MaxConcurrent < in.MaxConcurrent {
+		e.offerAll(tx, a.ID)
+	}
+	return true, e.keepVersion(tx, c.actor(), a, kind)
+}
+
+func (e *Engine) updateAgent(tx *db.Tx, a *agentRow, from int64) error {
+	err := one(tx.UpdateAgent(wctx(), queries.UpdateAgentParams{
+		Slug: a.Slug, Name: a.Name, Description: a.Description, Mode: a.Mode, Type: a.Type, Run: a.Run, RunSetBy: a.RunSetBy,
+		Prompt: a.Prompt, Instructions: a.Instructions, Schedule: a.Schedule, TimeZone: a.TimeZone, CatchUp: a.CatchUp,
+		CatchUpWindow: a.CatchUpWindow, Overlap: a.Overlap, Jitter: a.Jitter, RunsAsUserID: a.RunsAsUserID, Paused: a.Paused,
+		PausedReason: a.PausedReason, PausedAt: a.PausedAt, UnpausedAt: a.UnpausedAt, MaxConcurrent: a.MaxConcurrent,
+		Priority: a.Priority, Labels: a.Labels, LeaseSeconds: a.LeaseSeconds, ReclaimDelay: a.ReclaimDelay,
+		TurnTimeout: a.TurnTimeout, StallTimeout: a.StallTimeout, QueueTimeout: a.QueueTimeout, MaxLapses: a.MaxLapses,
+		AnchorAt: a.AnchorAt, NextSlotAt: a.NextSlotAt, ScheduleError: a.ScheduleError, FailuresInRow: a.FailuresInRow,
+		Version: a.Version, UpdatedAt: a.UpdatedAt, ID: a.ID, FromVersion: from,
+	}))
+	if db.IsUnique(err) {
+		return slugTaken(a.Slug)
+	}
+	if err != nil {
+		return fmt.Errorf("update agent %s: %w", a.ID, err)
+	}
+	tx.AfterCommit(e.cron.Wake)
+	tx.AfterCommit(e.admit.Wake)
+	return nil
+}
+
+// keepVersion keeps what the agent looks like now, and logs the change.
+func (e *Engine) keepVersion(tx *db.Tx, actor string, a *agentRow, kind string) error {
+	snapshot, err := json.Marshal(input(a))
+	if err != nil {
+		return fmt.Errorf("write version %d of agent %s: %w", a.Version, a.ID, err)
+	}
+	err = tx.InsertAgentVersion(wctx(), queries.InsertAgentVersionParams{
+		AgentID: a.ID, Version: a.Version, At: micros(tx.Now), Actor: actor, Snapshot: string(snapshot),
+	})
+	if err != nil {
+		return fmt.Errorf("keep version %d of agent %s: %w", a.Version, a.ID, err)
+	}
+	tx.AfterCommit(e.cron.Wake)
+	data := api.EventData{"version": a.Version}
+	if a.PausedReason != "" {
+		data["reason"] = a.PausedReason
+	}
+	return e.logAgent(tx, a, actor, kind, data)
+}
+
+// PauseAgent keeps new runs of the agent from being claimed; nothing that runs
+// is touched. It reports whether this call changed it.
+func (e *Engine) PauseAgent(ctx context.Context, c Caller, ref, reason string) (api.Agent, bool, error) {
+	if reason == "" {
+		reason = "paused by " + c.Name
+	}
+	return e.setPaused(ctx, c, ref, true, reason)
+}
+
+// ResumeAgent lets the agent run again. Slots that passed meanwhile are noted in
+// the ledger as paused and never fire.
+func (e *Engine) ResumeAgent(ctx context.Context, c Caller, ref string) (api.Agent, bool, error) {
+	return e.setPaused(ctx, c, ref, false, "")
+}
+
+func (e *Engine) setPaused(ctx context.Context, c Caller, ref string, paused bool, reason string) (out api.Agent, changed bool, err error) {
+	var v api.Invalid
+	checkText(&v, "reason", reason, maxMessage)
+	if err := v.Err(); err != nil {
+		return out, false, err
+	}
+	err = e.write(ctx, func(tx *db.Tx) error {
+		a, err := agentOf(wctx(), tx.Queries, c, ref)
+		if err != nil {
+			return err
+		}
+		if err := c.need(api.Admin, "pause or resume this agent"); err != nil {
+			return err
+		}
+		in := input(a)
+		in.Paused = paused
+		changed, err = e.editTx(tx, c, a, in, reason)
+		out = e.toAgent(a, nil)
+		return err
+	})
+	return out, changed, err
+}
+
+// DeleteAgent deletes an agent: its sessions that haven't ended are cancelled in
+// the same transaction, its workers deleted. Rights: owner.
+func (e *Engine) DeleteAgent(ctx context.Context, c Caller, ref string) error {
+	return e.write(ctx, func(tx *db.Tx) error {
+		a, err := agentOf(wctx(), tx.Queries, c, ref)
+		if err != nil {
+			return err
+		}
+		if err := c.need(api.Owner, "delete this agent"); err != nil {
+			return err
+		}
+		if err := e.cancelOpen(tx, a.ID, c.actor(), "agent_deleted", "The agent was deleted by "+c.Name+"."); err != nil {
+			return err
+		}
+		workers, err := tx.WorkersOfAgent(wctx(), a.ID)
+		if err != nil {
+			return fmt.Errorf("list workers of agent %s: %w", a.ID, err)
+		}
+		for i := range workers {
+			if err := one(tx.DeleteWorker(wctx(), queries.DeleteWorkerParams{DeletedAt: micros(tx.Now), ID: workers[i].ID})); err != nil {
+				return fmt.Errorf("delete worker %s: %w", workers[i].ID, err)
+			}
+			if err := e.logWorker(tx, &workers[i], c.actor(), evWorkerDeleted, nil); err != nil {
+				return err
+			}
+		}
+		if err := one(tx.DeleteAgent(wctx(), queries.DeleteAgentParams{DeletedAt: micros(tx.Now), ID: a.ID})); err != nil {
+			return fmt.Errorf("delete agent %s: %w", a.ID, err)
+		}
+		e.offerAll(tx, a.ID)
+		return e.logAgent(tx, a, c.actor(), evAgentDeleted, nil)
+	})
+}
+
+// Agent returns one agent, by id or slug.
+func (e *Engine) Agent(ctx context.Context, c Caller, ref string) (out api.Agent, err error) {
+	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
+		a, err := agentOf(ctx, tx.Queries, c, ref)
+		if err != nil {
+			return err
+		}
+		out, err = e.presentAgent(ctx, tx.Queries, a)
+		return err
+	})
+	return out, err
+}
+
+// Agents lists the workspace's agents, newest first.
+func (e *Engine) Agents(ctx context.Context, c Caller, page api.Page) (api.List[api.Agent], error) {
+	out := api.List[api.Agent]{Items: []api.Agent{}}
+	n, before, err := pageOf(page, math.MaxInt64)
+	if err != nil {
+		return out, err
+	}
+	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
+		rows, err := tx.ListAgents(ctx, queries.ListAgentsParams{WorkspaceID: c.WorkspaceID, Before: api.AgentID(before), N: n + 1})
+		if err != nil {
+			return fmt.Errorf("list agents: %w", err)
+		}
+		list := listOf(rows, n, func(a agentRow) *agentRow { return &a }, func(a agentRow) int64 { return int64(a.ID) })
+		out.NextCursor = list.NextCursor
+		for _, a := range list.Items {
+			shown, err := e.presentAgent(ctx, tx.Queries, a)
+			if err != nil {
+				return err
+			}
+			out.Items = append(out.Items, shown)
+		}
+		return nil
+	})
+	return out, err
+}
+
+func (e *Engine) presentAgent(ctx context.Context, q *queries.Queries, a *agentRow) (api.Agent, error) {
+	if a.RunSetBy == 0 {
+		return e.toAgent(a, nil), nil
+	}
+	u, err := q.User(ctx, a.RunSetBy)
+	if err != nil {
+		return api.Agent{}, fmt.Errorf("read user %s: %w", a.RunSetBy, err)
+	}
+	return e.toAgent(a, &u), nil
+}
+
+func (e *Engine) toAgent(a *agentRow, setBy *queries.User) api.Agent {
+	out := api.Agent{
+		ID: a.ID, AgentInput: input(a), PausedReason: a.PausedReason, Running: a.Running, ScheduleError: a.ScheduleError,
+		FailuresInRow: a.FailuresInRow, Version: a.Version, CreatedAt: api.At(a.CreatedAt), UpdatedAt: api.At(a.UpdatedAt),
+	}
+	if setBy != nil {
+		out.RunSetBy = setBy.Name
+	}
+	if a.Schedule != "" {
+		out.AnchorAt = api.At(a.AnchorAt)
+		out.NextSlotAt = api.At(a.NextSlotAt)
+		if s, err := scheduler.Parse(a.Schedule, a.TimeZone, e.Now()); err == nil {
+			out.ScheduleWords = s.Words()
+		}
+	}
+	return out
+}
+
+// input is the part of an agent that a person sets.
+func input(a *agentRow) api.AgentInput {
+	return api.AgentInput{
+		Slug: a.Slug, Name: a.Name, Description: a.Description, Mode: a.Mode, Type: a.Type, Run: a.Run, Prompt: a.Prompt,
+		Instructions: a.Instructions, Schedule: a.Schedule, TimeZone: a.TimeZone, CatchUp: a.CatchUp,
+		CatchUpWindowSeconds: a.CatchUpWindow, Overlap: a.Overlap, JitterSeconds: a.Jitter, RunsAsUserID: a.RunsAsUserID,
+		Paused: a.Paused != 0, MaxConcurrent: a.MaxConcurrent, Priority: a.Priority, Labels: slices.Clone(a.Labels),
+		LeaseSeconds: a.LeaseSeconds, ReclaimDelaySeconds: a.ReclaimDelay, TurnTimeoutSeconds: a.TurnTimeout,
+		StallTimeoutSeconds: a.StallTimeout, QueueTimeoutSeconds: a.QueueTimeout, MaxLapses: a.MaxLapses,
+	}
+}
+
+func fill(a *agentRow, in api.AgentInput) {
+	a.Slug, a.Name, a.Description, a.Mode, a.Type, a.Run, a.Prompt = in.Slug, in.Name, in.Description, in.Mode, in.Type, in.Run, in.Prompt
+	a.Instructions, a.Schedule, a.TimeZone, a.CatchUp = in.Instructions, in.Schedule, in.TimeZone, in.CatchUp
+	a.CatchUpWindow, a.Overlap, a.Jitter, a.RunsAsUserID = in.CatchUpWindowSeconds, in.Overlap, in.JitterSeconds, in.RunsAsUserID
+	a.Paused, a.MaxConcurrent, a.Priority, a.Labels = flag(in.Paused), in.MaxConcurrent, in.Priority, in.Labels
+	a.LeaseSeconds, a.ReclaimDelay, a.TurnTimeout = in.LeaseSeconds, in.ReclaimDelaySeconds, in.TurnTimeoutSeconds
+	a.StallTimeout, a.QueueTimeout, a.MaxLapses = in.StallTimeoutSeconds, in.QueueTimeoutSeconds, in.MaxLapses
+}
+
+func sameRun(a, b api.Run) bool {
+	return a.WorkFolder == b.WorkFolder && slices.Equal(a.Command, b.Command) && slices.Equal(a.Env, b.Env)
+}
+
+func same(a, b api.AgentInput) bool {
+	if !sameRun(a.Run, b.Run) || !slices.Equal(a.Labels, b.Labels) {
+		return false
+	}
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errors.Join(errX, errY) == nil && string(x) == string(y)
+}
+
+// checkAgent normalises what a person wrote and names each field that breaks a
+// rule. ranAs is whose worker ran its sessions until now; only that user can set
+// it to himself (contract 2.0).
+func checkAgent(in *api.AgentInput, c Caller, ranAs api.UserID, now time.Time) error {
+	var v api.Invalid
+	in.Slug = strings.ToLower(strings.TrimSpace(in.Slug))
+	switch {
+	case !slugForm.MatchString(in.Slug):
+		v.Add("slug", "must be 2 to 32 characters: a lowercase letter, then letters, digits or hyphens")
+	case strings.HasPrefix(in.Slug, "agt_"):
+		v.Add("slug", "must not look like an id")
+	}
+	in.Name = strings.TrimSpace(in.Name)
+	if in.Name == "" {
+		in.Name = in.Slug
+	}
+	if n := utf8.RuneCountInString(in.Name); n > maxName {
+		v.Add("name", fmt.Sprintf("has %d characters; at most %d fit", n, maxName))
+	}
+	checkText(&v, "description", in.Description, maxDescription)
+	checkText(&v, "prompt", in.Prompt, maxPrompt)
+	if n := utf8.RuneCountInString(in.Instructions); n > maxInstructions {
+		v.Add("instructions", fmt.Sprintf("has %d characters; at most %d fit", n, maxInstructions))
+	}
+	checkMode(&v, in, c, ranAs)
+	checkRun(&v, in)
+	checkSchedule(&v, in, now)
+	checkNumbers(&v, in)
+	checkLabels(&v, &in.Labels)
+	return v.Err()
+}
+
+func checkMode(v *api.Invalid, in *api.AgentInput, c Caller, ranAs api.UserID) {
+	switch in.Mode {
+	case api.Local:
+		if in.RunsAsUserID == 0 {
+			if in.Schedule != "" {
+				v.Add("runsAsUserId", "is missing: a local agent with a schedule runs on the worker of one user")
+			}
+			return
+		}
+		if in.RunsAsUserID != ranAs && in.RunsAsUserID != c.UserID {
+			v.Add("runsAsUserId", "can only be set to yourself: it makes your worker run the agent")
+		}
+	case api.Cloud:
+		in.RunsAsUserID = 0
+	default:
+		v.Add("mode", "must be local or cloud")
+	}
+}
+
+func checkRun(v *api.Invalid, in *api.AgentInput) {
+	switch in.Type {
+	case api.TypeCommand:
+		if in.Mode == api.Local && len(in.Run.Command) == 0 {
+			v.Add("run.command", "is missing: give the program and its arguments as a list")
+		}
+	case api.TypeCodex, api.TypeClaudeCode:
+	default:
+		v.Add("type", "must be command, codex or claude_code")
+	}
+	size := 0
+	for i, arg := range in.Run.Command {
+		size += len(arg)
+		if strings.ContainsRune(arg, 0) {
+			v.Add(fmt.Sprintf("run.command[%d]", i), "holds a NUL character")
+		}
+		if i == 0 && strings.TrimSpace(arg) == "" {
+			v.Add("run.command[0]", "is empty: name the program to run")
+		}
+	}
+	if size > maxCommand {
+		v.Add("run.command", fmt.Sprintf("has %d bytes; at most %d fit", size, maxCommand))
+	}
+	if f := in.Run.WorkFolder; f != "" {
+		if !path.IsAbs(f) && !windowsAbs.MatchString(f) {
+			v.Add("run.workFolder", "must be an absolute path on the worker's machine")
+		}
+		checkText(v, "run.workFolder", f, 4096)
+	}
+	for i, name := range in.Run.Env {
+		if !envForm.MatchString(name) {
+			v.Add(fmt.Sprintf("run.env[%d]", i), fmt.Sprintf("%q is no name of an environment variable; values stay on the worker", name))
+		}
+	}
+}
+
+var windowsAbs = regexp.MustCompile(`^[A-Za-z]:[\\/]`)
+
+func checkSchedule(v *api.Invalid, in *api.AgentInput, now time.Time) {
+	in.Schedule = strings.TrimSpace(in.Schedule)
+	expr := in.Schedule
+	if expr == "" {
+		expr = "@daily" // the zone is checked all the same
+	}
+	var bad *scheduler.Error
+	if _, err := scheduler.Parse(expr, in.TimeZone, now); errors.As(err, &bad) {
+		v.Add(bad.Field, bad.Reason)
+	} else if err != nil {
+		v.Add("schedule", err.Error())
+	}
+	if in.CatchUp != api.CatchUpLatest && in.CatchUp != api.CatchUpNone {
+		v.Add("catchUp", "must be latest or none")
+	}
+	if !slices.Contains([]api.Overlap{api.OverlapSkip, api.OverlapQueueOne, api.OverlapAllow, api.OverlapReplace}, in.Overlap) {
+		v.Add("overlap", "must be skip, queue_one, allow or replace")
+	}
+}
+
+func checkNumbers(v *api.Invalid, in *api.AgentInput) {
+	for _, n := range []struct {
+		field       string
+		value       int64
+		least, most int64
+		what        string
+	}{
+		{"catchUpWindowSeconds", in.CatchUpWindowSeconds, 0, maxSeconds, "seconds; 0 means no limit"},
+		{"jitterSeconds", in.JitterSeconds, 0, 24 * 3600, "seconds"},
+		{"maxConcurrent", in.MaxConcurrent, 1, 1000, "sessions"},
+		{"priority", in.Priority, MinPriority, MaxPriority, "; higher runs first"},
+		{"leaseSeconds", in.LeaseSeconds, 1, maxSeconds, "seconds"},
+		{"reclaimDelaySeconds", in.ReclaimDelaySeconds, 0, maxSeconds, "seconds"},
+		{"turnTimeoutSeconds", in.TurnTimeoutSeconds, 0, maxSeconds, "seconds; 0 means none"},
+		{"stallTimeoutSeconds", in.StallTimeoutSeconds, 0, maxSeconds, "seconds; 0 means none"},
+		{"queueTimeoutSeconds", in.QueueTimeoutSeconds, 0, maxSeconds, "seconds; 0 means none"},
+		{"maxLapses", in.MaxLapses, 1, 100, "lapses"},
+	} {
+		if n.value < n.least || n.value > n.most {
+			v.Add(n.field, strings.ReplaceAll(fmt.Sprintf("must be %d to %d %s", n.least, n.most, n.what), " ;", ";"))
+		}
+	}
+}
+
+func checkLabels(v *api.Invalid, labels *api.Labels) {
+	*labels = labels.Normal()
+	for _, l := range *labels {
+		if !labelForm.MatchString(l) {
+			v.Add("labels", fmt.Sprintf("%q is no label: use lowercase letters, digits and . _ / -, at most 63", l))
+		}
+	}
+	if len(*labels) > 20 {
+		v.Add("labels", "has more than 20 labels")
+	}
+}
+
+func wholeSecond(us int64) int64 { return us - us%1_000_000 }

@@ -1,0 +1,42 @@
+package engine
+
+import (
+	"stint/api"
+)
+
+// Caller is who makes a call, in which workspace and with which rights. The
+// server makes it once from the token; it is passed on and never looked up.
+type Caller struct {
+	WorkspaceID api.WorkspaceID
+	Workspace   string // slug
+	UserID      api.UserID
+	Name        string
+	Role        api.Role
+}
+
+func (c Caller) actor() string { return c.UserID.String() }
+
+// need refuses a caller below a role (contract 8.3).
+func (c Caller) need(role api.Role, what string) error {
+	if c.Role.AtLeast(role) {
+		return nil
+	}
+	return api.Refuse(api.CodeForbidden, "To "+what+" you need the role "+string(role)+" in this workspace; you are "+string(c.Role)+".")
+}
+
+// sees reports whether the caller may know of a session: a local one is its
+// owner's alone (contract 8.3).
+func (c Caller) sees(s *sessionRow) bool {
+	return s.WorkspaceID == c.WorkspaceID && (s.Mode == api.Cloud || s.OwnerUserID == c.UserID)
+}
+
+// runs reports whether the caller may act as this worker.
+func (c Caller) runs(w *workerRow) bool {
+	if w.WorkspaceID != c.WorkspaceID {
+		return false
+	}
+	if w.Mode == api.Local {
+		return w.OwnerUserID == c.UserID
+	}
+	return c.Role.AtLeast(api.Admin)
+}

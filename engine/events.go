@@ -1,0 +1,153 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+
+	"stint/api"
+	"stint/db"
+	"stint/queries"
+)
+
+// The types of events. A type says what happened; the session's new status, if
+// it changed, is in the data.
+const (
+	evSessionCreated   = "session_created"
+	evSessionQueued    = "session_queued"
+	evSessionClaimed   = "session_claimed"
+	evSessionReleased  = "session_released"
+	evSessionStale     = "session_stale"
+	evSessionComplete  = "session_complete"
+	evSessionError     = "session_error"
+	evSessionCancelled = "session_cancelled"
+	evSessionArchived  = "session_archived"
+	evStopRequested    = "stop_requested"
+	evAwaitingInput    = "session_awaiting_input"
+	evSessionResumed   = "session_resumed"
+	evPromptClosed     = "prompt_closed"
+	evClaimDrained     = "claim_drained"
+	evLeaseExtended    = "lease_extended"
+	evActivity         = "activity"
+	evReported         = "session_reported"
+	evLateResult       = "late_result"
+	evAgentCreated     = "agent_created"
+	evAgentEdited      = "agent_edited"
+	evAgentPaused      = "agent_paused"
+	evAgentResumed     = "agent_resumed"
+	evAgentDeleted     = "agent_deleted"
+	evSlotDecided      = "slot_decided"
+	evScheduleError    = "schedule_error"
+	evWorkerRegistered = "worker_registered"
+	evWorkerOnline     = "worker_online"
+	evWorkerStale      = "worker_stale"
+	evWorkerOffline    = "worker_offline"
+	evWorkerDeleted    = "worker_deleted"
+	evOutage           = "coordinator_outage"
+	evClockBack        = "clock_set_back"
+)
+
+const (
+	actorSystem    = "system"
+	actorScheduler = "scheduler"
+)
+
+type event struct {
+	workspace api.WorkspaceID
+	agent     api.AgentID
+	session   api.SessionID
+	actor     string
+	kind      string
+	data      api.EventData
+}
+
+// log appends an event in the transaction that makes the change, and wakes the
+// streams after its commit.
+func (e *Engine) logEvent(tx *db.Tx, ev event) error {
+	data := "{}"
+	if len(ev.data) > 0 {
+		b, err := json.Marshal(ev.data)
+		if err != nil {
+			return fmt.Errorf("write the data of event %s: %w", ev.kind, err)
+		}
+		data = string(b)
+	}
+	err := tx.InsertEvent(wctx(), queries.InsertEventParams{
+		Seq: tx.NextEvent(), WorkspaceID: ev.workspace, AgentID: ev.agent, SessionID: ev.session,
+		At: micros(tx.Now), Actor: ev.actor, Type: ev.kind, Data: data,
+	})
+	if err != nil {
+		return fmt.Errorf("append event %s: %w", ev.kind, err)
+	}
+	tx.AfterCommit(e.events.wake)
+	return nil
+}
+
+func (e *Engine) logSession(tx *db.Tx, s *sessionRow, actor, kind string, data api.EventData) error {
+	return e.logEvent(tx, event{workspace: s.WorkspaceID, agent: s.AgentID, session: s.ID, actor: actor, kind: kind, data: data})
+}
+
+func (e *Engine) logAgent(tx *db.Tx, a *agentRow, actor, kind string, data api.EventData) error {
+	return e.logEvent(tx, event{workspace: a.WorkspaceID, agent: a.ID, actor: actor, kind: kind, data: data})
+}
+
+func toEvent(r queries.Event) api.Event {
+	ev := api.Event{Seq: r.Seq, At: api.At(r.At), Type: r.Type, Actor: r.Actor, AgentID: r.AgentID, SessionID: r.SessionID, Data: api.EventData{}}
+	if err := json.Unmarshal([]byte(r.Data), &ev.Data); err != nil {
+		ev.Data = api.EventData{"unreadable": r.Data}
+	}
+	return ev
+}
+
+// Events returns what happened after a sequence number, oldest first, as far as
+// the caller may see it. limit is clamped to 1–1000.
+func (e *Engine) Events(ctx context.Context, c Caller, after int64, limit int) ([]api.Event, error) {
+	out := []api.Event{}
+	err := e.store.Read(ctx, func(tx *db.ReadTx) error {
+		rows, err := tx.EventsAfter(ctx, queries.EventsAfterParams{
+			After: after, WorkspaceID: c.WorkspaceID, Me: c.UserID, N: int64(min(max(limit, 1), 1000)),
+		})
+		for _, r := range rows {
+			out = append(out, toEvent(r))
+		}
+		return err
+	})
+	return out, err
+}
+
+// EventRange returns the oldest and the newest sequence number that are kept; 0, 0 when there is none.
+func (e *Engine) EventRange(ctx context.Context) (oldest, newest int64, err error) {
+	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
+		if newest, err = tx.Counter(ctx, "event"); err != nil {
+			return err
+		}
+		oldest, err = tx.OldestEvent(ctx)
+		return err
+	})
+	return oldest, newest, err
+}
+
+// LastEvent returns the newest sequence number, 0 when there is none.
+func (e *Engine) LastEvent(ctx context.Context) (int64, error) {
+	_, newest, err := e.EventRange(ctx)
+	return newest, err
+}
+
+// SessionEvents returns the session's timeline, newest first.
+func (e *Engine) SessionEvents(ctx context.Context, c Caller, id api.SessionID, page api.Page) (api.List[api.Event], error) {
+	var out api.List[api.Event]
+	n, before, err := pageOf(page, math.MaxInt64)
+	if err != nil {
+		return out, err
+	}
+	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
+		if _, err := visible(ctx, tx.Queries, c, id); err != nil {
+			return err
+		}
+		rows, err := tx.EventsOfSession(ctx, queries.EventsOfSessionParams{SessionID: id, Before: before, N: n + 1})
+		out = listOf(rows, n, toEvent, func(r queries.Event) int64 { return r.Seq })
+		return err
+	})
+	return out, err
+}

@@ -1,0 +1,333 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"unicode/utf8"
+
+	"stint/api"
+	"stint/db"
+	"stint/queries"
+)
+
+// How a claim was closed, as its row keeps it.
+const (
+	closedByComplete = "complete"
+	closedByFail     = "fail"
+	closedByRelease  = "release"
+	closedByLapse    = "lapse"
+	closedByOffline  = "offline"
+	closedByDeletion = "deleted"
+	closedByCancel   = "cancel"
+)
+
+const (
+	maxResult  = 256 << 10 // bytes
+	maxMessage = 4 << 10   // bytes
+	maxCode    = 64        // characters
+)
+
+// Complete closes the claim and its session well. The same call again is
+// answered the same; another outcome is outcome_conflict; after a cancel or a
+// lapse it is claim_not_active (contract 4.5).
+func (e *Engine) Complete(ctx context.Context, c Caller, worker api.WorkerID, session api.SessionID, in api.CompleteRequest) (api.Finished, error) {
+	var v api.Invalid
+	checkText(&v, "result", in.Result, maxResult)
+	checkText(&v, "outcome", in.Outcome, maxCode)
+	if err := v.Err(); err != nil {
+		return api.Finished{}, err
+	}
+	body := in
+	body.ClaimNext, body.InstanceID = nil, ""
+	return e.finish(ctx, c, worker, session, finish{
+		verb: closedByComplete, proof: in.UnderClaim, body: body, usage: in.Usage, next: in.ClaimNext,
+		event: evSessionComplete,
+		apply: func(tx *db.Tx, h held, next *sessionRow) (api.EventData, error) {
+			next.Status, next.Result, next.Outcome = api.Complete, in.Result, in.Outcome
+			if next.StopRequestedAt != 0 && next.Outcome == "" {
+				next.Outcome = "stopped_by_user"
+			}
+			return nil, nil
+		},
+	})
+}
+
+// Fail closes the claim and its session in error. Repetition as for [Engine.Complete].
+func (e *Engine) Fail(ctx context.Context, c Caller, worker api.WorkerID, session api.SessionID, in api.FailRequest) (api.Finished, error) {
+	var v api.Invalid
+	checkText(&v, "result", in.Result, maxResult)
+	checkText(&v, "message", in.Message, maxMessage)
+	checkText(&v, "code", in.Code, maxCode)
+	if in.Code == "" {
+		v.Add("code", "is missing: name what went wrong, such as AGENT_EXIT_NONZERO")
+	}
+	if err := v.Err(); err != nil {
+		return api.Finished{}, err
+	}
+	body := in
+	body.ClaimNext, body.InstanceID = nil, ""
+	return e.finish(ctx, c, worker, session, finish{
+		verb: closedByFail, proof: in.UnderClaim, body: body, usage: in.Usage, next: in.ClaimNext,
+		event: evSessionError,
+		apply: func(tx *db.Tx, h held, next *sessionRow) (api.EventData, error) {
+			next.Status, next.Result, next.ErrorCode, next.ErrorMessage = api.Failed, in.Result, in.Code, in.Message
+			return api.EventData{"code": in.Code}, nil
+		},
+	})
+}
+
+// Release gives the session back undone: to queued, or to pending when it
+// carries notBefore or parks on an open prompt. While a stop is requested it
+// cancels (contract 2.3).
+func (e *Engine) Release(ctx context.Context, c Caller, worker api.WorkerID, session api.SessionID, in api.ReleaseRequest) (api.Finished, error) {
+	var v api.Invalid
+	checkText(&v, "reason", in.Reason, maxMessage)
+	if err := v.Err(); err != nil {
+		return api.Finished{}, err
+	}
+	body := in
+	body.ClaimNext, body.InstanceID = nil, ""
+	return e.finish(ctx, c, worker, session, finish{
+		verb: closedByRelease, proof: in.UnderClaim, body: body, next: in.ClaimNext, event: evSessionReleased,
+		keepPrompt: in.Park,
+		apply: func(tx *db.Tx, h held, next *sessionRow) (api.EventData, error) {
+			data := api.EventData{"reason": in.Reason}
+			switch {
+			case next.StopRequestedAt != 0:
+				next.Status, next.Outcome = api.Cancelled, "stopped_by_user"
+				next.ErrorCode, next.ErrorMessage = "stopped", "It was asked to stop and its worker gave it back."
+				return data, e.closePrompt(tx, next, h.w.ID.String(), "cancelled")
+			case in.Park && next.PromptID == 0:
+				return nil, api.Refuse(api.CodeConflict, "There is no open prompt to park on.")
+			case in.Park, micros(in.NotBefore.Time) > micros(tx.Now):
+				next.Status = api.Pending
+				next.NotBefore = api.Micros(in.NotBefore.Time)
+				if next.NotBefore > micros(tx.Now) {
+					next.AdmitAt = next.NotBefore
+					tx.AfterCommit(e.admit.Wake)
+				}
+			default:
+				next.Status = api.Queued
+			}
+			if next.AgentSessionID != "" {
+				next.AffinityUntil = micros(tx.Now) + span(e.cfg.AffinityWait)
+			}
+			return data, nil
+		},
+	})
+}
+
+// finish is what complete, fail and release share.
+type finish struct {
+	verb       string
+	proof      api.UnderClaim
+	body       any // what makes the call the same call again
+	usage      *api.Usage
+	next       *api.ClaimNextOf
+	event      string
+	keepPrompt bool
+	apply      func(tx *db.Tx, h held, next *sessionRow) (api.EventData, error)
+}
+
+func (e *Engine) finish(ctx context.Context, c Caller, worker api.WorkerID, session api.SessionID, f finish) (api.Finished, error) {
+	encoded, err := json.Marshal(f.body)
+	if err != nil {
+		return api.Finished{}, fmt.Errorf("write the body of %s: %w", f.verb, err)
+	}
+	hash := sha256.Sum256(append([]byte(f.verb+" "), encoded...))
+	var out api.Finished
+	err = e.write(ctx, func(tx *db.Tx) error {
+		out = api.Finished{}
+		h, err := e.claimOf(tx, c, worker, session, f.proof)
+		if err != nil {
+			return err
+		}
+		if repeated, err := e.finishedBefore(tx, h, hash[:], f.verb); err != nil {
+			return err
+		} else if !repeated {
+			if err := e.finishTx(tx, h, f, hash[:]); err != nil {
+				return err
+			}
+		}
+		if out.Session, err = e.sessionTx(wctx(), tx.Queries, c, session, micros(tx.Now)); err != nil {
+			return err
+		}
+		out.ServerTime = api.At(micros(tx.Now))
+		if f.next == nil {
+			return nil
+		}
+		out.Claim, _, err = e.claimNextTx(tx, c, api.ClaimNextRequest{
+			WorkerIDs: f.next.WorkerIDs, RequestID: f.next.RequestID, InstanceID: f.proof.InstanceID,
+		})
+		return err
+	})
+	return out, err
+}
+
+// finishedBefore looks up the claim first: the same verb and body again is
+// answered again, another outcome is a conflict (contract 4.5).
+func (e *Engine) finishedBefore(tx *db.Tx, h held, hash []byte, verb string) (bool, error) {
+	switch h.claim.ClosedBy {
+	case "":
+		if h.claim.ExpiresAt <= micros(tx.Now) {
+			return false, e.notActive(tx, h.s)
+		}
+		return false, nil
+	case closedByComplete, closedByFail, closedByRelease:
+		if bytes.Equal(hash, h.claim.FinishHash) {
+			return true, nil
+		}
+		return false, &api.Error{
+			Code: api.CodeOutcomeConflict, Status: h.s.Status,
+			Detail: fmt.Sprintf("This claim was already finished by %s with another outcome; %s changes nothing.", h.claim.ClosedBy, verb),
+		}
+	}
+	return false, e.notActive(tx, h.s)
+}
+
+func (e *Engine) finishTx(tx *db.Tx, h held, f finish, hash []byte) error {
+	if f.usage != nil {
+		if err := e.reportUsage(tx, h.s, *f.usage); err != nil {
+			return err
+		}
+	}
+	next := *h.s
+	if !f.keepPrompt {
+		if err := e.closePrompt(tx, &next, h.w.ID.String(), "cancelled"); err != nil {
+			return err
+		}
+	}
+	next.ClaimID = 0
+	data, err := f.apply(tx, h, &next)
+	if err != nil {
+		return err
+	}
+	now := micros(tx.Now)
+	err = one(tx.CloseClaim(wctx(), queries.CloseClaimParams{
+		ClosedAt: now, ClosedBy: f.verb, FinishHash: hash, Drained: 1, DrainBy: now, ID: h.claim.ID,
+	}))
+	if err != nil {
+		return fmt.Errorf("close claim %s: %w", h.claim.ID, err)
+	}
+	kind := f.event
+	if next.Status == api.Cancelled {
+		kind = evSessionCancelled
+	}
+	if _, err := e.move(tx, h.s, next, h.w.ID.String(), kind, data); err != nil {
+		return err
+	}
+	return e.freed(tx, h.s.AgentID)
+}
+
+// freed gives the agent's slot back after a claim is closed and drained, and
+// lets what waited for it go on.
+func (e *Engine) freed(tx *db.Tx, agent api.AgentID) error {
+	if err := one(tx.FreeAgentSlot(wctx(), agent)); err != nil {
+		return fmt.Errorf("free a slot of agent %s: %w", agent, err)
+	}
+	e.offer(tx, agent)
+	return e.admitHeld(tx, agent)
+}
+
+// closeClaim closes a live claim whose processes may still be there: it counts
+// as drained when its worker says so, or when the worker must have ended them by
+// its own clock: at the lease's end or offlineAfter after the last beat (contract 2.5).
+func (e *Engine) closeClaim(tx *db.Tx, c *claimRow, by string) error {
+	w, err := tx.WorkerEvenDeleted(wctx(), c.WorkerID)
+	if err != nil {
+		return fmt.Errorf("read worker %s: %w", c.WorkerID, err)
+	}
+	now := micros(tx.Now)
+	drainBy := min(c.ExpiresAt, w.LastBeatAt+seconds(c.OfflineAfter))
+	drained := drainBy <= now
+	err = one(tx.CloseClaim(wctx(), queries.CloseClaimParams{
+		ClosedAt: now, ClosedBy: by, FinishHash: []byte{}, Drained: flag(drained), DrainBy: drainBy, ID: c.ID,
+	}))
+	if err != nil {
+		return fmt.Errorf("close claim %s: %w", c.ID, err)
+	}
+	c.ClosedAt, c.ClosedBy, c.Drained = now, by, flag(drained)
+	if !drained {
+		tx.AfterCommit(e.lapse.Wake)
+	}
+	return nil
+}
+
+// drained notes that nothing of a closed claim runs any more.
+func (e *Engine) drained(tx *db.Tx, c *claimRow, actor string) error {
+	if err := one(tx.DrainClaim(wctx(), c.ID)); err != nil {
+		return fmt.Errorf("drain claim %s: %w", c.ID, err)
+	}
+	a, err := tx.AgentEvenDeleted(wctx(), c.AgentID)
+	if err != nil {
+		return fmt.Errorf("read agent %s: %w", c.AgentID, err)
+	}
+	err = e.logEvent(tx, event{workspace: a.WorkspaceID, agent: a.ID, session: c.SessionID, actor: actor, kind: evClaimDrained})
+	if err != nil {
+		return err
+	}
+	return e.freed(tx, c.AgentID)
+}
+
+func checkText(v *api.Invalid, field, text string, limit int) {
+	if len(text) > limit {
+		v.Add(field, fmt.Sprintf("has %d bytes; at most %d fit", len(text), limit))
+	}
+	if !utf8.ValidString(text) {
+		v.Add(field, "is not valid UTF-8")
+	}
+}
+
+// KeepLateResult keeps the result of a former holder whose session went on
+// without it, visible on the thread and not applied (contract 10.8). Only the
+// claim's own worker owner may; the same claim again is no second result.
+func (e *Engine) KeepLateResult(ctx context.Context, c Caller, thread api.ThreadID, in api.CompleteRequest) error {
+	if in.ClaimID.IsZero() {
+		return &api.Error{
+			Code: api.CodeClaimRequired, Detail: "A late result names the claim it was made under.",
+			Fields: []api.FieldError{{Field: "claimId", Detail: "is missing"}},
+		}
+	}
+	var v api.Invalid
+	checkText(&v, "result", in.Result, maxResult)
+	checkText(&v, "outcome", in.Outcome, maxCode)
+	if err := v.Err(); err != nil {
+		return err
+	}
+	return e.write(ctx, func(tx *db.Tx) error {
+		cl, err := tx.Claim(wctx(), in.ClaimID.Key)
+		if none(err) || (err == nil && (!proves(in.ClaimID, &cl) || cl.ThreadID != thread)) {
+			return api.Refuse(api.CodeClaimNotActive, "No claim of this thread has that id.")
+		}
+		if err != nil {
+			return fmt.Errorf("read a claim: %w", err)
+		}
+		s, err := visible(wctx(), tx.Queries, c, cl.SessionID)
+		if err != nil {
+			return err
+		}
+		w, err := tx.WorkerEvenDeleted(wctx(), cl.WorkerID)
+		if err != nil {
+			return fmt.Errorf("read worker %s: %w", cl.WorkerID, err)
+		}
+		if !c.runs(&w) {
+			return notFound("thread")
+		}
+		if cl.ClosedAt == 0 {
+			return api.Refuse(api.CodeConflict, "This claim is live: complete the session instead.")
+		}
+		n, err := tx.InsertLateResult(wctx(), queries.InsertLateResultParams{
+			ID: tx.NewID(), ClaimID: cl.ID, SessionID: s.ID, Verb: in.Outcome, Result: in.Result, At: micros(tx.Now),
+		})
+		if err != nil || n == 0 {
+			return err
+		}
+		if err := e.addItem(tx, s.ID, api.ItemLateResult, in.Result, "late-"+cl.ID.String()); err != nil {
+			return err
+		}
+		return e.logSession(tx, s, w.ID.String(), evLateResult, api.EventData{"outcome": in.Outcome})
+	})
+}

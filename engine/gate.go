@@ -1,0 +1,256 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"stint/api"
+	"stint/queries"
+)
+
+// The codes of gates: why a session or a worker can't be matched now.
+const (
+	gateNotBefore     = "not_before"
+	gateAfter         = "after"
+	gateOverlap       = "overlap"
+	gateOpenPrompt    = "open_prompt"
+	gateAgentPaused   = "agent_paused"
+	gateAgentFull     = "agent_full"
+	gateUndrained     = "undrained"
+	gateThreadBusy    = "thread_busy"
+	gateReclaimDelay  = "reclaim_delay"
+	gateFolderBusy    = "folder_busy"
+	gateAffinity      = "affinity"
+	gateNoWorker      = "no_worker"
+	gateWorkerMode    = "worker_mode"
+	gateWorkerOwner   = "worker_owner"
+	gateWorkerType    = "worker_type"
+	gateWorkerLabels  = "worker_labels"
+	gateWorkerOffline = "worker_offline"
+	gateWorkerPaused  = "worker_paused"
+	gateWorkerStopped = "worker_stopped"
+	gateWorkerFull    = "worker_full"
+	gateReady         = "ready"
+)
+
+// facts is all that decides whether a session may run, loaded in one
+// transaction. The functions on it are pure: admission obeys them, claim obeys
+// them, waitingFor prints them, so the three can't disagree (contract 2.4).
+type facts struct {
+	s           *sessionRow
+	a           *agentRow
+	predecessor api.Status // of the session named in after; empty when none is left
+	overlap     int64      // runs that hold the gate overlap
+	undrained   bool       // the session's own last claim isn't drained
+	threadBusy  bool       // another session of the thread runs or isn't drained
+	workers     []workerFacts
+}
+
+type workerFacts struct {
+	w        *workerRow
+	running  int64 // claims live or not drained
+	inFolder int64 // sessions live or not drained in the worker's plain folder, anybody's
+}
+
+func hold(code, sentence string) *api.Waiting {
+	return &api.Waiting{Code: code, Sentence: sentence}
+}
+
+func holdUntil(code, sentence string, until int64) *api.Waiting {
+	return &api.Waiting{Code: code, Sentence: sentence, Until: api.At(until)}
+}
+
+// rowGate says what holds a session in pending, or nil.
+func (f *facts) rowGate(now int64) *api.Waiting {
+	s := f.s
+	if s.NotBefore > now {
+		return holdUntil(gateNotBefore, "It was told not to start before "+clock(s.NotBefore)+".", s.NotBefore)
+	}
+	if s.AfterID != 0 && f.predecessor != "" && !f.predecessor.Terminal() {
+		return hold(gateAfter, fmt.Sprintf("It waits for session %s, which is %s.", s.AfterID, f.predecessor))
+	}
+	if s.OverlapHeld != 0 && f.overlap > 0 {
+		return hold(gateOverlap, "An earlier run of this agent still lasts; this one starts when it is over.")
+	}
+	if s.PromptID != 0 {
+		return hold(gateOpenPrompt, "It waits for a person's answer.")
+	}
+	return nil
+}
+
+// claimGate says what leaves a session queued or stale whoever asks, or nil.
+// exempt lifts what doesn't apply to finishing work that is done (contract 4.1).
+func (f *facts) claimGate(now int64, exempt bool) *api.Waiting {
+	if g := f.rowGate(now); g != nil {
+		return g
+	}
+	switch s, a := f.s, f.a; {
+	case f.undrained:
+		return hold(gateUndrained, "The last worker hasn't confirmed yet that its processes are gone.")
+	case f.threadBusy:
+		return hold(gateThreadBusy, "Another session of the same thread is running.")
+	case exempt:
+		return nil
+	case a.Paused != 0:
+		return hold(gateAgentPaused, "The agent is paused"+because(a.PausedReason)+".")
+	case a.Running >= a.MaxConcurrent:
+		return hold(gateAgentFull, fmt.Sprintf("The agent is at its limit: %d of %d running.", a.Running, a.MaxConcurrent))
+	case s.Status == api.Stale && s.ReclaimAt > now:
+		return holdUntil(gateReclaimDelay, "After a lapse this agent waits until "+clock(s.ReclaimAt)+" before it is tried again.", s.ReclaimAt)
+	}
+	return nil
+}
+
+// workerGate says why this worker can't have the session, or nil.
+func (f *facts) workerGate(wf *workerFacts, now int64, exempt bool) *api.Waiting {
+	s, a, w := f.s, f.a, wf.w
+	switch {
+	case w.Mode != s.Mode:
+		return hold(gateWorkerMode, fmt.Sprintf("The session is %s, the worker %s.", s.Mode, w.Mode))
+	case s.Mode == api.Local && w.OwnerUserID != s.OwnerUserID:
+		return hold(gateWorkerOwner, "A local session runs only on its owner's workers.")
+	case !w.Types.Has(api.Labels{string(a.Type)}):
+		return hold(gateWorkerType, fmt.Sprintf("The worker doesn't run agents of type %s.", a.Type))
+	case !w.Labels.Has(s.Labels):
+		return hold(gateWorkerLabels, fmt.Sprintf("The worker lacks a label that the agent asks for (%v).", []string(s.Labels)))
+	case w.State == api.Offline:
+		return hold(gateWorkerOffline, "The worker is offline.")
+	case w.Desired == api.DesiredStopped:
+		return hold(gateWorkerStopped, "The worker was told to stop.")
+	case w.Desired == api.DesiredPaused:
+		return hold(gateWorkerPaused, "The worker is paused.")
+	case exempt:
+		return nil
+	case wf.running >= w.MaxConcurrent:
+		return hold(gateWorkerFull, fmt.Sprintf("The worker is at its limit: %d of %d running.", wf.running, w.MaxConcurrent))
+	case wf.inFolder > 0:
+		return hold(gateFolderBusy, "Another session is running in the same work folder.")
+	case s.AffinityUntil > now && s.ProcessID != w.ProcessID:
+		return holdUntil(gateAffinity, "It can be resumed where it ran before; until "+clock(s.AffinityUntil)+" it waits for that worker.", s.AffinityUntil)
+	}
+	return nil
+}
+
+// A session waits for its best worker: the reason named is the one that is
+// nearest to being lifted.
+var nearness = map[string]int{
+	gateFolderBusy: 9, gateWorkerFull: 8, gateAffinity: 7, gateWorkerPaused: 6, gateWorkerStopped: 5,
+	gateWorkerOffline: 4, gateWorkerLabels: 3, gateWorkerType: 2, gateWorkerOwner: 1, gateWorkerMode: 0,
+}
+
+// waitingFor says in one code and one sentence why a waiting session isn't
+// running; nil for one that doesn't wait.
+func (f *facts) waitingFor(now int64) *api.Waiting {
+	if !f.s.Status.Waiting() {
+		return nil
+	}
+	if g := f.claimGate(now, false); g != nil {
+		return g
+	}
+	if len(f.workers) == 0 {
+		return hold(gateNoWorker, "No worker serves this agent. Start one with “stint up” or “stint worker run”.")
+	}
+	var best *api.Waiting
+	for i := range f.workers {
+		g := f.workerGate(&f.workers[i], now, false)
+		if g == nil {
+			return hold(gateReady, "It is ready: the next free worker takes it.")
+		}
+		if best == nil || nearness[g.Code] > nearness[best.Code] {
+			best = g
+		}
+	}
+	if len(f.workers) > 1 {
+		best.Sentence = fmt.Sprintf("None of %d workers can take it. %s", len(f.workers), best.Sentence)
+	}
+	return best
+}
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return " (" + reason + ")"
+}
+
+func clock(t int64) string { return time.UnixMicro(t).UTC().Format("2006-01-02 15:04:05 UTC") }
+
+// loadFacts reads what the gates of a session need, workers excepted.
+func loadFacts(ctx context.Context, q *queries.Queries, s *sessionRow, a *agentRow) (*facts, error) {
+	f := &facts{s: s, a: a}
+	if s.AfterID != 0 && s.Status == api.Pending {
+		st, err := q.SessionStatus(ctx, s.AfterID)
+		if err != nil && !none(err) {
+			return nil, err
+		}
+		f.predecessor = st
+	}
+	if s.OverlapHeld != 0 {
+		n, err := heldBy(ctx, q, s, a)
+		if err != nil {
+			return nil, err
+		}
+		f.overlap = n
+	}
+	if s.Status != api.Pending {
+		rows, err := q.UndrainedOfThread(ctx, s.ThreadID)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range rows {
+			if c.SessionID == s.ID {
+				f.undrained = true
+			} else {
+				f.threadBusy = true
+			}
+		}
+	}
+	return f, nil
+}
+
+// heldBy counts the runs that keep a session behind the gate overlap (contract
+// 3.5): for replace only the scheduled ones that it replaced, else all of the agent's.
+func heldBy(ctx context.Context, q *queries.Queries, s *sessionRow, a *agentRow) (int64, error) {
+	if a.Overlap == api.OverlapReplace {
+		return q.UndrainedScheduled(ctx, queries.UndrainedScheduledParams{AgentID: a.ID, Except: s.ID})
+	}
+	return a.Running, nil
+}
+
+func loadWorker(ctx context.Context, q *queries.Queries, w *workerRow) (workerFacts, error) {
+	load, err := q.WorkerLoad(ctx, queries.WorkerLoadParams{WorkerID: w.ID, FolderKey: plainFolder(w)})
+	return workerFacts{w: w, running: load.Running, inFolder: load.InFolder}, err
+}
+
+// plainFolder is the key of a folder that only one session may use at once;
+// empty when its owner says that it is shared.
+func plainFolder(w *workerRow) string {
+	if w.FolderShared != 0 {
+		return ""
+	}
+	return w.FolderKey
+}
+
+// waiting computes waitingFor of a session in its transaction.
+func waiting(ctx context.Context, q *queries.Queries, s *sessionRow, a *agentRow, now int64) (*api.Waiting, error) {
+	if !s.Status.Waiting() {
+		return nil, nil
+	}
+	f, err := loadFacts(ctx, q, s, a)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := q.WorkersOfAgent(ctx, a.ID)
+	if err != nil {
+		return nil, err
+	}
+	for i := range rows {
+		wf, err := loadWorker(ctx, q, &rows[i])
+		if err != nil {
+			return nil, err
+		}
+		f.workers = append(f.workers, wf)
+	}
+	return f.waitingFor(now), nil
+}

@@ -1,0 +1,174 @@
+package engine
+
+import (
+	"context"
+	"crypto/subtle"
+	"fmt"
+	"time"
+
+	"stint/api"
+	"stint/db"
+	"stint/queries"
+)
+
+// renewSlack spares a write when a renewal would move the expiry by less.
+const renewSlack = int64(time.Second / time.Microsecond)
+
+// held is a live claim of the caller's worker and all that a write under it needs.
+type held struct {
+	claim *claimRow
+	s     *sessionRow
+	w     *workerRow
+}
+
+// proves reports whether an id is that of the claim, secret part included.
+func proves(id api.ClaimID, c *claimRow) bool {
+	return id.Key == c.ID && subtle.ConstantTimeCompare(id.Secret[:], c.Secret) == 1
+}
+
+// underClaim is the door of every write to a claimed session (contract 4.3): a
+// missing claim id is claim_required; an unknown, lapsed, closed or another
+// session's is claim_not_active with status and holder, and changes nothing.
+func (e *Engine) underClaim(tx *db.Tx, c Caller, worker api.WorkerID, session api.SessionID, proof api.UnderClaim) (held, error) {
+	h, err := e.claimOf(tx, c, worker, session, proof)
+	if err != nil {
+		return held{}, err
+	}
+	if h.claim.ClosedAt != 0 || h.claim.ExpiresAt <= micros(tx.Now) {
+		return held{}, e.notActive(tx, h.s)
+	}
+	return h, nil
+}
+
+// claimOf finds the claim that the proof names, live or not.
+func (e *Engine) claimOf(tx *db.Tx, c Caller, worker api.WorkerID, session api.SessionID, proof api.UnderClaim) (held, error) {
+	w, err := workerOf(wctx(), tx.Queries, c, worker)
+	if err != nil {
+		return held{}, err
+	}
+	if err := sameInstance(w, proof.InstanceID); err != nil {
+		return held{}, err
+	}
+	s, err := visible(wctx(), tx.Queries, c, session)
+	if err != nil {
+		return held{}, err
+	}
+	if s.AgentID != w.AgentID {
+		return held{}, notFound("session")
+	}
+	if proof.ClaimID.IsZero() {
+		return held{}, &api.Error{
+			Code: api.CodeClaimRequired, Detail: "Every write to a claimed session carries the claim's id.",
+			Fields: []api.FieldError{{Field: "claimId", Detail: "is missing: send the claimId that the claim answered"}},
+		}
+	}
+	row, err := tx.Claim(wctx(), proof.ClaimID.Key)
+	if none(err) || (err == nil && (!proves(proof.ClaimID, &row) || row.SessionID != s.ID || row.WorkerID != w.ID)) {
+		return held{}, e.notActive(tx, s)
+	}
+	if err != nil {
+		return held{}, fmt.Errorf("read a claim: %w", err)
+	}
+	return held{&row, s, w}, nil
+}
+
+// notActive is the 409 for a claim that isn't the live one: it names the
+// session's status and who holds it now.
+func (e *Engine) notActive(tx *db.Tx, s *sessionRow) error {
+	out := &api.Error{Code: api.CodeClaimNotActive, Status: s.Status, Detail: fmt.Sprintf("This claim is not the session's live one; the session is %s.", s.Status)}
+	live, err := tx.LiveClaimOf(wctx(), s.ID)
+	if none(err) || (err == nil && live.ExpiresAt <= micros(tx.Now)) {
+		return out
+	}
+	if err != nil {
+		return fmt.Errorf("read the live claim of session %s: %w", s.ID, err)
+	}
+	if out.Holder, err = holderOf(tx, &live); err != nil {
+		return err
+	}
+	out.WorkerID, out.ExpiresAt = live.WorkerID, api.At(live.ExpiresAt)
+	return out
+}
+
+// renewTo moves a live lease's end forward; it never shortens it.
+func renewTo(tx *db.Tx, c *claimRow, until, now int64) error {
+	if until <= c.ExpiresAt {
+		return nil
+	}
+	err := one(tx.RenewClaim(wctx(), queries.RenewClaimParams{Now: now, ExpiresAt: until, ID: c.ID}))
+	if err != nil {
+		return fmt.Errorf("renew claim %s: %w", c.ID, err)
+	}
+	c.ExpiresAt, c.RenewedAt = until, now
+	return nil
+}
+
+// touch renews on any accepted write (contract 4.4).
+func touch(tx *db.Tx, c *claimRow) error {
+	now := micros(tx.Now)
+	until := now + seconds(c.LeaseSeconds)
+	if until-c.ExpiresAt < renewSlack {
+		return nil
+	}
+	return renewTo(tx, c, until, now)
+}
+
+func (h held) lease(now int64) api.Lease {
+	return api.Lease{
+		ClaimID: claimID(h.claim), LeaseExpiresAt: api.At(h.claim.ExpiresAt), ServerTime: api.At(now),
+		StopRequested: h.s.StopRequestedAt != 0,
+	}
+}
+
+// Renew sets the lease's end to now + its length, never shorter. Errors:
+// claim_required, claim_not_active.
+func (e *Engine) Renew(ctx context.Context, c Caller, worker api.WorkerID, session api.SessionID, in api.RenewRequest) (out api.Lease, err error) {
+	err = e.write(ctx, func(tx *db.Tx) error {
+		h, err := e.underClaim(tx, c, worker, session, in.UnderClaim)
+		if err != nil {
+			return err
+		}
+		now := micros(tx.Now)
+		if err := renewTo(tx, h.claim, now+seconds(h.claim.LeaseSeconds), now); err != nil {
+			return err
+		}
+		out = h.lease(now)
+		return nil
+	})
+	return out, err
+}
+
+// Extend stretches the lease by in.AddSeconds for a known idle gap. Past
+// now + the maximum it is capped and says so; it never shortens (contract 4.4).
+func (e *Engine) Extend(ctx context.Context, c Caller, worker api.WorkerID, session api.SessionID, in api.ExtendRequest) (out api.Lease, err error) {
+	if in.AddSeconds < 1 {
+		return out, &api.Error{
+			Code: api.CodeInvalidLease, Detail: "The extension must be at least one second.",
+			Fields: []api.FieldError{{Field: "addSeconds", Detail: "must be a whole number of seconds, 1 or more"}},
+		}
+	}
+	err = e.write(ctx, func(tx *db.Tx) error {
+		h, err := e.underClaim(tx, c, worker, session, in.UnderClaim)
+		if err != nil {
+			return err
+		}
+		now := micros(tx.Now)
+		ceiling := now + span(e.cfg.MaxLease)
+		until, capped := ceiling, true
+		if in.AddSeconds <= int64(e.cfg.MaxLease/time.Second) && h.claim.ExpiresAt+seconds(in.AddSeconds) <= ceiling {
+			until, capped = h.claim.ExpiresAt+seconds(in.AddSeconds), false
+		}
+		if err := renewTo(tx, h.claim, until, now); err != nil {
+			return err
+		}
+		if err := e.logSession(tx, h.s, h.w.ID.String(), evLeaseExtended, api.EventData{"until": api.At(h.claim.ExpiresAt).String()}); err != nil {
+			return err
+		}
+		out = h.lease(now)
+		if capped {
+			out.CappedToMax, out.MaxLeaseSeconds = true, int64(e.cfg.MaxLease/time.Second)
+		}
+		return nil
+	})
+	return out, err
+}

@@ -1,0 +1,144 @@
+package engine
+
+import (
+	"fmt"
+
+	"stint/api"
+	"stint/db"
+	"stint/queries"
+)
+
+// transitions is the one table of status changes (contract 2.3): from → to.
+var transitions = map[api.Status][]api.Status{
+	api.Pending:       {api.Queued, api.Cancelled},
+	api.Queued:        {api.Active, api.Failed, api.Cancelled},
+	api.Stale:         {api.Active, api.Queued, api.Failed, api.Cancelled},
+	api.Active:        {api.AwaitingInput, api.Queued, api.Pending, api.Complete, api.Failed, api.Stale, api.Cancelled},
+	api.AwaitingInput: {api.Active, api.Queued, api.Pending, api.Complete, api.Failed, api.Stale, api.Cancelled},
+}
+
+// Allowed reports whether the table has a change from one status to another.
+func Allowed(from, to api.Status) bool {
+	for _, s := range transitions[from] {
+		if s == to {
+			return true
+		}
+	}
+	return false
+}
+
+// move changes a session's status: the only door. The caller has filled next,
+// a copy of before with the new values; the statement repeats the old status and
+// the old live claim, and the event goes into the same transaction.
+func (e *Engine) move(tx *db.Tx, before *sessionRow, next sessionRow, actor, kind string, data api.EventData) (*sessionRow, error) {
+	if !Allowed(before.Status, next.Status) {
+		return nil, fmt.Errorf("session %s can't go from %s to %s", before.ID, before.Status, next.Status)
+	}
+	if next.Status.Running() != (next.ClaimID != 0) {
+		return nil, fmt.Errorf("session %s would be %s with live claim %d", before.ID, next.Status, next.ClaimID)
+	}
+	now := micros(tx.Now)
+	if next.Status == api.Queued || next.Status == api.Stale {
+		next.QueuedAt = now
+	}
+	if next.Status != api.Pending {
+		next.AdmitAt, next.OverlapHeld = 0, 0
+	}
+	if next.Status.Terminal() {
+		next.EndedAt = now
+		next.AffinityUntil = 0
+	}
+	err := one(tx.MoveSession(wctx(), queries.MoveSessionParams{
+		Status: next.Status, ClaimID: next.ClaimID, WorkerID: next.WorkerID, Fence: next.Fence, QueuedAt: next.QueuedAt,
+		StartedAt: next.StartedAt, EndedAt: next.EndedAt, AdmitAt: next.AdmitAt, NotBefore: next.NotBefore,
+		OverlapHeld: next.OverlapHeld, PromptID: next.PromptID, ReclaimAt: next.ReclaimAt, AffinityUntil: next.AffinityUntil,
+		ProcessID: next.ProcessID, StopRequestedAt: next.StopRequestedAt, Lapses: next.Lapses, Result: next.Result,
+		Outcome: next.Outcome, ErrorCode: next.ErrorCode, ErrorMessage: next.ErrorMessage,
+		ID: before.ID, FromStatus: before.Status, FromClaimID: before.ClaimID,
+	}))
+	if err != nil {
+		return nil, fmt.Errorf("move session %s from %s to %s: %w", before.ID, before.Status, next.Status, err)
+	}
+	if data == nil {
+		data = api.EventData{}
+	}
+	data["from"], data["to"] = before.Status, next.Status
+	if err := e.logSession(tx, &next, actor, kind, data); err != nil {
+		return nil, err
+	}
+	if next.Status == api.Queued || next.Status == api.Stale {
+		e.offer(tx, next.AgentID)
+	}
+	if next.Status.Terminal() {
+		if err := e.ended(tx, &next, actor); err != nil {
+			return nil, err
+		}
+	}
+	return &next, nil
+}
+
+// ended does what the end of a session brings with it, in the same transaction:
+// its open prompt is closed, its followers go on or are cancelled, a run of
+// failures may pause the agent.
+func (e *Engine) ended(tx *db.Tx, s *sessionRow, actor string) error {
+	if s.PromptID != 0 {
+		return fmt.Errorf("session %s ended with an open prompt", s.ID)
+	}
+	if s.Followers > 0 {
+		if err := e.releaseFollowers(tx, s); err != nil {
+			return fmt.Errorf("go on after session %s: %w", s.ID, err)
+		}
+	}
+	if s.TriggeredBy == api.ByScheduler {
+		if err := e.countOutcome(tx, s); err != nil {
+			return fmt.Errorf("count the outcome of session %s: %w", s.ID, err)
+		}
+		// A cancelled waiting run may have been all that held the next one back.
+		return e.admitHeld(tx, s.AgentID)
+	}
+	return nil
+}
+
+func (e *Engine) releaseFollowers(tx *db.Tx, s *sessionRow) error {
+	rows, err := tx.Followers(wctx(), s.ID)
+	if err != nil {
+		return err
+	}
+	for i := range rows {
+		f := &rows[i]
+		if s.Status != api.Complete && f.AfterAny == 0 {
+			next := *f
+			next.Status = api.Cancelled
+			next.ErrorCode = "predecessor_failed"
+			next.ErrorMessage = fmt.Sprintf("Session %s, which this one waited for, ended as %s.", s.ID, s.Status)
+			if _, err := e.move(tx, f, next, actorSystem, evSessionCancelled, api.EventData{"reason": next.ErrorCode}); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := e.tryAdmit(tx, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// closePrompt closes the open prompt of next, if there is one. It must run
+// before the move that ends or requeues the session.
+func (e *Engine) closePrompt(tx *db.Tx, next *sessionRow, actor, resolution string) error {
+	if next.PromptID == 0 {
+		return nil
+	}
+	err := one(tx.ClosePrompt(wctx(), queries.ClosePromptParams{
+		ClosedAt: micros(tx.Now), ClosedBy: actor, Resolution: resolution, ID: next.PromptID,
+	}))
+	if err != nil {
+		return fmt.Errorf("close prompt %s: %w", next.PromptID, err)
+	}
+	if err := e.addItem(tx, next.ID, api.ItemPromptResolved, resolution+" by "+actor, "prompt-"+next.PromptID.String()); err != nil {
+		return err
+	}
+	id := next.PromptID
+	next.PromptID = 0
+	return e.logSession(tx, next, actor, evPromptClosed, api.EventData{"prompt": id.String(), "resolution": resolution})
+}

@@ -1,0 +1,51 @@
+package engine
+
+import (
+	"strconv"
+
+	"stint/api"
+)
+
+const (
+	defaultPage = 50
+	maxPage     = 200
+)
+
+// pageOf reads a page request of a newest-first list: how many rows, and before
+// which key. A cursor is the key of the last row shown, in base 36.
+func pageOf(p api.Page, start int64) (n, before int64, err error) {
+	n = int64(p.Limit)
+	if n == 0 {
+		n = defaultPage
+	}
+	if n < 1 || n > maxPage {
+		return 0, 0, &api.Error{
+			Code: api.CodeInvalid, Detail: "The limit is out of range.",
+			Fields: []api.FieldError{{Field: "limit", Detail: "must be 1 to 200"}},
+		}
+	}
+	if p.Cursor == "" {
+		return n, start, nil
+	}
+	before, err = strconv.ParseInt(p.Cursor, 36, 64)
+	if err != nil || before <= 0 {
+		return 0, 0, &api.Error{
+			Code: api.CodeInvalid, Detail: "The cursor is not one that a list gave out.",
+			Fields: []api.FieldError{{Field: "cursor", Detail: "take it unchanged from nextCursor of the page before, or leave it out"}},
+		}
+	}
+	return n, before, nil
+}
+
+// listOf makes a page of rows of which one more than n was asked for.
+func listOf[R, T any](rows []R, n int64, to func(R) T, key func(R) int64) api.List[T] {
+	out := api.List[T]{Items: make([]T, 0, min(int64(len(rows)), n))}
+	for i, r := range rows {
+		if int64(i) == n {
+			out.NextCursor = strconv.FormatInt(key(rows[i-1]), 36)
+			break
+		}
+		out.Items = append(out.Items, to(r))
+	}
+	return out
+}

@@ -1,0 +1,480 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"stint/api"
+	"stint/db"
+	"stint/queries"
+)
+
+// The limits of contract 6.1 and 6.2.
+const (
+	maxActivityText   = 4 << 10
+	maxActivityDetail = 64 << 10
+	maxItems          = 1000
+	maxPlan           = 64 << 10
+	maxURL            = 2000
+	maxPromptText     = 64 << 10
+)
+
+// AddActivity notes progress under a claim. It never changes status. The same
+// client key twice is one activity.
+func (e *Engine) AddActivity(ctx context.Context, c Caller, worker api.WorkerID, session api.SessionID, in api.ActivityInput) (out api.Activity, err error) {
+	var v api.Invalid
+	if !slices.Contains(api.ActivityTypes, in.Type) {
+		v.Add("type", fmt.Sprintf("%q is no activity type: use one of %v", in.Type, api.ActivityTypes))
+	}
+	checkText(&v, "text", in.Text, maxActivityText)
+	checkText(&v, "detail", in.Detail, maxActivityDetail)
+	checkText(&v, "key", in.Key, 100)
+	if err := v.Err(); err != nil {
+		return out, err
+	}
+	err = e.write(ctx, func(tx *db.Tx) error {
+		h, err := e.underClaim(tx, c, worker, session, in.UnderClaim)
+		if err != nil {
+			return err
+		}
+		if err := touch(tx, h.claim); err != nil {
+			return err
+		}
+		row := queries.Activity{
+			ID: api.ActivityID(tx.NewID()), SessionID: session, ClientKey: in.Key, Type: in.Type, Text: in.Text, Detail: in.Detail, At: micros(tx.Now),
+		}
+		n, err := tx.InsertActivity(wctx(), queries.InsertActivityParams(row))
+		if err != nil {
+			return fmt.Errorf("insert an activity of session %s: %w", session, err)
+		}
+		if n == 0 {
+			row, err = tx.ActivityByKey(wctx(), queries.ActivityByKeyParams{SessionID: session, ClientKey: in.Key})
+			out = toActivity(row)
+			return err
+		}
+		out = toActivity(row)
+		return e.logSession(tx, h.s, h.w.ID.String(), evActivity, api.EventData{"type": in.Type})
+	})
+	return out, err
+}
+
+func toActivity(r queries.Activity) api.Activity {
+	return api.Activity{ID: r.ID, SessionID: r.SessionID, Type: r.Type, Text: r.Text, Detail: r.Detail, At: api.At(r.At)}
+}
+
+// Activities lists a session's activities, newest first.
+func (e *Engine) Activities(ctx context.Context, c Caller, id api.SessionID, page api.Page) (api.List[api.Activity], error) {
+	out := api.List[api.Activity]{Items: []api.Activity{}}
+	n, before, err := pageOf(page, math.MaxInt64)
+	if err != nil {
+		return out, err
+	}
+	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
+		if _, err := visible(ctx, tx.Queries, c, id); err != nil {
+			return err
+		}
+		rows, err := tx.ListActivities(ctx, queries.ListActivitiesParams{SessionID: id, Before: api.ActivityID(before), N: n + 1})
+		out = listOf(rows, n, toActivity, func(r queries.Activity) int64 { return int64(r.ID) })
+		return err
+	})
+	return out, err
+}
+
+// AddItems appends lines of conversation or output under a claim, in order.
+// Client ids that are there already are passed over, so that a batch can be sent
+// again. Over-long texts are excerpted and marked (contract 6.2).
+func (e *Engine) AddItems(ctx context.Context, c Caller, worker api.WorkerID, session api.SessionID, in api.ItemsRequest) (out api.ItemsAnswer, err error) {
+	if err := checkItems(in.Items); err != nil {
+		return out, err
+	}
+	err = e.write(ctx, func(tx *db.Tx) error {
+		h, err := e.underClaim(tx, c, worker, session, in.UnderClaim)
+		if err != nil {
+			return err
+		}
+		if err := touch(tx, h.claim); err != nil {
+			return err
+		}
+		last, err := tx.LastItem(wctx(), session)
+		if err != nil {
+			return fmt.Errorf("read the last item of session %s: %w", session, err)
+		}
+		out = api.ItemsAnswer{ServerTime: api.At(micros(tx.Now))}
+		for _, item := range in.Items {
+			at := api.Micros(item.At.Time)
+			if at == 0 {
+				at = micros(tx.Now)
+			}
+			n, err := e.insertItem(tx, queries.InsertItemParams{
+				SessionID: session, Seq: last + 1, ClientID: item.ClientID, Kind: item.Kind, Stream: item.Stream, Text: item.Text, At: at,
+			})
+			if err != nil {
+				return err
+			}
+			last += n
+			out.Appended += int(n)
+		}
+		out.LastSeq = last
+		e.wakeItems(tx, session)
+		return nil
+	})
+	return out, err
+}
+
+func (e *Engine) insertItem(tx *db.Tx, p queries.InsertItemParams) (int64, error) {
+	p.Text = strings.ToValidUTF8(p.Text, "�")
+	if len(p.Text) > e.cfg.MaxItemText {
+		p.Text, p.Truncated = excerpt(p.Text, e.cfg.MaxItemText), 1
+	}
+	n, err := tx.InsertItem(wctx(), p)
+	if err != nil {
+		return 0, fmt.Errorf("insert an item of session %s: %w", p.SessionID, err)
+	}
+	return n, nil
+}
+
+// excerpt keeps the head and the tail of a text and says how much is left out.
+func excerpt(text string, limit int) string {
+	head, tail := limit*3/4, limit/4-100
+	if tail < 0 {
+		tail = 0
+	}
+	for head > 0 && !utf8.RuneStart(text[head]) {
+		head--
+	}
+	from := len(text) - tail
+	for from < len(text) && !utf8.RuneStart(text[from]) {
+		from++
+	}
+	return fmt.Sprintf("%s\n[… %d bytes left out …]\n%s", text[:head], from-head, text[from:])
+}
+
+// addItem appends one item of the coordinator's own.
+func (e *Engine) addItem(tx *db.Tx, session api.SessionID, kind api.ItemKind, text, clientID string) error {
+	last, err := tx.LastItem(wctx(), session)
+	if err != nil {
+		return fmt.Errorf("read the last item of session %s: %w", session, err)
+	}
+	if _, err := e.insertItem(tx, queries.InsertItemParams{
+		SessionID: session, Seq: last + 1, ClientID: clientID, Kind: kind, Text: text, At: micros(tx.Now),
+	}); err != nil {
+		return err
+	}
+	e.wakeItems(tx, session)
+	return nil
+}
+
+func checkItems(items []api.ItemInput) error {
+	var v api.Invalid
+	if len(items) == 0 || len(items) > maxItems {
+		v.Add("items", fmt.Sprintf("must hold 1 to %d items", maxItems))
+	}
+	for i, item := range items {
+		field := fmt.Sprintf("items[%d].", i)
+		if !slices.Contains(api.WorkerItemKinds, item.Kind) {
+			v.Add(field+"kind", fmt.Sprintf("%q is no kind that a worker may append: use one of %v", item.Kind, api.WorkerItemKinds))
+		}
+		if item.Stream != "" && item.Stream != "stdout" && item.Stream != "stderr" {
+			v.Add(field+"stream", "must be stdout, stderr or empty")
+		}
+		checkText(&v, field+"clientId", item.ClientID, 100)
+	}
+	return v.Err()
+}
+
+func toItem(r queries.Item) api.Item {
+	return api.Item{Seq: r.Seq, Kind: r.Kind, Stream: r.Stream, Text: r.Text, Truncated: r.Truncated != 0, At: api.At(r.At)}
+}
+
+// Items returns items after a sequence number, oldest first, and the session's
+// last sequence number. limit is clamped to 1–1000.
+func (e *Engine) Items(ctx context.Context, c Caller, id api.SessionID, after int64, limit int) (items []api.Item, last int64, err error) {
+	items = []api.Item{}
+	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
+		if _, err := visible(ctx, tx.Queries, c, id); err != nil {
+			return err
+		}
+		if last, err = tx.LastItem(ctx, id); err != nil {
+			return err
+		}
+		rows, err := tx.ItemsAfter(ctx, queries.ItemsAfterParams{SessionID: id, After: after, N: int64(min(max(limit, 1), maxItems))})
+		for _, r := range rows {
+			items = append(items, toItem(r))
+		}
+		return err
+	})
+	return items, last, err
+}
+
+// ItemsBefore returns the last items before a sequence number (0 = the end),
+// oldest first. limit is clamped to 1–1000.
+func (e *Engine) ItemsBefore(ctx context.Context, c Caller, id api.SessionID, before int64, limit int) ([]api.Item, error) {
+	if before <= 0 {
+		before = math.MaxInt64
+	}
+	items := []api.Item{}
+	err := e.store.Read(ctx, func(tx *db.ReadTx) error {
+		if _, err := visible(ctx, tx.Queries, c, id); err != nil {
+			return err
+		}
+		rows, err := tx.ItemsBefore(ctx, queries.ItemsBeforeParams{SessionID: id, Before: before, N: int64(min(max(limit, 1), maxItems))})
+		for _, r := range rows {
+			items = append(items, toItem(r))
+		}
+		slices.Reverse(items)
+		return err
+	})
+	return items, err
+}
+
+// PatchSession changes what a worker reports of its session: plan, link, usage,
+// agent session; and opens or withdraws a prompt, the one door for both
+// (contract 6.1).
+func (e *Engine) PatchSession(ctx context.Context, c Caller, worker api.WorkerID, session api.SessionID, in api.SessionPatch) (out api.Session, err error) {
+	if err := checkPatch(in); err != nil {
+		return out, err
+	}
+	err = e.write(ctx, func(tx *db.Tx) error {
+		h, err := e.underClaim(tx, c, worker, session, in.UnderClaim)
+		if err != nil {
+			return err
+		}
+		if err := touch(tx, h.claim); err != nil {
+			return err
+		}
+		if err := e.report(tx, h, in); err != nil {
+			return err
+		}
+		switch {
+		case in.Status == api.AwaitingInput:
+			err = e.openPrompt(tx, h, *in.Prompt)
+		case in.Status == api.Active:
+			err = e.withdrawPrompt(tx, h)
+		}
+		if err != nil {
+			return err
+		}
+		out, err = e.sessionTx(wctx(), tx.Queries, c, session, micros(tx.Now))
+		return err
+	})
+	return out, err
+}
+
+func checkPatch(in api.SessionPatch) error {
+	var v api.Invalid
+	if in.Plan != nil {
+		checkText(&v, "plan", *in.Plan, maxPlan)
+	}
+	if in.ExternalURL != nil && *in.ExternalURL != "" {
+		checkText(&v, "externalUrl", *in.ExternalURL, maxURL)
+		u, err := url.Parse(*in.ExternalURL)
+		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+			v.Add("externalUrl", "must be an http or https address")
+		}
+	}
+	if in.AgentSessionID != nil {
+		checkText(&v, "agentSessionId", *in.AgentSessionID, 200)
+	}
+	if u := in.Usage; u != nil && (u.InputTokens < 0 || u.OutputTokens < 0 || u.CostMicros < 0 || u.Turns < 0) {
+		v.Add("usage", "holds a negative number; report totals of the session")
+	}
+	switch in.Status {
+	case "", api.Active:
+		if in.Prompt != nil {
+			v.Add("prompt", "needs status awaiting_input")
+		}
+	case api.AwaitingInput:
+		if in.Prompt == nil {
+			v.Add("prompt", "is missing: a session awaits input only on a prompt")
+			break
+		}
+		checkText(&v, "prompt.text", in.Prompt.Text, maxPromptText)
+		if in.Prompt.Text == "" {
+			v.Add("prompt.text", "is missing")
+		}
+		if k := in.Prompt.Kind; k != "" && k != "text" && k != "approval" && k != "questions" {
+			v.Add("prompt.kind", "must be text, approval or questions")
+		}
+	default:
+		v.Add("status", "can only be set to awaiting_input or active; complete, fail or release end a claim")
+	}
+	return v.Err()
+}
+
+// report keeps what changed of the worker's own fields, with one event.
+func (e *Engine) report(tx *db.Tx, h held, in api.SessionPatch) error {
+	s := h.s
+	changed := api.EventData{}
+	set := func(field string, to *string, value *string) {
+		if value != nil && *value != *to {
+			*to = *value
+			changed[field] = true
+		}
+	}
+	set("plan", &s.Plan, in.Plan)
+	set("externalUrl", &s.ExternalUrl, in.ExternalURL)
+	set("agentSessionId", &s.AgentSessionID, in.AgentSessionID)
+	if changed["agentSessionId"] != nil {
+		s.ProcessID = h.w.ProcessID
+	}
+	if in.Usage != nil && raise(s, *in.Usage) {
+		changed["usage"] = true
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	if err := e.keepReport(tx, s); err != nil {
+		return err
+	}
+	return e.logSession(tx, s, h.w.ID.String(), evReported, changed)
+}
+
+func (e *Engine) keepReport(tx *db.Tx, s *sessionRow) error {
+	err := one(tx.ReportSession(wctx(), queries.ReportSessionParams{
+		Plan: s.Plan, ExternalUrl: s.ExternalUrl, AgentSessionID: s.AgentSessionID, ProcessID: s.ProcessID,
+		InputTokens: s.InputTokens, OutputTokens: s.OutputTokens, CostMicros: s.CostMicros, Turns: s.Turns,
+		ID: s.ID, ClaimID: s.ClaimID,
+	}))
+	if err != nil {
+		return fmt.Errorf("keep the report of session %s: %w", s.ID, err)
+	}
+	return nil
+}
+
+// raise takes a usage report: totals, so that a late or repeated one changes nothing.
+func raise(s *sessionRow, u api.Usage) bool {
+	was := [4]int64{s.InputTokens, s.OutputTokens, s.CostMicros, s.Turns}
+	s.InputTokens, s.OutputTokens = max(s.InputTokens, u.InputTokens), max(s.OutputTokens, u.OutputTokens)
+	s.CostMicros, s.Turns = max(s.CostMicros, u.CostMicros), max(s.Turns, u.Turns)
+	return was != [4]int64{s.InputTokens, s.OutputTokens, s.CostMicros, s.Turns}
+}
+
+// reportUsage keeps a usage report that comes with a finish.
+func (e *Engine) reportUsage(tx *db.Tx, s *sessionRow, u api.Usage) error {
+	if !raise(s, u) {
+		return nil
+	}
+	return e.keepReport(tx, s)
+}
+
+func (e *Engine) openPrompt(tx *db.Tx, h held, in api.PromptInput) error {
+	if h.s.Status == api.AwaitingInput {
+		return &api.Error{Code: api.CodePromptOpen, Status: h.s.Status, Detail: "A prompt is open already; withdraw it first."}
+	}
+	if h.s.StopRequestedAt != 0 {
+		return &api.Error{Code: api.CodeConflict, Status: h.s.Status, Detail: "The session was asked to stop; it asks nobody any more."}
+	}
+	if in.Kind == "" {
+		in.Kind = "text"
+	}
+	id := api.PromptID(tx.NewID())
+	err := tx.InsertPrompt(wctx(), queries.InsertPromptParams{ID: id, SessionID: h.s.ID, Kind: in.Kind, Text: in.Text, CreatedAt: micros(tx.Now)})
+	if err != nil {
+		return fmt.Errorf("open a prompt of session %s: %w", h.s.ID, err)
+	}
+	if err := e.addItem(tx, h.s.ID, api.ItemPrompt, in.Text, "ask-"+id.String()); err != nil {
+		return err
+	}
+	next := *h.s
+	next.Status, next.PromptID = api.AwaitingInput, id
+	_, err = e.move(tx, h.s, next, h.w.ID.String(), evAwaitingInput, api.EventData{"prompt": id.String(), "kind": in.Kind})
+	return err
+}
+
+func (e *Engine) withdrawPrompt(tx *db.Tx, h held) error {
+	if h.s.Status == api.Active {
+		return nil
+	}
+	next := *h.s
+	if err := e.closePrompt(tx, &next, h.w.ID.String(), "withdrawn"); err != nil {
+		return err
+	}
+	next.Status = api.Active
+	_, err := e.move(tx, h.s, next, h.w.ID.String(), evSessionResumed, api.EventData{"reason": "withdrawn"})
+	return err
+}
+
+// AnswerPrompt answers the session's open prompt, once. Errors: prompt_closed,
+// naming who was first, not_found, forbidden.
+func (e *Engine) AnswerPrompt(ctx context.Context, c Caller, id api.SessionID, in api.AnswerInput) (out api.Session, err error) {
+	var v api.Invalid
+	checkText(&v, "text", in.Text, maxPromptText)
+	if in.PromptID == 0 {
+		v.Add("promptId", "is missing: name the prompt that you answer")
+	}
+	if err := v.Err(); err != nil {
+		return out, err
+	}
+	err = e.write(ctx, func(tx *db.Tx) error {
+		s, err := visible(wctx(), tx.Queries, c, id)
+		if err != nil {
+			return err
+		}
+		if err := c.own(s, "answer this session"); err != nil {
+			return err
+		}
+		p, err := tx.Prompt(wctx(), in.PromptID)
+		if none(err) || (err == nil && p.SessionID != s.ID) {
+			return notFound("prompt")
+		}
+		if err != nil {
+			return fmt.Errorf("read prompt %s: %w", in.PromptID, err)
+		}
+		if p.ClosedAt != 0 {
+			return &api.Error{
+				Code: api.CodePromptClosed, Status: s.Status, Holder: p.ClosedBy,
+				Detail: fmt.Sprintf("This prompt was %s at %s by %s.", p.Resolution, clock(p.ClosedAt), p.ClosedBy),
+			}
+		}
+		if err := e.answerTx(tx, c, s, p, in.Text); err != nil {
+			return err
+		}
+		out, err = e.sessionTx(wctx(), tx.Queries, c, id, micros(tx.Now))
+		return err
+	})
+	return out, err
+}
+
+func (e *Engine) answerTx(tx *db.Tx, c Caller, s *sessionRow, p queries.Prompt, text string) error {
+	err := one(tx.ClosePrompt(wctx(), queries.ClosePromptParams{
+		ClosedAt: micros(tx.Now), ClosedBy: c.actor(), Resolution: "answered", Answer: text, ID: p.ID,
+	}))
+	if err != nil {
+		return fmt.Errorf("answer prompt %s: %w", p.ID, err)
+	}
+	if err := e.addItem(tx, s.ID, api.ItemPromptResolved, text, "prompt-"+p.ID.String()); err != nil {
+		return err
+	}
+	data := api.EventData{"prompt": p.ID.String(), "resolution": "answered"}
+	next := *s
+	next.PromptID = 0
+	switch s.Status {
+	case api.AwaitingInput:
+		next.Status = api.Active
+		_, err = e.move(tx, s, next, c.actor(), evSessionResumed, data)
+		return err
+	case api.Pending:
+		next.Status = api.Queued
+		if next.NotBefore > micros(tx.Now) {
+			return e.clearPrompt(tx, s, c, data)
+		}
+		_, err = e.move(tx, s, next, c.actor(), evSessionQueued, data)
+		return err
+	}
+	// A stale session stays stale and becomes claimable (contract 6.5).
+	return e.clearPrompt(tx, s, c, data)
+}
+
+// clearPrompt takes an answered prompt off a session whose status stays.
+func (e *Engine) clearPrompt(tx *db.Tx, s *sessionRow, c Caller, data api.EventData) error {
+	if err := one(tx.ClearPrompt(wctx(), queries.ClearPromptParams{ID: s.ID, Status: s.Status})); err != nil {
+		return fmt.Errorf("clear the prompt of session %s: %w", s.ID, err)
+	}
+	e.offer(tx, s.AgentID)
+	return e.logSession(tx, s, c.actor(), evPromptClosed, data)
+}

@@ -1,0 +1,157 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"stint/api"
+	"stint/db"
+)
+
+// relook bounds how long a held request trusts the in-memory wake: another
+// process on the same file can queue a session without it.
+const relook = 15 * time.Second
+
+// seats are the held claim-next requests. A session that becomes claimable wakes
+// one waiting request of its agent; one that can't use it passes the wake on to
+// the next that has not looked since, so that neither a dead connection nor a
+// misfit swallows it, and a thousand waiters don't all look for one session.
+type seats struct {
+	mu      sync.Mutex
+	count   uint64 // offers so far
+	waiting map[api.AgentID][]*seat
+}
+
+// seat is one held request; q.mu guards its fields.
+type seat struct {
+	wake   chan struct{}
+	agents []api.AgentID
+	looked uint64 // the count of offers at its last look
+	woken  uint64 // the offer that woke it; 0 when none is unused
+}
+
+func (q *seats) take() *seat { return &seat{wake: make(chan struct{}, 1)} }
+
+func (q *seats) offers() uint64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.count
+}
+
+// offer wakes one waiting request of the agent after the commit.
+func (e *Engine) offer(tx *db.Tx, agent api.AgentID) {
+	tx.AfterCommit(func() {
+		q := &e.seats
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.count++
+		if list := q.waiting[agent]; len(list) > 0 {
+			q.call(list[0], q.count)
+		}
+	})
+}
+
+// offerAll wakes every waiting request of the agent, for changes that may make
+// more than one session claimable.
+func (e *Engine) offerAll(tx *db.Tx, agent api.AgentID) {
+	tx.AfterCommit(func() {
+		q := &e.seats
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.count++
+		for len(q.waiting[agent]) > 0 {
+			q.call(q.waiting[agent][0], q.count)
+		}
+	})
+}
+
+// sit puts the seat at the back of its agents' lists and notes that it looks now.
+func (q *seats) sit(s *seat, agents []api.AgentID) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.drop(s)
+	s.agents, s.looked = agents, q.count
+	if q.waiting == nil {
+		q.waiting = map[api.AgentID][]*seat{}
+	}
+	for _, agent := range agents {
+		q.waiting[agent] = append(q.waiting[agent], s)
+	}
+}
+
+// await waits for a wake or the relook interval; false means the end of the wait.
+func (q *seats) await(ctx context.Context, s *seat, timeout <-chan time.Time) bool {
+	again := time.NewTimer(relook)
+	defer again.Stop()
+	select {
+	case <-s.wake:
+		return true
+	case <-again.C:
+		return true
+	case <-timeout:
+		return false
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// pass hands an unused wake on to a seat that has not looked since the offer.
+func (q *seats) pass(s *seat) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.handOn(s)
+}
+
+// leave gives the seat up; a wake that it didn't use goes on to another.
+func (q *seats) leave(s *seat) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.drop(s)
+	select {
+	case <-s.wake:
+		q.handOn(s)
+	default:
+	}
+}
+
+func (q *seats) handOn(s *seat) {
+	offer := s.woken
+	if s.woken = 0; offer == 0 {
+		return
+	}
+	for _, agent := range s.agents {
+		for _, other := range q.waiting[agent] {
+			if other != s && other.looked < offer {
+				q.call(other, offer)
+				return
+			}
+		}
+	}
+}
+
+// call takes a seat out of its lists and wakes it.
+func (q *seats) call(s *seat, offer uint64) {
+	q.drop(s)
+	s.woken = offer
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (q *seats) drop(s *seat) {
+	for _, agent := range s.agents {
+		list := q.waiting[agent]
+		i := slices.Index(list, s)
+		if i < 0 {
+			continue
+		}
+		if list = slices.Delete(list, i, i+1); len(list) == 0 {
+			delete(q.waiting, agent)
+		} else {
+			q.waiting[agent] = list
+		}
+	}
+}

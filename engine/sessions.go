@@ -1,0 +1,204 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+
+	"stint/api"
+	"stint/db"
+	"stint/queries"
+)
+
+// visible reads a session that the caller may know of; else it is 404, never 403.
+func visible(ctx context.Context, q *queries.Queries, c Caller, id api.SessionID) (*sessionRow, error) {
+	s, err := q.Session(ctx, id)
+	if none(err) || (err == nil && !c.sees(&s)) {
+		return nil, notFound("session")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read session %s: %w", id, err)
+	}
+	return &s, nil
+}
+
+// Session returns one session with the reason why it waits.
+func (e *Engine) Session(ctx context.Context, c Caller, id api.SessionID) (out api.Session, err error) {
+	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
+		out, err = e.sessionTx(ctx, tx.Queries, c, id, micros(e.Now()))
+		return err
+	})
+	return out, err
+}
+
+func (e *Engine) sessionTx(ctx context.Context, q *queries.Queries, c Caller, id api.SessionID, now int64) (api.Session, error) {
+	s, err := visible(ctx, q, c, id)
+	if err != nil {
+		return api.Session{}, err
+	}
+	a, err := q.AgentEvenDeleted(ctx, s.AgentID)
+	if err != nil {
+		return api.Session{}, fmt.Errorf("read agent %s: %w", s.AgentID, err)
+	}
+	return e.present(ctx, q, s, &a, now)
+}
+
+// present makes a session's outside form: the row, its lease, its open prompt
+// and why it waits.
+func (e *Engine) present(ctx context.Context, q *queries.Queries, s *sessionRow, a *agentRow, now int64) (api.Session, error) {
+	out := toSession(s, a.Slug)
+	if s.ClaimID != 0 {
+		c, err := q.Claim(ctx, s.ClaimID)
+		if err != nil {
+			return out, fmt.Errorf("read the claim of session %s: %w", s.ID, err)
+		}
+		out.LeaseExpiresAt = api.At(c.ExpiresAt)
+	}
+	if s.PromptID != 0 {
+		p, err := q.Prompt(ctx, s.PromptID)
+		if err != nil {
+			return out, fmt.Errorf("read prompt %s: %w", s.PromptID, err)
+		}
+		out.Prompted = &api.Prompt{ID: p.ID, Kind: p.Kind, Text: p.Text, CreatedAt: api.At(p.CreatedAt)}
+	}
+	w, err := waiting(ctx, q, s, a, now)
+	if err != nil {
+		return out, fmt.Errorf("say why session %s waits: %w", s.ID, err)
+	}
+	out.WaitingFor = w
+	return out, nil
+}
+
+func toSession(s *sessionRow, agentSlug string) api.Session {
+	out := api.Session{
+		ID: s.ID, WorkspaceID: s.WorkspaceID, AgentID: s.AgentID, AgentSlug: agentSlug, ThreadID: s.ThreadID, Mode: s.Mode,
+		Status: s.Status, Phase: s.Status.Phase(), TriggeredBy: s.TriggeredBy, TriggeredByUserID: s.TriggeredByUserID,
+		TriggeredAt: api.At(s.TriggeredAt), OwnerUserID: s.OwnerUserID, Title: s.Title, Prompt: s.Prompt,
+		TrustedInstructions: s.Instructions, UntrustedContext: s.UntrustedContext, Priority: s.Priority,
+		NotBefore: api.At(s.NotBefore), After: s.AfterID, AfterAny: s.AfterAny != 0, Labels: s.Labels, Fence: s.Fence,
+		WorkerID: s.WorkerID, Attempt: s.Attempt, RetryOf: s.RetryOf, Parent: s.ParentID, Depth: s.Depth,
+		AgentSessionID: s.AgentSessionID, StopRequestedAt: api.At(s.StopRequestedAt), Lapses: s.Lapses, Plan: s.Plan,
+		ExternalURL: s.ExternalUrl, Result: s.Result, Outcome: s.Outcome,
+		Usage:     api.Usage{InputTokens: s.InputTokens, OutputTokens: s.OutputTokens, CostMicros: s.CostMicros, Turns: s.Turns},
+		CreatedAt: api.At(s.CreatedAt), QueuedAt: api.At(s.QueuedAt), StartedAt: api.At(s.StartedAt),
+		EndedAt: api.At(s.EndedAt), ArchivedAt: api.At(s.ArchivedAt),
+	}
+	if s.ErrorCode != "" {
+		out.Error = &api.Failure{Code: s.ErrorCode, Message: s.ErrorMessage}
+	}
+	return out
+}
+
+// Sessions lists sessions that the caller may see, newest first.
+func (e *Engine) Sessions(ctx context.Context, c Caller, f api.SessionFilter, page api.Page) (api.List[api.Session], error) {
+	out := api.List[api.Session]{Items: []api.Session{}}
+	n, before, err := pageOf(page, math.MaxInt64)
+	if err != nil {
+		return out, err
+	}
+	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
+		agent, err := filterAgent(ctx, tx.Queries, c, f)
+		if err != nil {
+			return err
+		}
+		rows, err := listRows(ctx, tx.Queries, c, f, agent, before, n+1)
+		if err != nil {
+			return fmt.Errorf("list sessions: %w", err)
+		}
+		keys := listOf(rows, n, func(s sessionRow) *sessionRow { return &s }, func(s sessionRow) int64 { return int64(s.ID) })
+		out.NextCursor = keys.NextCursor
+		out.Items, err = e.presentAll(ctx, tx.Queries, keys.Items, micros(e.Now()))
+		return err
+	})
+	return out, err
+}
+
+// presentAll presents rows, reading each agent once.
+func (e *Engine) presentAll(ctx context.Context, q *queries.Queries, rows []*sessionRow, now int64) ([]api.Session, error) {
+	out := make([]api.Session, 0, len(rows))
+	agents := map[api.AgentID]*agentRow{}
+	for _, s := range rows {
+		a := agents[s.AgentID]
+		if a == nil {
+			row, err := q.AgentEvenDeleted(ctx, s.AgentID)
+			if err != nil {
+				return nil, fmt.Errorf("read agent %s: %w", s.AgentID, err)
+			}
+			a = &row
+			agents[s.AgentID] = a
+		}
+		shown, err := e.present(ctx, q, s, a, now)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, shown)
+	}
+	return out, nil
+}
+
+func filterAgent(ctx context.Context, q *queries.Queries, c Caller, f api.SessionFilter) (api.AgentID, error) {
+	if f.Agent == "" {
+		return 0, nil
+	}
+	a, err := agentOf(ctx, q, c, f.Agent)
+	if err != nil {
+		return 0, err
+	}
+	return a.ID, nil
+}
+
+func listRows(ctx context.Context, q *queries.Queries, c Caller, f api.SessionFilter, agent api.AgentID, before, n int64) ([]sessionRow, error) {
+	switch {
+	case f.ThreadID != 0:
+		return q.ListSessionsOfThread(ctx, queries.ListSessionsOfThreadParams{
+			WorkspaceID: c.WorkspaceID, Before: api.SessionID(before), ThreadID: f.ThreadID, Me: c.UserID, N: n,
+		})
+	case agent != 0:
+		return q.ListSessionsOfAgent(ctx, queries.ListSessionsOfAgentParams{
+			AgentID: agent, Before: api.SessionID(before), Me: c.UserID, Statuses: statusSet(f.Statuses),
+			Trigger: string(f.Trigger), Query: strings.ToLower(f.Query), Since: api.Micros(f.Since.Time), Archived: flag(f.Archived), N: n,
+		})
+	}
+	return q.ListSessions(ctx, queries.ListSessionsParams{
+		WorkspaceID: c.WorkspaceID, Before: api.SessionID(before), Me: c.UserID, Statuses: statusSet(f.Statuses),
+		Trigger: string(f.Trigger), Query: strings.ToLower(f.Query), Since: api.Micros(f.Since.Time), Archived: flag(f.Archived), N: n,
+	})
+}
+
+// statusSet spells a set of statuses the way the queries look for one in it.
+func statusSet(set []api.Status) string {
+	if len(set) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteByte(',')
+	for _, s := range set {
+		b.WriteString(string(s))
+		b.WriteByte(',')
+	}
+	return b.String()
+}
+
+// SessionCounts counts the sessions of a filter per status; its own statuses don't narrow.
+func (e *Engine) SessionCounts(ctx context.Context, c Caller, f api.SessionFilter) (map[api.Status]int64, error) {
+	out := map[api.Status]int64{}
+	for _, s := range api.Statuses {
+		out[s] = 0
+	}
+	err := e.store.Read(ctx, func(tx *db.ReadTx) error {
+		agent, err := filterAgent(ctx, tx.Queries, c, f)
+		if err != nil {
+			return err
+		}
+		rows, err := tx.CountSessions(ctx, queries.CountSessionsParams{
+			WorkspaceID: c.WorkspaceID, Me: c.UserID, AgentID: int64(agent), Trigger: string(f.Trigger),
+			Query: strings.ToLower(f.Query), Since: api.Micros(f.Since.Time), Archived: flag(f.Archived),
+		})
+		for _, r := range rows {
+			out[r.Status] = r.N
+		}
+		return err
+	})
+	return out, err
+}

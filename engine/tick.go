@@ -1,0 +1,396 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"sync"
+	"time"
+
+	"stint/api"
+	"stint/db"
+	"stint/queries"
+	"stint/scheduler"
+)
+
+// plan derives the agent's next slot from its schedule and anchor. A schedule
+// that can't be read leaves none and says why.
+func plan(a *agentRow, now time.Time) {
+	a.NextSlotAt, a.ScheduleError = 0, ""
+	if a.Schedule == "" || a.Paused != 0 || a.DeletedAt != 0 {
+		return
+	}
+	s, err := scheduler.Parse(a.Schedule, a.TimeZone, now)
+	if err != nil {
+		a.ScheduleError = err.Error()
+		return
+	}
+	anchor := time.UnixMicro(a.AnchorAt)
+	if next := s.Next(anchor, anchor); !next.IsZero() {
+		a.NextSlotAt = micros(next)
+	}
+}
+
+// Tick decides every slot that is due: each agent in a transaction of its own,
+// so that a broken one never stops the others (contract 3.3). It answers the
+// next slot of any agent.
+func (e *Engine) Tick(ctx context.Context) (time.Time, error) {
+	if e.replan.Swap(false) {
+		if err := e.planAll(ctx); err != nil {
+			e.replan.Store(true)
+			return time.Time{}, fmt.Errorf("derive the next slots again: %w", err)
+		}
+	}
+	now := micros(e.Now())
+	tried := map[api.AgentID]bool{}
+	for {
+		due, err := e.dueAgents(ctx, now, tried)
+		if err != nil {
+			return time.Time{}, fmt.Errorf("read due agents: %w", err)
+		}
+		if len(due) == 0 {
+			break
+		}
+		e.tickAll(ctx, due)
+	}
+	var next int64
+	err := e.store.Read(ctx, func(tx *db.ReadTx) (err error) {
+		next, err = tx.NextAgentSlot(ctx, now)
+		if none(err) {
+			next, err = 0, nil
+		}
+		return err
+	})
+	return api.At(next).Time, err
+}
+
+func (e *Engine) dueAgents(ctx context.Context, now int64, tried map[api.AgentID]bool) (due []api.AgentID, err error) {
+	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
+		rows, err := tx.DueAgents(ctx, queries.DueAgentsParams{Now: now, N: batch + int64(len(tried))})
+		for _, id := range rows {
+			if !tried[id] {
+				tried[id] = true
+				due = append(due, id)
+			}
+		}
+		return err
+	})
+	return due, err
+}
+
+// tickAll decides the slots of many agents side by side, so that their
+// transactions share commits.
+func (e *Engine) tickAll(ctx context.Context, due []api.AgentID) {
+	var wg sync.WaitGroup
+	gate := make(chan struct{}, 64)
+	for _, id := range due {
+		gate <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-gate }()
+			err := e.write(ctx, func(tx *db.Tx) error { return e.tickAgent(tx, id) })
+			if err != nil && ctx.Err() == nil {
+				e.log.Error("a slot could not be decided; it is tried again at the next tick", "agent", id.String(), "error", err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// decision is what becomes of the due slots of one agent.
+type decision struct {
+	verdict api.Verdict
+	reason  string
+	session api.SessionID
+	first   int64
+	last    int64
+	count   int64
+}
+
+func (e *Engine) tickAgent(tx *db.Tx, id api.AgentID) error {
+	row, err := tx.Agent(wctx(), id)
+	if none(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read agent %s: %w", id, err)
+	}
+	a, was := &row, row.AnchorAt
+	now := micros(tx.Now)
+	if a.Paused != 0 || a.NextSlotAt == 0 || a.NextSlotAt > now {
+		return nil
+	}
+	s, err := scheduler.Parse(a.Schedule, a.TimeZone, tx.Now)
+	if err != nil {
+		return e.brokenSchedule(tx, a, err)
+	}
+	due, ok := s.Latest(time.UnixMicro(a.AnchorAt), tx.Now)
+	if ok {
+		a.AnchorAt = micros(due.Last)
+	}
+	plan(a, tx.Now)
+	n, err := tx.MoveAnchor(wctx(), queries.MoveAnchorParams{
+		AnchorAt: a.AnchorAt, NextSlotAt: a.NextSlotAt, ScheduleError: a.ScheduleError, ID: a.ID, FromAnchor: was,
+	})
+	if err != nil {
+		return fmt.Errorf("move the anchor of agent %s: %w", a.ID, err)
+	}
+	if n == 0 || !ok {
+		return nil // another coordinator on this file was first, or the slot was only derived anew
+	}
+	return e.decide(tx, a, due)
+}
+
+func (e *Engine) brokenSchedule(tx *db.Tx, a *agentRow, cause error) error {
+	n, err := tx.MoveAnchor(wctx(), queries.MoveAnchorParams{
+		AnchorAt: a.AnchorAt, NextSlotAt: 0, ScheduleError: cause.Error(), ID: a.ID, FromAnchor: a.AnchorAt,
+	})
+	if err != nil || n == 0 {
+		return err
+	}
+	e.log.Error("an agent's schedule can't be read; it never fires until it is mended", "agent", a.ID.String(), "error", cause)
+	return e.logAgent(tx, a, actorScheduler, evScheduleError, api.EventData{"error": cause.Error()})
+}
+
+// decide settles the slots that came due since the anchor: the last one fires
+// unless it is too late or an earlier run still lasts, the older ones are folded
+// into it (contract 3.3, 3.5, 3.6).
+func (e *Engine) decide(tx *db.Tx, a *agentRow, due scheduler.Due) error {
+	now := micros(tx.Now)
+	d := decision{first: micros(due.First), last: micros(due.Last), count: due.Count}
+	late := now - d.last
+	switch {
+	case late <= span(e.cfg.OnTime):
+	case a.CatchUp == api.CatchUpNone:
+		d.verdict, d.reason = api.SlotMissed, "The coordinator was away, and the agent doesn't catch up."
+		return e.note(tx, a, d)
+	case a.CatchUpWindow > 0 && late > seconds(a.CatchUpWindow):
+		d.verdict, d.reason = api.SlotMissed, fmt.Sprintf("The coordinator was away for longer than the catch-up window of %d seconds.", a.CatchUpWindow)
+		return e.note(tx, a, d)
+	}
+	if a.CatchUp == api.CatchUpNone && d.count > 1 {
+		s, err := scheduler.Parse(a.Schedule, a.TimeZone, tx.Now)
+		if err != nil {
+			return err
+		}
+		prev, ok := s.LatestBefore(due.First.Add(-time.Second), due.Last)
+		if ok {
+			older := decision{verdict: api.SlotMissed, reason: "The coordinator was away, and the agent doesn't catch up.", first: d.first, last: micros(prev), count: d.count - 1}
+			if err := e.note(tx, a, older); err != nil {
+				return err
+			}
+		}
+		d.first, d.count = d.last, 1
+	}
+	return e.fire(tx, a, d)
+}
+
+// fire makes the slot's session, unless the overlap rule says otherwise.
+func (e *Engine) fire(tx *db.Tx, a *agentRow, d decision) error {
+	waitingOnes, err := tx.WaitingScheduled(wctx(), a.ID)
+	if err != nil {
+		return fmt.Errorf("read waiting runs of agent %s: %w", a.ID, err)
+	}
+	held := false
+	switch busy := a.Running > 0; {
+	case a.Overlap == api.OverlapAllow:
+	case a.Overlap == api.OverlapReplace:
+		if held, err = e.replace(tx, a); err != nil {
+			return err
+		}
+	case a.Overlap == api.OverlapQueueOne && len(waitingOnes) > 0:
+		d.verdict, d.session = api.SlotFolded, waitingOnes[0].ID
+		d.reason = "A run of this agent is waiting already."
+		return e.note(tx, a, d)
+	case a.Overlap == api.OverlapQueueOne:
+		held = busy
+	case busy || len(waitingOnes) > 0:
+		d.verdict, d.reason = api.SlotSkipped, "An earlier run still lasts."
+		return e.note(tx, a, d)
+	}
+	in := api.SessionInput{Prompt: a.Prompt, Title: firstLine(a.Prompt)}
+	if in.Title == "" {
+		in.Title = a.Name
+	}
+	if a.Jitter > 0 {
+		in.NotBefore = api.At(d.last + jitter(a, d.last))
+	}
+	s, err := e.newSession(tx, a, newSession{by: api.ByScheduler, actor: actorScheduler, at: d.last, in: in, attempt: 1, held: held})
+	if errors.Is(err, errSlotTaken) {
+		return e.duplicate(tx, a, d)
+	}
+	if err != nil {
+		return err
+	}
+	d.verdict, d.session = api.SlotFired, s.ID
+	if d.count > 1 {
+		d.reason = fmt.Sprintf("The coordinator was away; %d older slots are folded into this run.", d.count-1)
+	}
+	return e.note(tx, a, d)
+}
+
+// replace cancels the agent's scheduled sessions that haven't ended. It reports
+// whether the new one has to wait until they are gone.
+func (e *Engine) replace(tx *db.Tx, a *agentRow) (held bool, err error) {
+	rows, err := tx.OpenOfAgent(wctx(), a.ID)
+	if err != nil {
+		return false, fmt.Errorf("read runs of agent %s: %w", a.ID, err)
+	}
+	for _, r := range rows {
+		s, err := tx.Session(wctx(), r.ID)
+		if err != nil {
+			return false, fmt.Errorf("read session %s: %w", r.ID, err)
+		}
+		if s.TriggeredBy != api.ByScheduler || s.Status.Terminal() {
+			continue
+		}
+		if err := e.cancelTx(tx, &s, actorScheduler, "replaced", "A newer run of this agent took its place."); err != nil {
+			return false, err
+		}
+	}
+	n, err := tx.UndrainedScheduled(wctx(), queries.UndrainedScheduledParams{AgentID: a.ID})
+	if err != nil {
+		return false, fmt.Errorf("read what still drains of agent %s: %w", a.ID, err)
+	}
+	again, err := tx.Agent(wctx(), a.ID)
+	if err != nil {
+		return false, fmt.Errorf("read agent %s: %w", a.ID, err)
+	}
+	a.Running = again.Running
+	return n > 0, nil
+}
+
+// duplicate swallows a slot whose session exists already: another coordinator
+// on this file, or a tick before a crash, made it.
+func (e *Engine) duplicate(tx *db.Tx, a *agentRow, d decision) error {
+	existing, err := tx.SessionByTrigger(wctx(), queries.SessionByTriggerParams{AgentID: a.ID, TriggeredAt: d.last})
+	if err != nil {
+		return fmt.Errorf("read the session of slot %s: %w", clock(d.last), err)
+	}
+	e.duplicates.Add(1)
+	if existing.TriggeredBy == api.ByScheduler {
+		return nil
+	}
+	e.log.Warn("a slot's instant is taken by a session that the scheduler didn't make", "agent", a.ID.String(), "session", existing.ID.String())
+	d.verdict, d.session, d.reason = api.SlotSkipped, existing.ID, "Another session of that instant exists."
+	return e.note(tx, a, d)
+}
+
+// note writes verdicts into the ledger; a run of equal ones is one row.
+func (e *Engine) note(tx *db.Tx, a *agentRow, d decision) error {
+	now := micros(tx.Now)
+	if d.verdict != api.SlotFired {
+		last, err := tx.LatestLedger(wctx(), a.ID)
+		if err != nil && !none(err) {
+			return fmt.Errorf("read the ledger of agent %s: %w", a.ID, err)
+		}
+		if err == nil && last.Verdict == d.verdict && last.Reason == d.reason && last.SessionID == d.session {
+			return one(tx.GrowLedger(wctx(), queries.GrowLedgerParams{LastSlot: d.last, Slots: d.count, DecidedAt: now, ID: last.ID}))
+		}
+	}
+	err := one(tx.InsertLedger(wctx(), queries.InsertLedgerParams{
+		ID: api.LedgerID(tx.NewID()), AgentID: a.ID, Verdict: d.verdict, Reason: d.reason,
+		FirstSlot: d.first, LastSlot: d.last, Slots: d.count, SessionID: d.session, DecidedAt: now,
+	}))
+	if err != nil {
+		return fmt.Errorf("note slot %s of agent %s: %w", clock(d.last), a.ID, err)
+	}
+	data := api.EventData{"verdict": d.verdict, "slot": api.At(d.last).String(), "count": d.count}
+	if d.session != 0 {
+		data["session"] = d.session.String()
+	}
+	return e.logAgent(tx, a, actorScheduler, evSlotDecided, data)
+}
+
+// notePaused writes the slots that passed while the agent was paused.
+func (e *Engine) notePaused(tx *db.Tx, a *agentRow) error {
+	s, err := scheduler.Parse(a.Schedule, a.TimeZone, tx.Now)
+	if err != nil || a.Schedule == "" {
+		return nil // without a readable schedule there were no slots
+	}
+	due, ok := s.Latest(time.UnixMicro(a.AnchorAt), tx.Now)
+	if !ok {
+		return nil
+	}
+	return e.note(tx, a, decision{
+		verdict: api.SlotPaused, reason: "The agent was paused" + because(a.PausedReason) + ".",
+		first: micros(due.First), last: micros(due.Last), count: due.Count,
+	})
+}
+
+// planAll derives every next slot again: at start, after a clock step and with
+// new zone data. An anchor more than a tick ahead, left by a clock that was set
+// back, is clamped to now (contract 3.3).
+func (e *Engine) planAll(ctx context.Context) error {
+	return e.write(ctx, func(tx *db.Tx) error {
+		rows, err := tx.ScheduledAgents(wctx())
+		if err != nil {
+			return err
+		}
+		now := micros(tx.Now)
+		for i := range rows {
+			a, was := &rows[i], rows[i]
+			if a.AnchorAt > now+span(e.cfg.TickEvery) {
+				a.AnchorAt = wholeSecond(now)
+				e.log.Warn("an agent's anchor lay in the future and is set to now", "agent", a.ID.String())
+			}
+			plan(a, tx.Now)
+			if a.AnchorAt == was.AnchorAt && a.NextSlotAt == was.NextSlotAt && a.ScheduleError == was.ScheduleError {
+				continue
+			}
+			_, err := tx.MoveAnchor(wctx(), queries.MoveAnchorParams{
+				AnchorAt: a.AnchorAt, NextSlotAt: a.NextSlotAt, ScheduleError: a.ScheduleError, ID: a.ID, FromAnchor: was.AnchorAt,
+			})
+			if err != nil {
+				return fmt.Errorf("agent %s: %w", a.ID, err)
+			}
+			if a.ScheduleError != "" && was.ScheduleError == "" {
+				if err := e.logAgent(tx, a, actorScheduler, evScheduleError, api.EventData{"error": a.ScheduleError}); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// jitter is a delay below the agent's jitter that every coordinator computes alike.
+func jitter(a *agentRow, slot int64) int64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%d/%d", a.ID, slot)
+	return int64(h.Sum64() % uint64(seconds(a.Jitter)+1))
+}
+
+// countOutcome counts scheduled runs that ended in error in a row; at the limit
+// the agent is paused. Cancels by people don't count, a success starts anew
+// (contract 3.7).
+func (e *Engine) countOutcome(tx *db.Tx, s *sessionRow) error {
+	if s.Status == api.Cancelled {
+		return nil
+	}
+	a, err := tx.AgentEvenDeleted(wctx(), s.AgentID)
+	if err != nil {
+		return err
+	}
+	failures := int64(0)
+	if s.Status == api.Failed {
+		failures = a.FailuresInRow + 1
+	}
+	if failures != a.FailuresInRow {
+		if err := one(tx.SetFailuresInRow(wctx(), queries.SetFailuresInRowParams{FailuresInRow: failures, ID: a.ID})); err != nil {
+			return err
+		}
+	}
+	if failures < e.cfg.AutoPauseAfter || a.Paused != 0 || a.DeletedAt != 0 {
+		return nil
+	}
+	a.FailuresInRow, a.Paused, a.PausedAt = failures, 1, micros(tx.Now)
+	a.PausedReason = fmt.Sprintf("%d scheduled runs in a row ended in error", failures)
+	plan(&a, tx.Now)
+	from := a.Version
+	a.Version, a.UpdatedAt = a.Version+1, micros(tx.Now)
+	if err := e.updateAgent(tx, &a, from); err != nil {
+		return err
+	}
+	return e.keepVersion(tx, actorSystem, &a, evAgentPaused)
+}

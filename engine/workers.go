@@ -1,0 +1,440 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+	"unicode/utf8"
+
+	"stint/api"
+	"stint/db"
+	"stint/queries"
+)
+
+const maxInstructions = 2000 // characters, of agents and workers alike
+
+// workerOf reads a worker that the caller may act as; a deleted or foreign one is 404.
+func workerOf(ctx context.Context, q *queries.Queries, c Caller, id api.WorkerID) (*workerRow, error) {
+	w, err := q.Worker(ctx, id)
+	if none(err) || (err == nil && !c.runs(&w)) {
+		return nil, notFound("worker")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read worker %s: %w", id, err)
+	}
+	return &w, nil
+}
+
+// sameInstance refuses a call of a process that another has replaced (contract 5.1).
+func sameInstance(w *workerRow, instance string) error {
+	if w.InstanceID == instance {
+		return nil
+	}
+	return api.Refuse(api.CodeInstanceSuperseded, "Another process has registered as this worker since; this one must stop.")
+}
+
+// RegisterWorker finds or creates a worker by (workspace, agent, user, name) and
+// makes the caller's process its current instance. A second live process is
+// refused unless it proves that it follows the first one, and then takes its
+// claims over. Errors: invalid, forbidden, worker_running, not_found.
+func (e *Engine) RegisterWorker(ctx context.Context, c Caller, agentRef string, in api.WorkerInput) (out api.Registered, err error) {
+	if err := checkWorker(&in); err != nil {
+		return out, err
+	}
+	err = e.write(ctx, func(tx *db.Tx) error {
+		a, err := agentOf(wctx(), tx.Queries, c, agentRef)
+		if err != nil {
+			return err
+		}
+		owner := c.UserID
+		role := api.Member
+		if a.Mode == api.Cloud {
+			owner, role = 0, api.Admin
+		}
+		if in.Mode == "" {
+			in.Mode = a.Mode
+		}
+		if in.Mode != a.Mode {
+			return &api.Error{
+				Code: api.CodeInvalid, Detail: "One field is not valid.",
+				Fields: []api.FieldError{{Field: "mode", Detail: fmt.Sprintf("must be %s, as the agent is", a.Mode)}},
+			}
+		}
+		if err := c.need(role, "register a worker of this agent"); err != nil {
+			return err
+		}
+		w, claims, err := e.registerTx(tx, c, a, owner, in)
+		if err != nil {
+			return err
+		}
+		out = api.Registered{
+			Claims: claims, ServerTime: api.At(micros(tx.Now)),
+			BeatSeconds: int64(e.cfg.BeatEvery / time.Second), OfflineAfterSeconds: int64(e.cfg.OfflineAfter / time.Second),
+		}
+		out.Worker, err = e.presentWorker(wctx(), tx.Queries, w, a.Slug)
+		return err
+	})
+	return out, err
+}
+
+func (e *Engine) registerTx(tx *db.Tx, c Caller, a *agentRow, owner api.UserID, in api.WorkerInput) (*workerRow, []api.Claim, error) {
+	now := micros(tx.Now)
+	types := make(api.Labels, 0, len(in.Types))
+	for _, t := range in.Types {
+		types = append(types, string(t))
+	}
+	w, err := tx.WorkerByName(wctx(), queries.WorkerByNameParams{AgentID: a.ID, OwnerUserID: owner, Name: in.Name})
+	if none(err) {
+		w = workerRow{
+			ID: api.WorkerID(tx.NewID()), WorkspaceID: a.WorkspaceID, AgentID: a.ID, OwnerUserID: owner, Mode: a.Mode, Name: in.Name,
+			InstanceID: in.InstanceID, ProcessID: in.ProcessID, Instructions: in.Instructions, Types: types.Normal(),
+			Labels: in.Labels, MaxConcurrent: in.MaxConcurrent, Platform: in.Platform, Version: in.Version,
+			FolderKey: in.FolderKey, FolderShared: flag(in.FolderShared), State: api.Online, Desired: api.DesiredRunning,
+			LastBeatAt: now, CreatedAt: now,
+		}
+		err := tx.InsertWorker(wctx(), queries.InsertWorkerParams{
+			ID: w.ID, WorkspaceID: w.WorkspaceID, AgentID: w.AgentID, OwnerUserID: w.OwnerUserID, Mode: w.Mode, Name: w.Name,
+			InstanceID: w.InstanceID, ProcessID: w.ProcessID, Instructions: w.Instructions, Types: w.Types, Labels: w.Labels,
+			MaxConcurrent: w.MaxConcurrent, Platform: w.Platform, Version: w.Version, FolderKey: w.FolderKey,
+			FolderShared: w.FolderShared, LastBeatAt: now,
+		})
+		if err != nil {
+			return nil, nil, fmt.Errorf("insert worker %q: %w", in.Name, err)
+		}
+		return &w, []api.Claim{}, e.logWorker(tx, &w, c.actor(), evWorkerRegistered, nil)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("read worker %q: %w", in.Name, err)
+	}
+	if err := e.mayReplace(&w, in, now); err != nil {
+		return nil, nil, err
+	}
+	follows := w.InstanceID == in.InstanceID || (in.PreviousInstanceID != "" && in.PreviousInstanceID == w.InstanceID)
+	if !follows {
+		// A stranger to the claims of the one before: they end, and their sessions are claimable again.
+		if err := e.endClaims(tx, &w, closedByLapse); err != nil {
+			return nil, nil, err
+		}
+	}
+	desired := w.Desired
+	if desired == api.DesiredStopped {
+		desired = api.DesiredRunning
+	}
+	err = one(tx.ReregisterWorker(wctx(), queries.ReregisterWorkerParams{
+		InstanceID: in.InstanceID, ProcessID: in.ProcessID, Mode: a.Mode, Instructions: in.Instructions, Types: types.Normal(),
+		Labels: in.Labels, MaxConcurrent: in.MaxConcurrent, Platform: in.Platform, Version: in.Version, FolderKey: in.FolderKey,
+		FolderShared: flag(in.FolderShared), Desired: desired, LastBeatAt: now, ID: w.ID, FromInstanceID: w.InstanceID,
+	}))
+	if err != nil {
+		return nil, nil, fmt.Errorf("register worker %s again: %w", w.ID, err)
+	}
+	if _, err := tx.MoveClaimsToInstance(wctx(), queries.MoveClaimsToInstanceParams{InstanceID: in.InstanceID, WorkerID: w.ID}); err != nil {
+		return nil, nil, fmt.Errorf("hand claims of worker %s over: %w", w.ID, err)
+	}
+	again, err := tx.Worker(wctx(), w.ID)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read worker %s: %w", w.ID, err)
+	}
+	claims, err := e.liveClaims(tx, &again, a)
+	if err != nil {
+		return nil, nil, err
+	}
+	e.offerAll(tx, a.ID)
+	return &again, claims, e.logWorker(tx, &again, c.actor(), evWorkerRegistered, nil)
+}
+
+// mayReplace refuses a second live process: one whose predecessor has beaten
+// within the stale limit and that can't prove to follow it (contract 5.1).
+func (e *Engine) mayReplace(w *workerRow, in api.WorkerInput, now int64) error {
+	if w.InstanceID == in.InstanceID || (in.PreviousInstanceID != "" && w.InstanceID == in.PreviousInstanceID) {
+		return nil
+	}
+	if w.State == api.Offline || w.LastBeatAt+span(e.cfg.StaleAfter) <= now {
+		return nil
+	}
+	return &api.Error{
+		Code: api.CodeWorkerRunning, WorkerID: w.ID, Holder: w.Name,
+		Detail:    fmt.Sprintf("A worker named %q of this agent is running: its last sign of life is from %s. Stop it, or use another name.", w.Name, clock(w.LastBeatAt)),
+		ExpiresAt: api.At(w.LastBeatAt + span(e.cfg.StaleAfter)),
+	}
+}
+
+// liveClaims answers the claims that a new instance takes over.
+func (e *Engine) liveClaims(tx *db.Tx, w *workerRow, a *agentRow) ([]api.Claim, error) {
+	rows, err := tx.LiveClaimsOfWorker(wctx(), w.ID)
+	if err != nil {
+		return nil, fmt.Errorf("read claims of worker %s: %w", w.ID, err)
+	}
+	out := []api.Claim{}
+	for i := range rows {
+		s, err := tx.Session(wctx(), rows[i].SessionID)
+		if err != nil {
+			return nil, fmt.Errorf("read session %s: %w", rows[i].SessionID, err)
+		}
+		out = append(out, e.answer(&rows[i], w, &s, a, term{seconds: rows[i].LeaseSeconds}, micros(tx.Now)))
+	}
+	return out, nil
+}
+
+func checkWorker(in *api.WorkerInput) error {
+	var v api.Invalid
+	if n := utf8.RuneCountInString(in.Name); n < 1 || n > 64 {
+		v.Add("name", "must have 1 to 64 characters")
+	}
+	if n := utf8.RuneCountInString(in.Instructions); n > maxInstructions {
+		v.Add("instructions", fmt.Sprintf("has %d characters; at most %d fit", n, maxInstructions))
+	}
+	if in.MaxConcurrent == 0 {
+		in.MaxConcurrent = 1
+	}
+	if in.MaxConcurrent < 1 || in.MaxConcurrent > 1000 {
+		v.Add("maxConcurrent", "must be 1 to 1000")
+	}
+	if len(in.Types) == 0 {
+		in.Types = []api.AgentType{api.TypeCommand}
+	}
+	for _, t := range in.Types {
+		if t != api.TypeCommand && t != api.TypeCodex && t != api.TypeClaudeCode {
+			v.Add("types", fmt.Sprintf("%q is no agent type: use command, codex or claude_code", t))
+		}
+	}
+	checkLabels(&v, &in.Labels)
+	checkFacts(&v, in.Platform, in.Version)
+	for field, text := range map[string]string{"instanceId": in.InstanceID, "previousInstanceId": in.PreviousInstanceID, "processId": in.ProcessID, "folderKey": in.FolderKey} {
+		if len(text) > 100 {
+			v.Add(field, "has more than 100 characters")
+		}
+	}
+	return v.Err()
+}
+
+// checkFacts keeps a beat to coarse facts (contract 5.2).
+func checkFacts(v *api.Invalid, platform, version string) {
+	if len(platform) > 40 {
+		v.Add("platform", "must be coarse, such as linux/amd64: at most 40 characters")
+	}
+	if len(version) > 40 {
+		v.Add("version", "has more than 40 characters")
+	}
+}
+
+// Beat says that the worker lives, renews the claims it lists, all or nothing
+// for each, and notes those that are drained. A beat writes no event of its own
+// (contract 4.4, 5.2). Errors: not_found when the worker was deleted,
+// instance_superseded.
+func (e *Engine) Beat(ctx context.Context, c Caller, id api.WorkerID, in api.Beat) (out api.BeatAnswer, err error) {
+	var v api.Invalid
+	checkFacts(&v, in.Platform, in.Version)
+	if len(in.ClaimIDs) > 1000 || len(in.Drained) > 1000 {
+		v.Add("claimIds", "has more than 1000 entries")
+	}
+	if err := v.Err(); err != nil {
+		return out, err
+	}
+	err = e.write(ctx, func(tx *db.Tx) error {
+		w, err := workerOf(wctx(), tx.Queries, c, id)
+		if err != nil {
+			return err
+		}
+		if err := sameInstance(w, in.InstanceID); err != nil {
+			return err
+		}
+		if err := e.beatTx(tx, w, in); err != nil {
+			return err
+		}
+		out = api.BeatAnswer{Claims: []api.ClaimBeat{}, ServerTime: api.At(micros(tx.Now))}
+		for _, claim := range in.ClaimIDs {
+			answer, err := e.beatClaim(tx, w, claim)
+			if err != nil {
+				return err
+			}
+			out.Claims = append(out.Claims, answer)
+		}
+		a, err := tx.AgentEvenDeleted(wctx(), w.AgentID)
+		if err != nil {
+			return fmt.Errorf("read agent %s: %w", w.AgentID, err)
+		}
+		out.Worker, err = e.presentWorker(wctx(), tx.Queries, w, a.Slug)
+		return err
+	})
+	return out, err
+}
+
+func (e *Engine) beatTx(tx *db.Tx, w *workerRow, in api.Beat) error {
+	now := micros(tx.Now)
+	for _, claim := range in.Drained {
+		row, err := tx.Claim(wctx(), claim.Key)
+		if none(err) || (err == nil && (!proves(claim, &row) || row.WorkerID != w.ID || row.ClosedAt == 0 || row.Drained != 0)) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("read a claim: %w", err)
+		}
+		if err := e.drained(tx, &row, w.ID.String()); err != nil {
+			return err
+		}
+	}
+	state, was := api.Online, w.State
+	if in.Goodbye {
+		state = api.Offline
+	}
+	if in.Platform != "" {
+		w.Platform = in.Platform
+	}
+	if in.Version != "" {
+		w.Version = in.Version
+	}
+	err := one(tx.BeatWorker(wctx(), queries.BeatWorkerParams{LastBeatAt: now, State: state, Platform: w.Platform, Version: w.Version, ID: w.ID}))
+	if err != nil {
+		return fmt.Errorf("note the beat of worker %s: %w", w.ID, err)
+	}
+	w.LastBeatAt, w.State = now, state
+	switch {
+	case in.Goodbye && was != api.Offline:
+		if err := e.endClaims(tx, w, closedByOffline); err != nil {
+			return err
+		}
+		return e.logWorker(tx, w, w.ID.String(), evWorkerOffline, api.EventData{"reason": "goodbye"})
+	case !in.Goodbye && was != api.Online:
+		e.offerAll(tx, w.AgentID)
+		return e.logWorker(tx, w, w.ID.String(), evWorkerOnline, nil)
+	}
+	return nil
+}
+
+// beatClaim renews one claim that a beat lists and says what became of it.
+func (e *Engine) beatClaim(tx *db.Tx, w *workerRow, id api.ClaimID) (api.ClaimBeat, error) {
+	lost := api.ClaimBeat{ClaimID: id, State: api.BeatLost}
+	row, err := tx.Claim(wctx(), id.Key)
+	if none(err) || (err == nil && (!proves(id, &row) || row.WorkerID != w.ID)) {
+		return lost, nil
+	}
+	if err != nil {
+		return lost, fmt.Errorf("read a claim: %w", err)
+	}
+	now := micros(tx.Now)
+	if row.ClosedBy == closedByCancel {
+		lost.State = api.BeatCancelled
+		return lost, nil
+	}
+	if row.ClosedAt != 0 || row.ExpiresAt <= now {
+		return lost, nil
+	}
+	if err := renewTo(tx, &row, now+seconds(row.LeaseSeconds), now); err != nil {
+		return lost, err
+	}
+	s, err := tx.Session(wctx(), row.SessionID)
+	if err != nil {
+		return lost, fmt.Errorf("read session %s: %w", row.SessionID, err)
+	}
+	out := api.ClaimBeat{ClaimID: id, State: api.BeatRenewed, LeaseExpiresAt: api.At(row.ExpiresAt)}
+	if s.StopRequestedAt != 0 {
+		out.State = api.BeatStopRequested
+	}
+	return out, nil
+}
+
+// Workers lists workers, newest first: one's own, cloud ones, and for an admin all.
+func (e *Engine) Workers(ctx context.Context, c Caller, agentRef string, page api.Page) (api.List[api.Worker], error) {
+	out := api.List[api.Worker]{Items: []api.Worker{}}
+	n, before, err := pageOf(page, math.MaxInt64)
+	if err != nil {
+		return out, err
+	}
+	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
+		var agent api.AgentID
+		if agentRef != "" {
+			a, err := agentOf(ctx, tx.Queries, c, agentRef)
+			if err != nil {
+				return err
+			}
+			agent = a.ID
+		}
+		rows, err := tx.ListWorkers(ctx, queries.ListWorkersParams{
+			WorkspaceID: c.WorkspaceID, Before: api.WorkerID(before), AgentID: int64(agent), Me: c.UserID,
+			Admin: flag(c.Role.AtLeast(api.Admin)), N: n + 1,
+		})
+		if err != nil {
+			return fmt.Errorf("list workers: %w", err)
+		}
+		list := listOf(rows, n, func(w workerRow) *workerRow { return &w }, func(w workerRow) int64 { return int64(w.ID) })
+		out.NextCursor = list.NextCursor
+		for _, w := range list.Items {
+			a, err := tx.AgentEvenDeleted(ctx, w.AgentID)
+			if err != nil {
+				return fmt.Errorf("read agent %s: %w", w.AgentID, err)
+			}
+			shown, err := e.presentWorker(ctx, tx.Queries, w, a.Slug)
+			if err != nil {
+				return err
+			}
+			out.Items = append(out.Items, shown)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// Worker returns one worker.
+func (e *Engine) Worker(ctx context.Context, c Caller, id api.WorkerID) (out api.Worker, err error) {
+	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
+		w, err := tx.Worker(ctx, id)
+		if none(err) || (err == nil && !c.runs(&w) && (w.WorkspaceID != c.WorkspaceID || !c.Role.AtLeast(api.Admin))) {
+			return notFound("worker")
+		}
+		if err != nil {
+			return fmt.Errorf("read worker %s: %w", id, err)
+		}
+		a, err := tx.AgentEvenDeleted(ctx, w.AgentID)
+		if err != nil {
+			return fmt.Errorf("read agent %s: %w", w.AgentID, err)
+		}
+		out, err = e.presentWorker(ctx, tx.Queries, &w, a.Slug)
+		return err
+	})
+	return out, err
+}
+
+// DeleteWorker forgets a worker; its claims end and their sessions go stale at
+// once, without counting as lapses.
+func (e *Engine) DeleteWorker(ctx context.Context, c Caller, id api.WorkerID) error {
+	return e.write(ctx, func(tx *db.Tx) error {
+		w, err := workerOf(wctx(), tx.Queries, c, id)
+		if err != nil {
+			return err
+		}
+		if err := e.endClaims(tx, w, closedByDeletion); err != nil {
+			return err
+		}
+		if err := one(tx.DeleteWorker(wctx(), queries.DeleteWorkerParams{DeletedAt: micros(tx.Now), ID: w.ID})); err != nil {
+			return fmt.Errorf("delete worker %s: %w", w.ID, err)
+		}
+		return e.logWorker(tx, w, c.actor(), evWorkerDeleted, nil)
+	})
+}
+
+func (e *Engine) logWorker(tx *db.Tx, w *workerRow, actor, kind string, data api.EventData) error {
+	if data == nil {
+		data = api.EventData{}
+	}
+	data["worker"] = w.ID.String()
+	return e.logEvent(tx, event{workspace: w.WorkspaceID, agent: w.AgentID, actor: actor, kind: kind, data: data})
+}
+
+func (e *Engine) presentWorker(ctx context.Context, q *queries.Queries, w *workerRow, agentSlug string) (api.Worker, error) {
+	load, err := q.WorkerLoad(ctx, queries.WorkerLoadParams{WorkerID: w.ID})
+	if err != nil {
+		return api.Worker{}, fmt.Errorf("read the load of worker %s: %w", w.ID, err)
+	}
+	types := make([]api.AgentType, 0, len(w.Types))
+	for _, t := range w.Types {
+		types = append(types, api.AgentType(t))
+	}
+	return api.Worker{
+		ID: w.ID, AgentID: w.AgentID, AgentSlug: agentSlug, Mode: w.Mode, OwnerUserID: w.OwnerUserID, Name: w.Name,
+		Instructions: w.Instructions, Types: types, Labels: w.Labels, MaxConcurrent: w.MaxConcurrent, Platform: w.Platform,
+		Version: w.Version, State: w.State, DesiredState: w.Desired, Running: load.Running,
+		LastBeatAt: api.At(w.LastBeatAt), CreatedAt: api.At(w.CreatedAt),
+	}, nil
+}
