@@ -58,6 +58,26 @@ func (e *Engine) admitHeld(tx *db.Tx, agent api.AgentID) error {
 	return nil
 }
 
+// letHeldGo lifts the gate overlap from what waits behind it, for an agent whose
+// new rule has no such gate.
+func (e *Engine) letHeldGo(tx *db.Tx, agent api.AgentID) error {
+	rows, err := tx.HeldByOverlap(wctx(), agent)
+	if err != nil {
+		return fmt.Errorf("read what waits behind runs of agent %s: %w", agent, err)
+	}
+	for i := range rows {
+		s := &rows[i]
+		if err := one(tx.LiftOverlap(wctx(), s.ID)); err != nil {
+			return fmt.Errorf("lift the gate of session %s: %w", s.ID, err)
+		}
+		s.OverlapHeld = 0
+		if err := e.tryAdmit(tx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Admit queues pending sessions whose time has come and closes those that
 // nobody claimed within their queue time-out. It answers when to look again.
 func (e *Engine) Admit(ctx context.Context) (time.Time, error) {

@@ -177,6 +177,11 @@ func (e *Engine) editTx(tx *db.Tx, c Caller, a *agentRow, in api.AgentInput, rea
 	if err := e.updateAgent(tx, a, was.Version); err != nil {
 		return false, err
 	}
+	if before.Overlap != in.Overlap && (in.Overlap == api.OverlapAllow || in.Overlap == api.OverlapSkip) {
+		if err := e.letHeldGo(tx, a.ID); err != nil {
+			return false, err
+		}
+	}
 	if before.MaxConcurrent < in.MaxConcurrent {
 		e.offerAll(tx, a.ID)
 	}

@@ -89,7 +89,8 @@ func (e *Engine) cancelTx(tx *db.Tx, s *sessionRow, actor, code, message string)
 		return err
 	}
 	if live != nil && live.Drained != 0 {
-		return e.freed(tx, s.AgentID)
+		_, err := e.freed(tx, s.AgentID)
+		return err
 	}
 	return nil
 }

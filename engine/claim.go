@@ -316,29 +316,34 @@ func (e *Engine) claimNext(ctx context.Context, c Caller, in api.ClaimNextReques
 
 // candidate is a session that fits one of the caller's workers.
 type candidate struct {
-	queries.NextLaneRow
+	s *sessionRow
 	w *workerRow
 	a *agentRow
 }
 
 func (a candidate) before(b candidate) bool {
-	if a.Priority != b.Priority {
-		return a.Priority > b.Priority
+	x, y := a.s, b.s
+	if x.Priority != y.Priority {
+		return x.Priority > y.Priority
 	}
-	if a.QueuedAt != b.QueuedAt {
-		return a.QueuedAt < b.QueuedAt
+	if x.QueuedAt != y.QueuedAt {
+		return x.QueuedAt < y.QueuedAt
 	}
-	return a.ID < b.ID
+	return x.ID < y.ID
 }
 
 func (e *Engine) claimNextTx(tx *db.Tx, c Caller, in api.ClaimNextRequest) (*api.Claim, []api.AgentID, error) {
 	var best candidate
 	agents := make([]api.AgentID, 0, len(in.WorkerIDs))
 	for _, id := range in.WorkerIDs {
-		w, err := workerOf(wctx(), tx.Queries, c, id)
-		if err != nil {
-			return nil, nil, err
+		row, err := tx.WorkerAndLoad(wctx(), id)
+		if none(err) || (err == nil && !c.runs(&row.Worker)) {
+			return nil, nil, notFound("worker")
 		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("read worker %s: %w", id, err)
+		}
+		w := &row.Worker
 		if err := sameInstance(w, in.InstanceID); err != nil {
 			return nil, nil, err
 		}
@@ -349,26 +354,22 @@ func (e *Engine) claimNextTx(tx *db.Tx, c Caller, in api.ClaimNextRequest) (*api
 				return again, nil, err
 			}
 		}
-		next, err := e.bestFor(tx, w)
+		next, err := e.bestFor(tx, &workerFacts{w: w, running: row.Running, inFolder: row.InFolder})
 		if err != nil {
 			return nil, nil, fmt.Errorf("look for work of worker %s: %w", w.ID, err)
 		}
-		if next.ID != 0 && (best.ID == 0 || next.before(best)) {
+		if next.s != nil && (best.s == nil || next.before(best)) {
 			best = next
 		}
 	}
-	if best.ID == 0 {
+	if best.s == nil {
 		return nil, agents, nil
-	}
-	s, err := tx.Session(wctx(), best.ID)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read session %s: %w", best.ID, err)
 	}
 	term, err := e.term(in.LeaseSeconds, best.a)
 	if err != nil {
 		return nil, nil, err
 	}
-	out, err := e.grant(tx, best.w, &s, best.a, term, in.RequestID, false)
+	out, err := e.grant(tx, best.w, best.s, best.a, term, in.RequestID, false)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -403,9 +404,9 @@ func (e *Engine) sameRequest(tx *db.Tx, w *workerRow, requestID string) (*api.Cl
 // bestFor finds the first session without a gate in the lanes that fit a worker.
 // Sessions of other lanes are passed over in one step each, so that they starve
 // nobody behind them (contract 4.2).
-func (e *Engine) bestFor(tx *db.Tx, w *workerRow) (candidate, error) {
-	now := micros(tx.Now)
-	if w.State == api.Offline || w.Desired != api.DesiredRunning {
+func (e *Engine) bestFor(tx *db.Tx, wf *workerFacts) (candidate, error) {
+	w := wf.w
+	if w.State == api.Offline || w.Desired != api.DesiredRunning || wf.running >= w.MaxConcurrent || wf.inFolder > 0 {
 		return candidate{}, nil
 	}
 	a, err := tx.AgentEvenDeleted(wctx(), w.AgentID)
@@ -415,23 +416,21 @@ func (e *Engine) bestFor(tx *db.Tx, w *workerRow) (candidate, error) {
 	if a.Paused != 0 || a.DeletedAt != 0 || a.Running >= a.MaxConcurrent || !w.Types.Has(api.Labels{string(a.Type)}) || a.Mode != w.Mode {
 		return candidate{}, nil
 	}
-	wf, err := loadWorker(wctx(), tx.Queries, w)
-	if err != nil || wf.running >= w.MaxConcurrent || wf.inFolder > 0 {
-		return candidate{}, err
-	}
 	var best candidate
-	for lane := ""; ; {
-		head, err := tx.NextLane(wctx(), queries.NextLaneParams{AgentID: a.ID, Lane: lane, Now: now, ProcessID: w.ProcessID})
+	for from := ""; ; {
+		row, err := tx.NextLane(wctx(), queries.NextLaneParams{AgentID: a.ID, Lane: from, Now: micros(tx.Now), ProcessID: w.ProcessID})
 		if none(err) {
 			return best, nil
 		}
 		if err != nil {
 			return candidate{}, err
 		}
-		if next := (candidate{head, w, &a}); laneFits(head.Lane, w) && (best.ID == 0 || next.before(best)) {
+		if next := (candidate{&row.Session, w, &a}); laneFits(row.Session.Lane, w) && (best.s == nil || next.before(best)) {
 			best = next
 		}
-		lane = head.Lane
+		if from = row.NextLane; from == "" {
+			return best, nil
+		}
 	}
 }
 

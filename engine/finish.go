@@ -99,7 +99,7 @@ func (e *Engine) Release(ctx context.Context, c Caller, worker api.WorkerID, ses
 			case next.StopRequestedAt != 0:
 				next.Status, next.Outcome = api.Cancelled, "stopped_by_user"
 				next.ErrorCode, next.ErrorMessage = "stopped", "It was asked to stop and its worker gave it back."
-				return data, e.closePrompt(tx, next, h.w.ID.String(), "cancelled")
+				return data, e.closePrompt(tx, next, h.actor(), "cancelled")
 			case in.Park && next.PromptID == 0:
 				return nil, api.Refuse(api.CodeConflict, "There is no open prompt to park on.")
 			case in.Park, micros(in.NotBefore.Time) > micros(tx.Now):
@@ -145,14 +145,16 @@ func (e *Engine) finish(ctx context.Context, c Caller, worker api.WorkerID, sess
 		if err != nil {
 			return err
 		}
-		if repeated, err := e.finishedBefore(tx, h, hash[:], f.verb); err != nil {
+		repeated, err := e.finishedBefore(tx, h, hash[:], f.verb)
+		switch {
+		case err != nil:
 			return err
-		} else if !repeated {
-			if err := e.finishTx(tx, h, f, hash[:]); err != nil {
-				return err
-			}
+		case repeated:
+			out.Session, err = e.sessionTx(wctx(), tx.Queries, c, session, micros(tx.Now))
+		default:
+			out.Session, err = e.finishTx(tx, c, h, f, hash[:])
 		}
-		if out.Session, err = e.sessionTx(wctx(), tx.Queries, c, session, micros(tx.Now)); err != nil {
+		if err != nil {
 			return err
 		}
 		out.ServerTime = api.At(micros(tx.Now))
@@ -188,48 +190,60 @@ func (e *Engine) finishedBefore(tx *db.Tx, h held, hash []byte, verb string) (bo
 	return false, e.notActive(tx, h.s)
 }
 
-func (e *Engine) finishTx(tx *db.Tx, h held, f finish, hash []byte) error {
+func (e *Engine) finishTx(tx *db.Tx, c Caller, h held, f finish, hash []byte) (api.Session, error) {
 	if f.usage != nil {
 		if err := e.reportUsage(tx, h.s, *f.usage); err != nil {
-			return err
+			return api.Session{}, err
 		}
 	}
 	next := *h.s
 	if !f.keepPrompt {
-		if err := e.closePrompt(tx, &next, h.w.ID.String(), "cancelled"); err != nil {
-			return err
+		if err := e.closePrompt(tx, &next, h.actor(), "cancelled"); err != nil {
+			return api.Session{}, err
 		}
 	}
 	next.ClaimID = 0
 	data, err := f.apply(tx, h, &next)
 	if err != nil {
-		return err
+		return api.Session{}, err
 	}
 	now := micros(tx.Now)
 	err = one(tx.CloseClaim(wctx(), queries.CloseClaimParams{
 		ClosedAt: now, ClosedBy: f.verb, FinishHash: hash, Drained: 1, DrainBy: now, ID: h.claim.ID,
 	}))
 	if err != nil {
-		return fmt.Errorf("close claim %s: %w", h.claim.ID, err)
+		return api.Session{}, fmt.Errorf("close claim %s: %w", h.claim.ID, err)
 	}
 	kind := f.event
 	if next.Status == api.Cancelled {
 		kind = evSessionCancelled
 	}
-	if _, err := e.move(tx, h.s, next, h.w.ID.String(), kind, data); err != nil {
-		return err
+	moved, err := e.move(tx, h.s, next, h.actor(), kind, data)
+	if err != nil {
+		return api.Session{}, err
 	}
-	return e.freed(tx, h.s.AgentID)
+	slug, err := e.freed(tx, h.s.AgentID)
+	if err != nil {
+		return api.Session{}, err
+	}
+	if moved.Status.Waiting() {
+		return e.sessionTx(wctx(), tx.Queries, c, moved.ID, now)
+	}
+	return toSession(moved, slug), nil
 }
 
 // freed gives the agent's slot back after a claim is closed and drained, and
-// lets what waited for it go on.
-func (e *Engine) freed(tx *db.Tx, agent api.AgentID) error {
-	if err := one(tx.FreeAgentSlot(wctx(), agent)); err != nil {
-		return fmt.Errorf("free a slot of agent %s: %w", agent, err)
+// lets what waited for it go on. It answers the agent's slug.
+func (e *Engine) freed(tx *db.Tx, agent api.AgentID) (slug string, err error) {
+	a, err := tx.FreeAgentSlot(wctx(), agent)
+	if err != nil {
+		return "", fmt.Errorf("free a slot of agent %s: %w", agent, err)
 	}
 	e.offer(tx, agent)
-	return e.admitHeld(tx, agent)
+	if a.Overlap == api.OverlapQueueOne || a.Overlap == api.OverlapReplace {
+		return a.Slug, e.admitHeld(tx, agent)
+	}
+	return a.Slug, nil
 }
 
 // closeClaim closes a live claim whose processes may still be there: it counts
@@ -269,7 +283,8 @@ func (e *Engine) drained(tx *db.Tx, c *claimRow, actor string) error {
 	if err != nil {
 		return err
 	}
-	return e.freed(tx, c.AgentID)
+	_, err = e.freed(tx, c.AgentID)
+	return err
 }
 
 func checkText(v *api.Invalid, field, text string, limit int) {

@@ -193,7 +193,7 @@ func loadFacts(ctx context.Context, q *queries.Queries, s *sessionRow, a *agentR
 		}
 		f.overlap = n
 	}
-	if s.Status != api.Pending {
+	if s.Status != api.Pending && (s.Fence > 0 || api.SessionID(s.ThreadID) != s.ID) {
 		rows, err := q.UndrainedOfThread(ctx, s.ThreadID)
 		if err != nil {
 			return nil, err
@@ -232,7 +232,8 @@ func plainFolder(w *workerRow) string {
 	return w.FolderKey
 }
 
-// waiting computes waitingFor of a session in its transaction.
+// waiting computes waitingFor of a session in its transaction. The workers are
+// read only as far as the answer needs them.
 func waiting(ctx context.Context, q *queries.Queries, s *sessionRow, a *agentRow, now int64) (*api.Waiting, error) {
 	if !s.Status.Waiting() {
 		return nil, nil
@@ -241,10 +242,24 @@ func waiting(ctx context.Context, q *queries.Queries, s *sessionRow, a *agentRow
 	if err != nil {
 		return nil, err
 	}
+	if g := f.claimGate(now, false); g != nil {
+		return g, nil
+	}
+	likely, err := q.LikelyWorker(ctx, a.ID)
+	if err != nil && !none(err) {
+		return nil, err
+	}
+	if err == nil {
+		f.workers = []workerFacts{{w: &likely.Worker, running: likely.Running, inFolder: likely.InFolder}}
+		if g := f.waitingFor(now); g.Code == gateReady {
+			return g, nil
+		}
+	}
 	rows, err := q.WorkersOfAgent(ctx, a.ID)
 	if err != nil {
 		return nil, err
 	}
+	f.workers = nil
 	for i := range rows {
 		wf, err := loadWorker(ctx, q, &rows[i])
 		if err != nil {

@@ -118,7 +118,7 @@ func (e *Engine) lapseClaim(tx *db.Tx, c *claimRow, s *sessionRow, a *agentRow, 
 		return nil, err
 	}
 	if c.Drained != 0 {
-		if err := e.freed(tx, c.AgentID); err != nil {
+		if _, err := e.freed(tx, c.AgentID); err != nil {
 			return nil, err
 		}
 		a.Running--

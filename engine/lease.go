@@ -14,12 +14,14 @@ import (
 // renewSlack spares a write when a renewal would move the expiry by less.
 const renewSlack = int64(time.Second / time.Microsecond)
 
-// held is a live claim of the caller's worker and all that a write under it needs.
+// held is a claim of the caller's worker and the session it is on.
 type held struct {
 	claim *claimRow
 	s     *sessionRow
-	w     *workerRow
 }
+
+// actor names the worker in events.
+func (h held) actor() string { return h.claim.WorkerID.String() }
 
 // proves reports whether an id is that of the claim, secret part included.
 func proves(id api.ClaimID, c *claimRow) bool {
@@ -40,17 +42,26 @@ func (e *Engine) underClaim(tx *db.Tx, c Caller, worker api.WorkerID, session ap
 	return h, nil
 }
 
-// claimOf finds the claim that the proof names, live or not.
+// claimOf finds the claim that the proof names, live or not. The claim's row
+// holds all that its holder must match; the worker is read only to refuse.
 func (e *Engine) claimOf(tx *db.Tx, c Caller, worker api.WorkerID, session api.SessionID, proof api.UnderClaim) (held, error) {
+	s, err := visible(wctx(), tx.Queries, c, session)
+	if err != nil {
+		return held{}, err
+	}
+	row, err := tx.Claim(wctx(), proof.ClaimID.Key)
+	if err != nil && !none(err) {
+		return held{}, fmt.Errorf("read a claim: %w", err)
+	}
+	mine := err == nil && proves(proof.ClaimID, &row) && row.SessionID == s.ID && row.WorkerID == worker
+	if mine && row.InstanceID == proof.InstanceID && (s.Mode == api.Local || c.Role.AtLeast(api.Admin)) {
+		return held{&row, s}, nil
+	}
 	w, err := workerOf(wctx(), tx.Queries, c, worker)
 	if err != nil {
 		return held{}, err
 	}
 	if err := sameInstance(w, proof.InstanceID); err != nil {
-		return held{}, err
-	}
-	s, err := visible(wctx(), tx.Queries, c, session)
-	if err != nil {
 		return held{}, err
 	}
 	if s.AgentID != w.AgentID {
@@ -62,14 +73,11 @@ func (e *Engine) claimOf(tx *db.Tx, c Caller, worker api.WorkerID, session api.S
 			Fields: []api.FieldError{{Field: "claimId", Detail: "is missing: send the claimId that the claim answered"}},
 		}
 	}
-	row, err := tx.Claim(wctx(), proof.ClaimID.Key)
-	if none(err) || (err == nil && (!proves(proof.ClaimID, &row) || row.SessionID != s.ID || row.WorkerID != w.ID)) {
-		return held{}, e.notActive(tx, s)
+	if mine {
+		// A claim of the process before, closed when this one registered.
+		return held{&row, s}, nil
 	}
-	if err != nil {
-		return held{}, fmt.Errorf("read a claim: %w", err)
-	}
-	return held{&row, s, w}, nil
+	return held{}, e.notActive(tx, s)
 }
 
 // notActive is the 409 for a claim that isn't the live one: it names the
@@ -161,7 +169,7 @@ func (e *Engine) Extend(ctx context.Context, c Caller, worker api.WorkerID, sess
 		if err := renewTo(tx, h.claim, until, now); err != nil {
 			return err
 		}
-		if err := e.logSession(tx, h.s, h.w.ID.String(), evLeaseExtended, api.EventData{"until": api.At(h.claim.ExpiresAt).String()}); err != nil {
+		if err := e.logSession(tx, h.s, h.actor(), evLeaseExtended, api.EventData{"until": api.At(h.claim.ExpiresAt).String()}); err != nil {
 			return err
 		}
 		out = h.lease(now)

@@ -58,7 +58,7 @@ func (e *Engine) AddActivity(ctx context.Context, c Caller, worker api.WorkerID,
 			return err
 		}
 		out = toActivity(row)
-		return e.logSession(tx, h.s, h.w.ID.String(), evActivity, api.EventData{"type": in.Type})
+		return e.logSession(tx, h.s, h.actor(), evActivity, api.EventData{"type": in.Type})
 	})
 	return out, err
 }
@@ -320,7 +320,11 @@ func (e *Engine) report(tx *db.Tx, h held, in api.SessionPatch) error {
 	set("externalUrl", &s.ExternalUrl, in.ExternalURL)
 	set("agentSessionId", &s.AgentSessionID, in.AgentSessionID)
 	if changed["agentSessionId"] != nil {
-		s.ProcessID = h.w.ProcessID
+		w, err := tx.WorkerEvenDeleted(wctx(), h.claim.WorkerID)
+		if err != nil {
+			return fmt.Errorf("read worker %s: %w", h.claim.WorkerID, err)
+		}
+		s.ProcessID = w.ProcessID
 	}
 	if in.Usage != nil && raise(s, *in.Usage) {
 		changed["usage"] = true
@@ -331,7 +335,7 @@ func (e *Engine) report(tx *db.Tx, h held, in api.SessionPatch) error {
 	if err := e.keepReport(tx, s); err != nil {
 		return err
 	}
-	return e.logSession(tx, s, h.w.ID.String(), evReported, changed)
+	return e.logSession(tx, s, h.actor(), evReported, changed)
 }
 
 func (e *Engine) keepReport(tx *db.Tx, s *sessionRow) error {
@@ -382,7 +386,7 @@ func (e *Engine) openPrompt(tx *db.Tx, h held, in api.PromptInput) error {
 	}
 	next := *h.s
 	next.Status, next.PromptID = api.AwaitingInput, id
-	_, err = e.move(tx, h.s, next, h.w.ID.String(), evAwaitingInput, api.EventData{"prompt": id.String(), "kind": in.Kind})
+	_, err = e.move(tx, h.s, next, h.actor(), evAwaitingInput, api.EventData{"prompt": id.String(), "kind": in.Kind})
 	return err
 }
 
@@ -391,11 +395,11 @@ func (e *Engine) withdrawPrompt(tx *db.Tx, h held) error {
 		return nil
 	}
 	next := *h.s
-	if err := e.closePrompt(tx, &next, h.w.ID.String(), "withdrawn"); err != nil {
+	if err := e.closePrompt(tx, &next, h.actor(), "withdrawn"); err != nil {
 		return err
 	}
 	next.Status = api.Active
-	_, err := e.move(tx, h.s, next, h.w.ID.String(), evSessionResumed, api.EventData{"reason": "withdrawn"})
+	_, err := e.move(tx, h.s, next, h.actor(), evSessionResumed, api.EventData{"reason": "withdrawn"})
 	return err
 }
 

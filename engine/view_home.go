@@ -25,9 +25,9 @@ const (
 // HomeView is what the home page shows.
 type HomeView struct {
 	View
-	Needs   []SessionView // awaiting input, and stale ones that nobody can claim
-	Active  []SessionView
-	Queued  []SessionView // pending and queued, at most a few
+	Needs   []SessionView
+	Active  []SessionView // running ones, those that await input included
+	Queued  []SessionView // queued, pending and stale, at most a few of each
 	Next    []api.Agent   // by their next slot
 	Recent  []SessionView
 	Agents  []AgentView // those with runs or a schedule, at most a few
@@ -70,40 +70,81 @@ func firstSessionOf(t time.Time) api.SessionID {
 	return api.SessionID(max(0, t.UnixMilli()-epoch) << lowBits)
 }
 
-func (r *viewReader) homeSessions(ctx context.Context, out *HomeView) error {
-	running, err := r.q.ViewRunning(ctx, queries.ViewRunningParams{WorkspaceID: r.c.WorkspaceID, Me: r.c.UserID, N: homeActive + homeNeeds})
+// needs are the sessions that a person must look after: those with an open
+// question, and stale ones that no worker is about to take.
+func (r *viewReader) needs(ctx context.Context) ([]SessionView, error) {
+	rows, err := r.q.ViewAwaiting(ctx, queries.ViewAwaitingParams{WorkspaceID: r.c.WorkspaceID, Me: r.c.UserID, N: homeNeeds})
+	if err != nil {
+		return nil, fmt.Errorf("read sessions that await input: %w", err)
+	}
+	out, err := r.sessions(ctx, rows)
+	if err != nil {
+		return nil, err
+	}
+	stale, err := r.waiting(ctx, api.Stale, homeNeeds)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range stale {
+		if v.WaitingFor != nil && !passing[v.WaitingFor.Code] {
+			out = append(out, v)
+		}
+	}
+	return out, nil
+}
+
+// passing are the gates that open by themselves.
+var passing = map[string]bool{
+	gateReady: true, gateUndrained: true, gateThreadBusy: true, gateReclaimDelay: true, gateFolderBusy: true,
+	gateAffinity: true, gateAgentFull: true, gateWorkerFull: true,
+}
+
+func (r *viewReader) waiting(ctx context.Context, status api.Status, n int64) ([]SessionView, error) {
+	rows, err := r.q.ViewWaiting(ctx, queries.ViewWaitingParams{WorkspaceID: r.c.WorkspaceID, Status: status, Me: r.c.UserID, N: n})
+	if err != nil {
+		return nil, fmt.Errorf("read %s sessions: %w", status, err)
+	}
+	return r.sessions(ctx, rows)
+}
+
+// NeedsYou counts what a person must look after: sessions, and agents that
+// failures have paused.
+func (e *Engine) NeedsYou(ctx context.Context, c Caller) (n int, err error) {
+	_, err = e.look(ctx, c, func(r *viewReader) error {
+		sessions, err := r.needs(ctx)
+		if err != nil {
+			return err
+		}
+		failing, err := r.q.ViewFailingAgents(ctx, queries.ViewFailingAgentsParams{WorkspaceID: c.WorkspaceID, N: homeNeeds})
+		n = len(sessions) + len(failing)
+		return err
+	})
+	return n, err
+}
+
+func (r *viewReader) homeSessions(ctx context.Context, out *HomeView) (err error) {
+	if out.Needs, err = r.needs(ctx); err != nil {
+		return err
+	}
+	running, err := r.q.ViewRunning(ctx, queries.ViewRunningParams{WorkspaceID: r.c.WorkspaceID, Me: r.c.UserID, N: homeActive})
 	if err != nil {
 		return fmt.Errorf("read running sessions: %w", err)
 	}
-	for i := range running {
-		v, err := r.session(ctx, &running[i])
-		if err != nil {
+	if out.Active, err = r.sessions(ctx, running); err != nil {
+		return err
+	}
+	for i := range out.Active {
+		v := &out.Active[i]
+		if v.LastLine, err = r.lastLine(ctx, v.ID); err != nil {
 			return err
-		}
-		switch {
-		case v.Status == api.AwaitingInput && len(out.Needs) < homeNeeds:
-			out.Needs = append(out.Needs, v)
-		case v.Status == api.Active && len(out.Active) < homeActive:
-			if v.LastLine, err = r.lastLine(ctx, v.ID); err != nil {
-				return err
-			}
-			out.Active = append(out.Active, v)
 		}
 	}
-	for _, want := range []struct {
-		status api.Status
-		n      int64
-		to     *[]SessionView
-	}{{api.Stale, homeNeeds, &out.Needs}, {api.Pending, homeQueued, &out.Queued}, {api.Queued, homeQueued, &out.Queued}} {
-		rows, err := r.q.ViewWaiting(ctx, queries.ViewWaitingParams{WorkspaceID: r.c.WorkspaceID, Status: want.status, Me: r.c.UserID, N: want.n})
-		if err != nil {
-			return fmt.Errorf("read %s sessions: %w", want.status, err)
-		}
-		views, err := r.sessions(ctx, rows)
+	for _, status := range []api.Status{api.Queued, api.Pending, api.Stale} {
+		views, err := r.waiting(ctx, status, homeQueued)
 		if err != nil {
 			return err
 		}
-		*want.to = append(*want.to, views...)
+		out.Queued = append(out.Queued, views...)
 	}
 	recent, err := r.q.ViewFinished(ctx, queries.ViewFinishedParams{WorkspaceID: r.c.WorkspaceID, Scan: recentScan, Me: r.c.UserID, N: homeRecent})
 	if err != nil {

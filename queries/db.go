@@ -195,6 +195,12 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.latestLedgerStmt, err = db.PrepareContext(ctx, latestLedger); err != nil {
 		return nil, fmt.Errorf("error preparing query LatestLedger: %w", err)
 	}
+	if q.liftOverlapStmt, err = db.PrepareContext(ctx, liftOverlap); err != nil {
+		return nil, fmt.Errorf("error preparing query LiftOverlap: %w", err)
+	}
+	if q.likelyWorkerStmt, err = db.PrepareContext(ctx, likelyWorker); err != nil {
+		return nil, fmt.Errorf("error preparing query LikelyWorker: %w", err)
+	}
 	if q.listActivitiesStmt, err = db.PrepareContext(ctx, listActivities); err != nil {
 		return nil, fmt.Errorf("error preparing query ListActivities: %w", err)
 	}
@@ -351,6 +357,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.viewAgentsStmt, err = db.PrepareContext(ctx, viewAgents); err != nil {
 		return nil, fmt.Errorf("error preparing query ViewAgents: %w", err)
 	}
+	if q.viewAwaitingStmt, err = db.PrepareContext(ctx, viewAwaiting); err != nil {
+		return nil, fmt.Errorf("error preparing query ViewAwaiting: %w", err)
+	}
 	if q.viewCountsStmt, err = db.PrepareContext(ctx, viewCounts); err != nil {
 		return nil, fmt.Errorf("error preparing query ViewCounts: %w", err)
 	}
@@ -389,6 +398,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.workerStmt, err = db.PrepareContext(ctx, worker); err != nil {
 		return nil, fmt.Errorf("error preparing query Worker: %w", err)
+	}
+	if q.workerAndLoadStmt, err = db.PrepareContext(ctx, workerAndLoad); err != nil {
+		return nil, fmt.Errorf("error preparing query WorkerAndLoad: %w", err)
 	}
 	if q.workerByNameStmt, err = db.PrepareContext(ctx, workerByName); err != nil {
 		return nil, fmt.Errorf("error preparing query WorkerByName: %w", err)
@@ -701,6 +713,16 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing latestLedgerStmt: %w", cerr)
 		}
 	}
+	if q.liftOverlapStmt != nil {
+		if cerr := q.liftOverlapStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing liftOverlapStmt: %w", cerr)
+		}
+	}
+	if q.likelyWorkerStmt != nil {
+		if cerr := q.likelyWorkerStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing likelyWorkerStmt: %w", cerr)
+		}
+	}
 	if q.listActivitiesStmt != nil {
 		if cerr := q.listActivitiesStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing listActivitiesStmt: %w", cerr)
@@ -961,6 +983,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing viewAgentsStmt: %w", cerr)
 		}
 	}
+	if q.viewAwaitingStmt != nil {
+		if cerr := q.viewAwaitingStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing viewAwaitingStmt: %w", cerr)
+		}
+	}
 	if q.viewCountsStmt != nil {
 		if cerr := q.viewCountsStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing viewCountsStmt: %w", cerr)
@@ -1024,6 +1051,11 @@ func (q *Queries) Close() error {
 	if q.workerStmt != nil {
 		if cerr := q.workerStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing workerStmt: %w", cerr)
+		}
+	}
+	if q.workerAndLoadStmt != nil {
+		if cerr := q.workerAndLoadStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing workerAndLoadStmt: %w", cerr)
 		}
 	}
 	if q.workerByNameStmt != nil {
@@ -1157,6 +1189,8 @@ type Queries struct {
 	lastItemStmt               *sql.Stmt
 	latestClaimOfStmt          *sql.Stmt
 	latestLedgerStmt           *sql.Stmt
+	liftOverlapStmt            *sql.Stmt
+	likelyWorkerStmt           *sql.Stmt
 	listActivitiesStmt         *sql.Stmt
 	listAgentsStmt             *sql.Stmt
 	listLedgerStmt             *sql.Stmt
@@ -1209,6 +1243,7 @@ type Queries struct {
 	useLinkStmt                *sql.Stmt
 	userStmt                   *sql.Stmt
 	viewAgentsStmt             *sql.Stmt
+	viewAwaitingStmt           *sql.Stmt
 	viewCountsStmt             *sql.Stmt
 	viewFailingAgentsStmt      *sql.Stmt
 	viewFinishedStmt           *sql.Stmt
@@ -1222,6 +1257,7 @@ type Queries struct {
 	waitingOfAgentStmt         *sql.Stmt
 	waitingScheduledStmt       *sql.Stmt
 	workerStmt                 *sql.Stmt
+	workerAndLoadStmt          *sql.Stmt
 	workerByNameStmt           *sql.Stmt
 	workerEvenDeletedStmt      *sql.Stmt
 	workerLoadStmt             *sql.Stmt
@@ -1292,6 +1328,8 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		lastItemStmt:               q.lastItemStmt,
 		latestClaimOfStmt:          q.latestClaimOfStmt,
 		latestLedgerStmt:           q.latestLedgerStmt,
+		liftOverlapStmt:            q.liftOverlapStmt,
+		likelyWorkerStmt:           q.likelyWorkerStmt,
 		listActivitiesStmt:         q.listActivitiesStmt,
 		listAgentsStmt:             q.listAgentsStmt,
 		listLedgerStmt:             q.listLedgerStmt,
@@ -1344,6 +1382,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		useLinkStmt:                q.useLinkStmt,
 		userStmt:                   q.userStmt,
 		viewAgentsStmt:             q.viewAgentsStmt,
+		viewAwaitingStmt:           q.viewAwaitingStmt,
 		viewCountsStmt:             q.viewCountsStmt,
 		viewFailingAgentsStmt:      q.viewFailingAgentsStmt,
 		viewFinishedStmt:           q.viewFinishedStmt,
@@ -1357,6 +1396,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		waitingOfAgentStmt:         q.waitingOfAgentStmt,
 		waitingScheduledStmt:       q.waitingScheduledStmt,
 		workerStmt:                 q.workerStmt,
+		workerAndLoadStmt:          q.workerAndLoadStmt,
 		workerByNameStmt:           q.workerByNameStmt,
 		workerEvenDeletedStmt:      q.workerEvenDeletedStmt,
 		workerLoadStmt:             q.workerLoadStmt,

@@ -71,11 +71,15 @@ SELECT id, status, overlap_held FROM sessions
 WHERE agent_id = @agent_id AND status IN ('pending', 'queued', 'active', 'awaiting_input', 'stale')
   AND status IN ('pending', 'queued', 'stale') AND triggered_by = 'scheduler' ORDER BY status, id;
 
--- The head of the next lane of an agent that has a session without a gate of its own. Whether the lane
--- fits a worker is the caller's to say; if not, it goes on from that lane.
+-- The head of the next lane of an agent that has a session without a gate of its own, and the lane after
+-- it. Whether a lane fits a worker is the caller's to say; if not, it goes on from that lane.
 -- name: NextLane :one
-SELECT s.id, s.lane, s.priority, s.queued_at FROM sessions s
-WHERE s.agent_id = @agent_id AND s.lane > @lane AND s.status IN ('queued', 'stale')
+SELECT sqlc.embed(s), CAST(COALESCE((
+    SELECT n.lane FROM sessions n
+    WHERE n.agent_id = @agent_id AND n.lane > s.lane AND n.status IN ('queued', 'stale')
+    ORDER BY n.lane LIMIT 1), '') AS TEXT) AS next_lane
+FROM sessions s
+WHERE s.agent_id = @agent_id AND s.lane >= @lane AND s.status IN ('queued', 'stale')
   AND s.reclaim_at <= @now AND s.prompt_id = 0
   AND (s.affinity_until <= @now OR s.process_id = @process_id)
   AND NOT EXISTS (SELECT 1 FROM claims c WHERE c.thread_id = s.thread_id AND c.drained = 0)
@@ -142,3 +146,6 @@ ORDER BY priority DESC, queued_at, id LIMIT @n;
 
 -- name: ClearPrompt :execrows
 UPDATE sessions SET prompt_id = 0 WHERE id = @id AND status = @status AND prompt_id > 0;
+
+-- name: LiftOverlap :execrows
+UPDATE sessions SET overlap_held = 0 WHERE id = @id AND status = 'pending' AND overlap_held = 1;

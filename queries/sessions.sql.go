@@ -514,6 +514,18 @@ func (q *Queries) InsertSession(ctx context.Context, arg InsertSessionParams) (i
 	return result.RowsAffected()
 }
 
+const liftOverlap = `-- name: LiftOverlap :execrows
+UPDATE sessions SET overlap_held = 0 WHERE id = ?1 AND status = 'pending' AND overlap_held = 1
+`
+
+func (q *Queries) LiftOverlap(ctx context.Context, id api.SessionID) (int64, error) {
+	result, err := q.exec(ctx, q.liftOverlapStmt, liftOverlap, id)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const listSessions = `-- name: ListSessions :many
 SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at FROM sessions s
 WHERE s.workspace_id = ?1 AND s.id < ?2
@@ -974,8 +986,12 @@ func (q *Queries) NextAdmission(ctx context.Context) (int64, error) {
 }
 
 const nextLane = `-- name: NextLane :one
-SELECT s.id, s.lane, s.priority, s.queued_at FROM sessions s
-WHERE s.agent_id = ?1 AND s.lane > ?2 AND s.status IN ('queued', 'stale')
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, CAST(COALESCE((
+    SELECT n.lane FROM sessions n
+    WHERE n.agent_id = ?1 AND n.lane > s.lane AND n.status IN ('queued', 'stale')
+    ORDER BY n.lane LIMIT 1), '') AS TEXT) AS next_lane
+FROM sessions s
+WHERE s.agent_id = ?1 AND s.lane >= ?2 AND s.status IN ('queued', 'stale')
   AND s.reclaim_at <= ?3 AND s.prompt_id = 0
   AND (s.affinity_until <= ?3 OR s.process_id = ?4)
   AND NOT EXISTS (SELECT 1 FROM claims c WHERE c.thread_id = s.thread_id AND c.drained = 0)
@@ -990,14 +1006,12 @@ type NextLaneParams struct {
 }
 
 type NextLaneRow struct {
-	ID       api.SessionID
-	Lane     string
-	Priority int64
-	QueuedAt int64
+	Session  Session
+	NextLane string
 }
 
-// The head of the next lane of an agent that has a session without a gate of its own. Whether the lane
-// fits a worker is the caller's to say; if not, it goes on from that lane.
+// The head of the next lane of an agent that has a session without a gate of its own, and the lane after
+// it. Whether a lane fits a worker is the caller's to say; if not, it goes on from that lane.
 func (q *Queries) NextLane(ctx context.Context, arg NextLaneParams) (NextLaneRow, error) {
 	row := q.queryRow(ctx, q.nextLaneStmt, nextLane,
 		arg.AgentID,
@@ -1007,10 +1021,59 @@ func (q *Queries) NextLane(ctx context.Context, arg NextLaneParams) (NextLaneRow
 	)
 	var i NextLaneRow
 	err := row.Scan(
-		&i.ID,
-		&i.Lane,
-		&i.Priority,
-		&i.QueuedAt,
+		&i.Session.ID,
+		&i.Session.WorkspaceID,
+		&i.Session.AgentID,
+		&i.Session.ThreadID,
+		&i.Session.Status,
+		&i.Session.Mode,
+		&i.Session.TriggeredBy,
+		&i.Session.TriggeredByUserID,
+		&i.Session.TriggeredAt,
+		&i.Session.OwnerUserID,
+		&i.Session.Lane,
+		&i.Session.Labels,
+		&i.Session.Priority,
+		&i.Session.Title,
+		&i.Session.Prompt,
+		&i.Session.Instructions,
+		&i.Session.UntrustedContext,
+		&i.Session.NotBefore,
+		&i.Session.AdmitAt,
+		&i.Session.AfterID,
+		&i.Session.AfterAny,
+		&i.Session.Followers,
+		&i.Session.OverlapHeld,
+		&i.Session.PromptID,
+		&i.Session.ClaimID,
+		&i.Session.WorkerID,
+		&i.Session.Fence,
+		&i.Session.Attempt,
+		&i.Session.RetryOf,
+		&i.Session.ParentID,
+		&i.Session.Depth,
+		&i.Session.AgentSessionID,
+		&i.Session.ProcessID,
+		&i.Session.AffinityUntil,
+		&i.Session.ReclaimAt,
+		&i.Session.StopRequestedAt,
+		&i.Session.Lapses,
+		&i.Session.Plan,
+		&i.Session.ExternalUrl,
+		&i.Session.Result,
+		&i.Session.Outcome,
+		&i.Session.ErrorCode,
+		&i.Session.ErrorMessage,
+		&i.Session.InputTokens,
+		&i.Session.OutputTokens,
+		&i.Session.CostMicros,
+		&i.Session.Turns,
+		&i.Session.CreatedAt,
+		&i.Session.QueuedAt,
+		&i.Session.StartedAt,
+		&i.Session.EndedAt,
+		&i.Session.ArchivedAt,
+		&i.NextLane,
 	)
 	return i, err
 }

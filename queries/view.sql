@@ -70,3 +70,9 @@ WHERE s.workspace_id = @workspace_id AND s.id > @after AND (s.mode = 'cloud' OR 
   AND (CAST(@trigger AS TEXT) = '' OR s.triggered_by = CAST(@trigger AS TEXT))
   AND (CAST(@query AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(@query AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(@query AS TEXT), '') <> LOWER(s.prompt))
   AND s.archived_at = 0;
+
+-- name: ViewAwaiting :many
+SELECT s.* FROM claims c JOIN sessions s ON s.id = c.session_id
+WHERE c.closed_at = 0 AND s.status = 'awaiting_input' AND s.workspace_id = @workspace_id
+  AND (s.mode = 'cloud' OR s.owner_user_id = @me)
+ORDER BY s.id DESC LIMIT @n;

@@ -86,6 +86,95 @@ func (q *Queries) ViewAgents(ctx context.Context, arg ViewAgentsParams) ([]Agent
 	return items, nil
 }
 
+const viewAwaiting = `-- name: ViewAwaiting :many
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at FROM claims c JOIN sessions s ON s.id = c.session_id
+WHERE c.closed_at = 0 AND s.status = 'awaiting_input' AND s.workspace_id = ?1
+  AND (s.mode = 'cloud' OR s.owner_user_id = ?2)
+ORDER BY s.id DESC LIMIT ?3
+`
+
+type ViewAwaitingParams struct {
+	WorkspaceID api.WorkspaceID
+	Me          api.UserID
+	N           int64
+}
+
+func (q *Queries) ViewAwaiting(ctx context.Context, arg ViewAwaitingParams) ([]Session, error) {
+	rows, err := q.query(ctx, q.viewAwaitingStmt, viewAwaiting, arg.WorkspaceID, arg.Me, arg.N)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Session{}
+	for rows.Next() {
+		var i Session
+		if err := rows.Scan(
+			&i.ID,
+			&i.WorkspaceID,
+			&i.AgentID,
+			&i.ThreadID,
+			&i.Status,
+			&i.Mode,
+			&i.TriggeredBy,
+			&i.TriggeredByUserID,
+			&i.TriggeredAt,
+			&i.OwnerUserID,
+			&i.Lane,
+			&i.Labels,
+			&i.Priority,
+			&i.Title,
+			&i.Prompt,
+			&i.Instructions,
+			&i.UntrustedContext,
+			&i.NotBefore,
+			&i.AdmitAt,
+			&i.AfterID,
+			&i.AfterAny,
+			&i.Followers,
+			&i.OverlapHeld,
+			&i.PromptID,
+			&i.ClaimID,
+			&i.WorkerID,
+			&i.Fence,
+			&i.Attempt,
+			&i.RetryOf,
+			&i.ParentID,
+			&i.Depth,
+			&i.AgentSessionID,
+			&i.ProcessID,
+			&i.AffinityUntil,
+			&i.ReclaimAt,
+			&i.StopRequestedAt,
+			&i.Lapses,
+			&i.Plan,
+			&i.ExternalUrl,
+			&i.Result,
+			&i.Outcome,
+			&i.ErrorCode,
+			&i.ErrorMessage,
+			&i.InputTokens,
+			&i.OutputTokens,
+			&i.CostMicros,
+			&i.Turns,
+			&i.CreatedAt,
+			&i.QueuedAt,
+			&i.StartedAt,
+			&i.EndedAt,
+			&i.ArchivedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const viewCounts = `-- name: ViewCounts :many
 SELECT s.status, COUNT(*) AS n FROM sessions s
 WHERE s.id IN (

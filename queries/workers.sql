@@ -10,6 +10,20 @@ INSERT INTO workers (
 -- name: Worker :one
 SELECT * FROM workers WHERE id = @id AND deleted_at = 0;
 
+-- A worker, what it runs (live or not drained) and what runs in its plain folder, anybody's.
+-- name: WorkerAndLoad :one
+SELECT sqlc.embed(w),
+       (SELECT COUNT(*) FROM claims c WHERE c.worker_id = w.id AND c.drained = 0) AS running,
+       (SELECT COUNT(*) FROM claims f WHERE f.folder_key = w.folder_key AND f.drained = 0 AND f.folder_key <> '' AND w.folder_shared = 0) AS in_folder
+FROM workers w WHERE w.id = @id AND w.deleted_at = 0;
+
+-- The first worker of an agent that may well take something, with its load.
+-- name: LikelyWorker :one
+SELECT sqlc.embed(w),
+       (SELECT COUNT(*) FROM claims c WHERE c.worker_id = w.id AND c.drained = 0) AS running,
+       (SELECT COUNT(*) FROM claims f WHERE f.folder_key = w.folder_key AND f.drained = 0 AND f.folder_key <> '' AND w.folder_shared = 0) AS in_folder
+FROM workers w WHERE w.agent_id = @agent_id AND w.deleted_at = 0 AND w.state <> 'offline' AND w.desired = 'running' LIMIT 1;
+
 -- name: WorkerEvenDeleted :one
 SELECT * FROM workers WHERE id = @id;
 

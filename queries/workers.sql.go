@@ -138,6 +138,51 @@ func (q *Queries) InsertWorker(ctx context.Context, arg InsertWorkerParams) erro
 	return err
 }
 
+const likelyWorker = `-- name: LikelyWorker :one
+SELECT w.id, w.workspace_id, w.agent_id, w.owner_user_id, w.mode, w.name, w.instance_id, w.process_id, w.instructions, w.types, w.labels, w.max_concurrent, w.platform, w.version, w.folder_key, w.folder_shared, w.state, w.desired, w.last_beat_at, w.created_at, w.deleted_at,
+       (SELECT COUNT(*) FROM claims c WHERE c.worker_id = w.id AND c.drained = 0) AS running,
+       (SELECT COUNT(*) FROM claims f WHERE f.folder_key = w.folder_key AND f.drained = 0 AND f.folder_key <> '' AND w.folder_shared = 0) AS in_folder
+FROM workers w WHERE w.agent_id = ?1 AND w.deleted_at = 0 AND w.state <> 'offline' AND w.desired = 'running' LIMIT 1
+`
+
+type LikelyWorkerRow struct {
+	Worker   Worker
+	Running  int64
+	InFolder int64
+}
+
+// The first worker of an agent that may well take something, with its load.
+func (q *Queries) LikelyWorker(ctx context.Context, agentID api.AgentID) (LikelyWorkerRow, error) {
+	row := q.queryRow(ctx, q.likelyWorkerStmt, likelyWorker, agentID)
+	var i LikelyWorkerRow
+	err := row.Scan(
+		&i.Worker.ID,
+		&i.Worker.WorkspaceID,
+		&i.Worker.AgentID,
+		&i.Worker.OwnerUserID,
+		&i.Worker.Mode,
+		&i.Worker.Name,
+		&i.Worker.InstanceID,
+		&i.Worker.ProcessID,
+		&i.Worker.Instructions,
+		&i.Worker.Types,
+		&i.Worker.Labels,
+		&i.Worker.MaxConcurrent,
+		&i.Worker.Platform,
+		&i.Worker.Version,
+		&i.Worker.FolderKey,
+		&i.Worker.FolderShared,
+		&i.Worker.State,
+		&i.Worker.Desired,
+		&i.Worker.LastBeatAt,
+		&i.Worker.CreatedAt,
+		&i.Worker.DeletedAt,
+		&i.Running,
+		&i.InFolder,
+	)
+	return i, err
+}
+
 const listWorkers = `-- name: ListWorkers :many
 SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, created_at, deleted_at FROM workers
 WHERE workspace_id = ?1 AND deleted_at = 0 AND id < ?2
@@ -434,6 +479,51 @@ func (q *Queries) Worker(ctx context.Context, id api.WorkerID) (Worker, error) {
 		&i.LastBeatAt,
 		&i.CreatedAt,
 		&i.DeletedAt,
+	)
+	return i, err
+}
+
+const workerAndLoad = `-- name: WorkerAndLoad :one
+SELECT w.id, w.workspace_id, w.agent_id, w.owner_user_id, w.mode, w.name, w.instance_id, w.process_id, w.instructions, w.types, w.labels, w.max_concurrent, w.platform, w.version, w.folder_key, w.folder_shared, w.state, w.desired, w.last_beat_at, w.created_at, w.deleted_at,
+       (SELECT COUNT(*) FROM claims c WHERE c.worker_id = w.id AND c.drained = 0) AS running,
+       (SELECT COUNT(*) FROM claims f WHERE f.folder_key = w.folder_key AND f.drained = 0 AND f.folder_key <> '' AND w.folder_shared = 0) AS in_folder
+FROM workers w WHERE w.id = ?1 AND w.deleted_at = 0
+`
+
+type WorkerAndLoadRow struct {
+	Worker   Worker
+	Running  int64
+	InFolder int64
+}
+
+// A worker, what it runs (live or not drained) and what runs in its plain folder, anybody's.
+func (q *Queries) WorkerAndLoad(ctx context.Context, id api.WorkerID) (WorkerAndLoadRow, error) {
+	row := q.queryRow(ctx, q.workerAndLoadStmt, workerAndLoad, id)
+	var i WorkerAndLoadRow
+	err := row.Scan(
+		&i.Worker.ID,
+		&i.Worker.WorkspaceID,
+		&i.Worker.AgentID,
+		&i.Worker.OwnerUserID,
+		&i.Worker.Mode,
+		&i.Worker.Name,
+		&i.Worker.InstanceID,
+		&i.Worker.ProcessID,
+		&i.Worker.Instructions,
+		&i.Worker.Types,
+		&i.Worker.Labels,
+		&i.Worker.MaxConcurrent,
+		&i.Worker.Platform,
+		&i.Worker.Version,
+		&i.Worker.FolderKey,
+		&i.Worker.FolderShared,
+		&i.Worker.State,
+		&i.Worker.Desired,
+		&i.Worker.LastBeatAt,
+		&i.Worker.CreatedAt,
+		&i.Worker.DeletedAt,
+		&i.Running,
+		&i.InFolder,
 	)
 	return i, err
 }

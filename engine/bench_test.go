@@ -1,0 +1,173 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"stint/api"
+	"stint/db"
+	"stint/engine"
+)
+
+// bench is an engine on a real file at full durability, with one agent and a
+// worker for each caller.
+type bench struct {
+	e       *engine.Engine
+	store   *db.Store
+	c       engine.Caller
+	agent   api.Agent
+	workers []api.WorkerID
+}
+
+func newBench(b *testing.B, workers int) *bench {
+	b.Helper()
+	ctx := context.Background()
+	store, err := db.Open(ctx, db.Options{Path: filepath.Join(b.TempDir(), "stint.db")})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = store.Close() })
+	s := &bench{e: engine.New(store, engine.DefaultConfig()), store: store}
+	token, _, err := s.e.EnsureOwner(ctx)
+	if err != nil {
+		b.Fatal(err)
+	}
+	who, err := s.e.Authenticate(ctx, token)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if s.c, err = s.e.In(ctx, who, engine.DefaultWorkspace); err != nil {
+		b.Fatal(err)
+	}
+	s.agent = s.addAgent(b, "bench")
+	for i := range workers {
+		s.workers = append(s.workers, s.addWorker(b, "bench", fmt.Sprintf("w%d", i)))
+	}
+	return s
+}
+
+func (s *bench) addAgent(b *testing.B, slug string) api.Agent {
+	b.Helper()
+	in := engine.DefaultAgent()
+	in.Slug, in.Run.Command, in.MaxConcurrent = slug, []string{"true"}, 1000
+	a, err := s.e.CreateAgent(context.Background(), s.c, in)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return a
+}
+
+func (s *bench) addWorker(b *testing.B, agent, name string) api.WorkerID {
+	b.Helper()
+	r, err := s.e.RegisterWorker(context.Background(), s.c, agent, api.WorkerInput{Name: name, MaxConcurrent: 1000})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return r.Worker.ID
+}
+
+// cycle creates a session, claims one, notes progress if asked, completes it.
+func (s *bench) cycle(worker api.WorkerID, activity bool) error {
+	ctx := context.Background()
+	if _, _, err := s.e.CreateSession(ctx, s.c, "bench", api.SessionInput{Prompt: "Say hello."}, engine.Idempotency{}); err != nil {
+		return err
+	}
+	claim, err := s.e.ClaimNext(ctx, s.c, api.ClaimNextRequest{WorkerIDs: []api.WorkerID{worker}})
+	if err != nil {
+		return err
+	}
+	if claim == nil {
+		return fmt.Errorf("nothing to claim")
+	}
+	proof := api.UnderClaim{ClaimID: claim.ClaimID}
+	if activity {
+		_, err := s.e.AddActivity(ctx, s.c, worker, claim.SessionID, api.ActivityInput{UnderClaim: proof, Type: api.ActivityProgress, Text: "half way"})
+		if err != nil {
+			return err
+		}
+	}
+	_, err = s.e.Complete(ctx, s.c, worker, claim.SessionID, api.CompleteRequest{UnderClaim: proof, Result: "hello"})
+	return err
+}
+
+func (s *bench) run(b *testing.B, callers int, do func(worker api.WorkerID) error) {
+	b.Helper()
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	var wg sync.WaitGroup
+	b.ResetTimer()
+	for i := range callers {
+		wg.Go(func() {
+			for left.Add(-1) >= 0 {
+				if err := do(s.workers[i]); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "cycles/s")
+}
+
+// BenchmarkLifecycle is create, claim-next, activity, complete: four durable writes.
+func BenchmarkLifecycle(b *testing.B) {
+	for _, callers := range []int{1, 16, 64, 256} {
+		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
+			s := newBench(b, callers)
+			s.run(b, callers, func(w api.WorkerID) error { return s.cycle(w, true) })
+		})
+	}
+}
+
+// BenchmarkClosedCycle is create, claim-next, complete: what a queue calls insert, work, done.
+func BenchmarkClosedCycle(b *testing.B) {
+	for _, callers := range []int{64} {
+		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
+			s := newBench(b, callers)
+			s.run(b, callers, func(w api.WorkerID) error { return s.cycle(w, false) })
+		})
+	}
+}
+
+// fillQueue queues n sessions of an agent through the real verb.
+func (s *bench) fillQueue(b *testing.B, agent string, n int) {
+	b.Helper()
+	var left atomic.Int64
+	left.Store(int64(n))
+	var wg sync.WaitGroup
+	for range 64 {
+		wg.Go(func() {
+			for left.Add(-1) >= 0 {
+				_, _, err := s.e.CreateSession(context.Background(), s.c, agent, api.SessionInput{Prompt: "x"}, engine.Idempotency{})
+				if err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// claimOne claims the best session and gives it back, and times the claim alone.
+func (s *bench) claimOne(b *testing.B, worker api.WorkerID) time.Duration {
+	ctx := context.Background()
+	start := time.Now()
+	claim, err := s.e.ClaimNext(ctx, s.c, api.ClaimNextRequest{WorkerIDs: []api.WorkerID{worker}})
+	took := time.Since(start)
+	if err != nil || claim == nil {
+		b.Fatal(claim, err)
+	}
+	_, err = s.e.Complete(ctx, s.c, worker, claim.SessionID, api.CompleteRequest{UnderClaim: api.UnderClaim{ClaimID: claim.ClaimID}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return took
+}
