@@ -1,0 +1,195 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	shellquote "github.com/kballard/go-shellquote"
+	"github.com/spf13/pflag"
+)
+
+// agentFlags are the settings of an agent as flags. Only those that were given
+// go into a body, so that the coordinator's defaults hold for the others.
+type agentFlags struct {
+	slug, name, description, kind, run, folder string
+	prompt, instructions                       string
+	schedule, zone, catchUp, overlap           string
+	window, jitter, lease, turn, stall, queue  int64
+	reclaim, concurrent, priority, lapses      int64
+	labels, env                                []string
+	paused                                     bool
+}
+
+func (f *agentFlags) add(flags *pflag.FlagSet) {
+	flags.SortFlags = false
+	flags.StringVar(&f.kind, "type", "", "the `TYPE` of agent: command")
+	flags.StringVar(&f.run, "run", "", "the command and its arguments as one `TEXT`, quoted as in a\nshell; no shell reads it")
+	flags.StringVar(&f.folder, "work-folder", "", "the `DIR` it runs in (this one)")
+	flags.StringVar(&f.schedule, "schedule", "", "when it runs: a cron `EXPR`, @daily, @every 90m")
+	flags.StringVar(&f.zone, "tz", "", "the `ZONE` the schedule is read in (this machine's)")
+	flags.StringVar(&f.prompt, "prompt", "", "the `TEXT` that scheduled runs are told; - reads stdin")
+	flags.StringVar(&f.name, "name", "", "a `NAME` for people")
+	flags.StringVar(&f.description, "description", "", "a `TEXT` that says what it is for")
+	flags.StringVar(&f.instructions, "instructions", "", "a trusted `TEXT` for the agent")
+	flags.StringVar(&f.catchUp, "catch-up", "", "slots missed while away: latest or none")
+	flags.Var(seconds{&f.window}, "catch-up-window", "how old a missed slot may be; 0 is no limit")
+	flags.StringVar(&f.overlap, "overlap", "", "a slot during a run: skip, queue_one, allow, replace")
+	flags.Var(seconds{&f.jitter}, "jitter", "delay each scheduled run by up to this")
+	flags.Int64Var(&f.concurrent, "max-concurrent", 0, "how many sessions run at once")
+	flags.Int64Var(&f.priority, "priority", 0, "higher goes first")
+	flags.StringArrayVar(&f.labels, "label", nil, "a `LABEL` that its workers must have; repeat for more")
+	flags.Var(seconds{&f.lease}, "lease", "how long a claim lasts without renewal")
+	flags.Var(seconds{&f.reclaim}, "reclaim-delay", "how long a lapsed session waits for its next claim")
+	flags.Var(seconds{&f.turn}, "turn-timeout", "the longest turn; 0 is off")
+	flags.Var(seconds{&f.stall}, "stall-timeout", "the longest silence; 0 is off")
+	flags.Var(seconds{&f.queue}, "queue-timeout", "the longest wait for a worker; 0 is none")
+	flags.Int64Var(&f.lapses, "max-lapses", 0, "after how many lapses a session ends in error")
+	flags.StringArrayVar(&f.env, "env", nil, "the `NAME` of a variable to pass on; repeat for more")
+	flags.BoolVar(&f.paused, "paused", false, "make or leave it paused")
+}
+
+// agentBody is the JSON of the flags that were given.
+func (c *cli) agentBody(flags *pflag.FlagSet, f *agentFlags, what string) (map[string]any, error) {
+	body := map[string]any{}
+	set := func(flag, member string, value any) {
+		if flags.Changed(flag) {
+			body[member] = value
+		}
+	}
+	set("slug", "slug", f.slug)
+	set("name", "name", f.name)
+	set("description", "description", f.description)
+	set("type", "type", strings.ReplaceAll(f.kind, "-", "_"))
+	set("instructions", "instructions", f.instructions)
+	set("schedule", "schedule", f.schedule)
+	set("tz", "timeZone", f.zone)
+	set("catch-up", "catchUp", f.catchUp)
+	set("catch-up-window", "catchUpWindowSeconds", f.window)
+	set("overlap", "overlap", strings.ReplaceAll(f.overlap, "-", "_"))
+	set("jitter", "jitterSeconds", f.jitter)
+	set("max-concurrent", "maxConcurrent", f.concurrent)
+	set("priority", "priority", f.priority)
+	set("label", "labels", nonEmpty(f.labels))
+	set("lease", "leaseSeconds", f.lease)
+	set("reclaim-delay", "reclaimDelaySeconds", f.reclaim)
+	set("turn-timeout", "turnTimeoutSeconds", f.turn)
+	set("stall-timeout", "stallTimeoutSeconds", f.stall)
+	set("queue-timeout", "queueTimeoutSeconds", f.queue)
+	set("max-lapses", "maxLapses", f.lapses)
+	set("paused", "paused", f.paused)
+	if flags.Changed("prompt") {
+		text, err := c.promptText(f.prompt)
+		if err != nil {
+			return nil, usage(what, "--prompt: "+err.Error(), "")
+		}
+		body["prompt"] = text
+	}
+	run, err := c.runBlock(flags, f, what)
+	if err != nil {
+		return nil, err
+	}
+	if len(run) > 0 {
+		body["run"] = run
+	}
+	return body, nil
+}
+
+// runBlock is the part of the body that says what is executed.
+func (c *cli) runBlock(flags *pflag.FlagSet, f *agentFlags, what string) (map[string]any, error) {
+	run := map[string]any{}
+	if flags.Changed("run") {
+		words, err := shellquote.Split(f.run)
+		if err != nil {
+			return nil, usage(what, "--run: "+strings.ToLower(err.Error()), `quote it as in a shell: --run "sh -c 'make && make install'"`)
+		}
+		if len(words) == 0 {
+			return nil, usage(what, "--run names no command", "--run 'COMMAND ARG…'")
+		}
+		c.warnShell(words)
+		run["command"] = words
+	}
+	if flags.Changed("work-folder") {
+		abs, err := filepath.Abs(f.folder)
+		if err != nil || f.folder == "" {
+			return nil, usage(what, "--work-folder names no folder", "--work-folder DIR")
+		}
+		c.warnFolder(abs)
+		run["workFolder"] = abs
+	}
+	if flags.Changed("env") {
+		run["env"] = nonEmpty(f.env)
+	}
+	return run, nil
+}
+
+// proposeFolder lets a command run where the person stands, unless a flag says where.
+func (c *cli) proposeFolder(body map[string]any) {
+	run, ok := body["run"].(map[string]any)
+	if !ok || run["command"] == nil || run["workFolder"] != nil {
+		return
+	}
+	if here, err := os.Getwd(); err == nil {
+		run["workFolder"] = here
+	}
+}
+
+// proposeZone reads a schedule in this machine's zone, unless a flag says which.
+func (c *cli) proposeZone(body map[string]any) {
+	if body["schedule"] != nil && body["schedule"] != "" && body["timeZone"] == nil {
+		body["timeZone"] = c.machineZone()
+	}
+}
+
+// warnShell tells people who write shell syntax that no shell will read it.
+func (c *cli) warnShell(words []string) {
+	for _, w := range words {
+		switch w {
+		case "|", "||", "&&", ";", "&", ">", ">>", "<", "2>&1":
+			c.hint("%s", c.errLook.sgr("33", fmt.Sprintf("! %s is passed on as an argument: no shell reads the command. Write --run \"sh -c '…'\" if you want one.", w)))
+			return
+		}
+	}
+}
+
+// warnFolder tells early of a folder that is not there; the worker checks it again at each run.
+func (c *cli) warnFolder(folder string) {
+	if c.env("STINT_URL") != "" {
+		return // the worker may be on another machine
+	}
+	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+		c.hint("%s", c.errLook.sgr("33", fmt.Sprintf("! %s is no folder now; runs fail until it is.", plain(folder))))
+	}
+}
+
+// longestPrompt is what the coordinator takes as the body of a request.
+const longestPrompt = 1 << 20
+
+// promptText is a prompt given as an argument; "-" reads it from stdin.
+func (c *cli) promptText(arg string) (string, error) {
+	if arg != "-" {
+		return arg, nil
+	}
+	text, err := io.ReadAll(io.LimitReader(c.in, longestPrompt+1))
+	if err != nil {
+		return "", fmt.Errorf("read it from stdin: %w", err)
+	}
+	if len(text) > longestPrompt {
+		return "", errors.New("it is over 1 MiB: pass a file's name instead of its text")
+	}
+	return string(text), nil
+}
+
+// nonEmpty leaves out the empty words, so that --label ” clears a list.
+func nonEmpty(words []string) []string {
+	out := []string{}
+	for _, w := range words {
+		if w != "" {
+			out = append(out, w)
+		}
+	}
+	return out
+}

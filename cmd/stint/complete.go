@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"stint/api"
+)
+
+// completionTime bounds how long a shell waits for its suggestions.
+const completionTime = 2 * time.Second
+
+// completeArgs lets the shell complete the arguments that commands name in
+// their usage: AGENT by slug, SESSION by id.
+func (c *cli) completeArgs(cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		c.completeArgs(sub)
+	}
+	switch {
+	case cmd.ValidArgsFunction != nil || !cmd.Runnable():
+	case strings.Contains(cmd.Use, "AGENT"):
+		cmd.ValidArgsFunction = c.suggest(1, agentWords)
+	case strings.Contains(cmd.Use, "SESSION…"):
+		cmd.ValidArgsFunction = c.suggest(0, sessionWords)
+	case strings.Contains(cmd.Use, "SESSION"):
+		cmd.ValidArgsFunction = c.suggest(1, sessionWords)
+	default:
+		cmd.ValidArgsFunction = cobra.NoFileCompletions
+	}
+}
+
+// suggest completes up to most arguments (0 = any number) with words that the
+// coordinator knows. Without a coordinator there is nothing to suggest.
+func (c *cli) suggest(most int, words func(context.Context, *api.Client) []string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		if most > 0 && len(args) >= most {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		client, err := c.connect("")
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), completionTime)
+		defer cancel()
+		var fit []string
+		for _, w := range words(ctx, client) {
+			if strings.HasPrefix(w, begun) {
+				fit = append(fit, w)
+			}
+		}
+		return fit, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func agentWords(ctx context.Context, client *api.Client) []string {
+	list, err := client.Agents(ctx, api.Page{Limit: pageSize})
+	if err != nil {
+		return nil
+	}
+	words := make([]string, len(list.Items))
+	for i, a := range list.Items {
+		words[i] = a.Slug + "\t" + firstLine(a.Description)
+	}
+	return words
+}
+
+func sessionWords(ctx context.Context, client *api.Client) []string {
+	list, err := client.Sessions(ctx, api.SessionFilter{}, api.Page{})
+	if err != nil {
+		return nil
+	}
+	words := make([]string, len(list.Items))
+	for i, s := range list.Items {
+		words[i] = s.ID.String() + "\t" + s.AgentSlug + " " + string(s.Status)
+	}
+	return words
+}

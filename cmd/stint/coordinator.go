@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"syscall"
+
+	"stint/api"
+	"stint/db"
+	"stint/engine"
+	"stint/server"
+)
+
+// coordinator is a coordinator's process: the data directory that it holds,
+// the store and engine on it, and the server that answers for them.
+type coordinator struct {
+	dir    dataDir
+	lock   *dirLock
+	store  *db.Store
+	engine *engine.Engine
+	ln     net.Listener
+	log    *slog.Logger
+}
+
+// serverFlags are what up and serve have in common.
+type serverFlags struct {
+	addr  string
+	force bool
+}
+
+// open takes the data directory and brings its store up, in an order in which
+// everything that can be refused is refused before anything is written.
+func (c *cli) open(ctx context.Context, f serverFlags, log *slog.Logger) (k *coordinator, err error) {
+	addr := c.listenAddr(f)
+	if err := server.CheckAddr(addr); err != nil {
+		return nil, usage("cannot listen on "+addr, "--addr: "+err.Error(), "stint up --addr "+defaultAddr)
+	}
+	k = &coordinator{log: log}
+	if k.dir, err = c.dataDir(); err != nil {
+		return nil, err
+	}
+	if err := k.dir.prepare(f.force); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, k.close())
+		}
+	}()
+	if k.lock, err = lockDir(k.dir); err != nil {
+		return nil, taken(k.dir, err)
+	}
+	if k.ln, err = net.Listen("tcp", addr); err != nil {
+		return nil, cannotListen(addr, err)
+	}
+	if k.store, err = c.openStore(ctx, db.Options{Path: k.dir.database(), Log: log}); err != nil {
+		return nil, k.dir.cannotOpen(err)
+	}
+	cfg := engine.DefaultConfig()
+	cfg.Log = log
+	k.engine = engine.New(k.store, cfg)
+	if err := k.signOwner(ctx); err != nil {
+		return nil, err
+	}
+	return k, k.dir.writeServer(serverFile{URL: k.url(), PID: os.Getpid(), Version: builtFrom().Version})
+}
+
+// listenAddr is the address that the flag, the environment or the default names.
+func (c *cli) listenAddr(f serverFlags) string {
+	switch {
+	case f.addr != "":
+		return f.addr
+	case c.env("STINT_ADDR") != "":
+		return c.env("STINT_ADDR")
+	}
+	return defaultAddr
+}
+
+// taken words that somebody else runs on the data directory.
+func taken(d dataDir, err error) error {
+	what := "cannot run on the data directory " + string(d)
+	var held errLocked
+	if !errors.As(err, &held) {
+		return &problem{code: exitFailed, what: what, why: err.Error()}
+	}
+	p := &problem{code: exitConflict, what: what, why: "another stint runs on it", next: "stint open, or stop that one first"}
+	if held.pid > 0 {
+		p.why = fmt.Sprintf("another stint runs on it: process %d", held.pid)
+		p.next = fmt.Sprintf("stint open, or stop that one first: kill %d", held.pid)
+	}
+	if f, ok := d.readServer(); ok && f.PID == held.pid {
+		p.why += ", at " + f.URL
+	}
+	return p
+}
+
+// cannotListen words why an address can't be listened on.
+func cannotListen(addr string, err error) error {
+	p := &problem{code: exitFailed, what: "cannot listen on " + addr, why: err.Error(), next: "choose another with --addr 127.0.0.1:PORT, or --addr 127.0.0.1:0 for any"}
+	var op *net.OpError
+	if errors.As(err, &op) {
+		p.why = op.Err.Error()
+	}
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		p.code, p.why = exitConflict, "another program listens there"
+	case errors.Is(err, syscall.EACCES):
+		p.code, p.why = exitNotAllowed, "ports below 1024 need more rights than this user has"
+	}
+	return p
+}
+
+// cannotOpen words why the database can't be opened.
+func (d dataDir) cannotOpen(err error) error {
+	p := &problem{code: exitFailed, what: "cannot open the database " + d.database(), why: err.Error()}
+	switch {
+	case errors.Is(err, db.ErrNewer):
+		p.next = "use the newer stint that made it, or restore the snapshot beside it"
+	case errors.Is(err, context.Canceled):
+		return quietly(exitInterrupted)
+	default:
+		p.next = "stint up --data-dir DIR"
+	}
+	return p
+}
+
+// signOwner makes the one owner at the first start and sees to it that their
+// token lies in the data directory and is good. A start that died between the
+// two, or a token file that was lost, is mended by a new token.
+func (k *coordinator) signOwner(ctx context.Context) error {
+	token, created, err := k.engine.EnsureOwner(ctx)
+	if err != nil {
+		return fmt.Errorf("make the owner: %w", err)
+	}
+	if created {
+		return k.dir.writeToken(token)
+	}
+	if token, err = k.dir.readToken(); err != nil {
+		return err
+	}
+	if token != "" {
+		if _, err = k.engine.Authenticate(ctx, token); err == nil {
+			return os.Chmod(k.dir.token(), 0o600)
+		}
+		if api.CodeOf(err) != api.CodeUnauthenticated {
+			return fmt.Errorf("check the owner's token: %w", err)
+		}
+	}
+	owner, err := k.engine.Owner(ctx)
+	if err != nil {
+		return fmt.Errorf("find the owner: %w", err)
+	}
+	if token, err = k.engine.NewBearer(ctx, owner.UserID); err != nil {
+		return fmt.Errorf("make a token for the owner: %w", err)
+	}
+	return k.dir.writeToken(token)
+}
+
+// addr is the address that is listened on, its real port included.
+func (k *coordinator) addr() string { return k.ln.Addr().String() }
+
+// url is the address for programs: every resolver knows it.
+func (k *coordinator) url() string { return "http://" + k.addr() }
+
+// browserURL is the address for browsers. They send cookies to every port of a
+// host, so the dashboard has a host name of its own (contract 8.1).
+func (k *coordinator) browserURL(resolves func(host string) bool) string {
+	_, port, err := net.SplitHostPort(k.addr())
+	if err != nil || !resolves(browserHost) {
+		return k.url()
+	}
+	return "http://" + net.JoinHostPort(browserHost, port)
+}
+
+const browserHost = "stint.localhost"
+
+// newServer makes the HTTP server.
+func (k *coordinator) newServer() *server.Server {
+	return server.New(server.Options{
+		Engine: k.engine, Web: k.dashboard(), Addr: k.addr(), Version: builtFrom().Version, Log: k.log,
+	})
+}
+
+// close gives everything back, in the reverse order of open.
+func (k *coordinator) close() error {
+	var errs []error
+	if k.ln != nil {
+		if err := k.ln.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	if k.store != nil {
+		errs = append(errs, k.store.Close())
+	}
+	if k.lock != nil {
+		if f, ok := k.dir.readServer(); ok && f.PID == os.Getpid() {
+			if err := os.Remove(k.dir.server()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				errs = append(errs, err)
+			}
+		}
+		errs = append(errs, k.lock.release())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"stint/api"
+)
+
+// exit is the status that the process ends with. Scripts rely on the numbers;
+// `stint help exit-codes` prints them.
+type exit int
+
+// The exit codes. 0, 1, 4 and 8 mean what they mean to gh.
+const (
+	exitDone        exit = 0
+	exitFailed      exit = 1
+	exitUsage       exit = 2
+	exitNotFound    exit = 3
+	exitNotAllowed  exit = 4
+	exitConflict    exit = 5
+	exitError       exit = 6
+	exitCancelled   exit = 7
+	exitUnfinished  exit = 8
+	exitUnreachable exit = 9
+	exitProblems    exit = 10
+	exitTimeout     exit = 124
+	exitInterrupted exit = 130
+)
+
+// exitMeanings is what the help topic prints, in order.
+var exitMeanings = []struct {
+	code  exit
+	means string
+}{
+	{exitDone, "done; for watch and run --wait: the session is complete"},
+	{exitFailed, "failed in an unexpected way"},
+	{exitUsage, "wrong usage or a value that is not valid"},
+	{exitNotFound, "not found, or the beginning of an id fits several"},
+	{exitNotAllowed, "not signed in or not allowed"},
+	{exitConflict, "conflict: held by another, or in the wrong state"},
+	{exitError, "the session that was waited for ended in error"},
+	{exitCancelled, "the session that was waited for was cancelled"},
+	{exitUnfinished, "not finished: it awaits input or still waits for a worker"},
+	{exitUnreachable, "no server answers"},
+	{exitProblems, "doctor found problems"},
+	{exitTimeout, "--timeout ran out"},
+	{exitInterrupted, "interrupted"},
+}
+
+// problem is an error as a person reads it, in three lines: what failed, why,
+// and the command that helps. Empty lines are left out.
+type problem struct {
+	code exit
+	what string
+	why  string
+	next string
+}
+
+// Error is the problem on one line.
+func (p *problem) Error() string {
+	if p.why == "" {
+		return p.what
+	}
+	return p.what + ": " + p.why
+}
+
+// quietly ends the process with a code when everything has been said already.
+type quietly exit
+
+// Error names the code.
+func (q quietly) Error() string { return fmt.Sprintf("exit %d", int(q)) }
+
+// usage says that the command line itself is wrong; next is the command that
+// shows how it is done.
+func usage(what, why, next string) error {
+	return &problem{code: exitUsage, what: what, why: why, next: next}
+}
+
+// codeOf maps the coordinator's refusals to exit codes. What is missing here is exitFailed.
+var codeOf = map[api.Code]exit{
+	api.CodeMalformed:          exitUsage,
+	api.CodeTooLarge:           exitUsage,
+	api.CodeInvalid:            exitUsage,
+	api.CodeInvalidLease:       exitUsage,
+	api.CodeUnauthenticated:    exitNotAllowed,
+	api.CodeForbidden:          exitNotAllowed,
+	api.CodeNotFound:           exitNotFound,
+	api.CodeSlugTaken:          exitConflict,
+	api.CodeConflict:           exitConflict,
+	api.CodeAlreadyClaimed:     exitConflict,
+	api.CodeNotReady:           exitConflict,
+	api.CodeWorkerNotEligible:  exitConflict,
+	api.CodeSessionTerminal:    exitConflict,
+	api.CodeSessionRunning:     exitConflict,
+	api.CodeClaimRequired:      exitConflict,
+	api.CodeClaimNotActive:     exitConflict,
+	api.CodeOutcomeConflict:    exitConflict,
+	api.CodeInstanceSuperseded: exitConflict,
+	api.CodeWorkerRunning:      exitConflict,
+	api.CodeIdempotencyReuse:   exitConflict,
+	api.CodePromptClosed:       exitConflict,
+	api.CodePromptOpen:         exitConflict,
+}
+
+// explain turns any error of a call to the coordinator into a problem. next is
+// the command that helps when the refusal itself suggests none.
+func explain(what string, err error, next string) error {
+	var said *problem
+	var code quietly
+	if errors.As(err, &said) || errors.As(err, &code) {
+		return err
+	}
+	if errors.Is(err, context.Canceled) {
+		return quietly(exitInterrupted)
+	}
+	var refused *api.Error
+	if errors.As(err, &refused) {
+		return refusal(what, refused, next)
+	}
+	var silent *api.Unanswered
+	if errors.As(err, &silent) {
+		return &problem{code: exitUnreachable, what: what, why: "no server answers: " + silent.Error(), next: "stint up"}
+	}
+	return &problem{code: exitFailed, what: what, why: err.Error(), next: next}
+}
+
+// refusal words what the coordinator refused.
+func refusal(what string, e *api.Error, next string) error {
+	p := &problem{code: exitFailed, what: what, next: next}
+	if code, ok := codeOf[e.Code]; ok {
+		p.code = code
+	}
+	p.why = why(e)
+	switch e.Code {
+	case api.CodeUnauthenticated:
+		p.next = "check STINT_TOKEN, or unset it to use the data directory's owner.token"
+	case api.CodeUnavailable, api.CodeOutcomeUnknown:
+		p.next = "stint status"
+	}
+	return p
+}
+
+// why is a refusal's sentence with its fields, holder and expiry.
+func why(e *api.Error) string {
+	var parts []string
+	for _, f := range e.Fields {
+		parts = append(parts, f.Field+": "+f.Detail)
+	}
+	text := e.Detail
+	if len(parts) > 0 {
+		text = strings.Join(parts, "; ")
+	}
+	if text == "" {
+		text = string(e.Code)
+	}
+	var facts []string
+	if e.Status != "" {
+		facts = append(facts, "status "+string(e.Status))
+	}
+	if e.Holder != "" {
+		facts = append(facts, "held by "+e.Holder)
+	}
+	if !e.ExpiresAt.IsZero() {
+		facts = append(facts, "until "+e.ExpiresAt.String())
+	}
+	if len(facts) > 0 {
+		text = strings.TrimSuffix(text, ".") + " (" + strings.Join(facts, ", ") + ")"
+	}
+	return text
+}
+
+// report writes err for a person and answers the process's exit code. Errors
+// that are no problem come from the flag and argument parser.
+func report(w io.Writer, s styles, err error) exit {
+	if err == nil {
+		return exitDone
+	}
+	var code quietly
+	if errors.As(err, &code) {
+		return exit(code)
+	}
+	var p *problem
+	if !errors.As(err, &p) {
+		p = &problem{code: exitUsage, what: err.Error(), next: "stint --help"}
+		if first, rest, ok := strings.Cut(p.what, "\n"); ok {
+			p.what, p.why = first, strings.Join(strings.Fields(rest), " ")
+		}
+	}
+	fmt.Fprintln(w, s.bad("stint: ")+plain(p.what))
+	if p.why != "" {
+		fmt.Fprintln(w, "  "+plain(p.why))
+	}
+	if p.next != "" {
+		fmt.Fprintln(w, "  "+s.quiet("→ ")+plain(p.next))
+	}
+	return p.code
+}

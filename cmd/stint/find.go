@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"stint/api"
+)
+
+const (
+	sessionPrefix = "ses_"
+	agentPrefix   = "agt_"
+	pageSize      = 200 // the most that one page of a list holds
+	searchPages   = 50  // how far back the beginning of an id is looked for
+	manyNamed     = 5   // how many candidates an ambiguous beginning names
+)
+
+// idLength is how long every id is.
+var idLength = len(api.SessionID(1).String())
+
+// findSession finds a session by its id or by the beginning of one, "ses_" or not.
+func findSession(ctx context.Context, client *api.Client, ref string) (api.SessionID, error) {
+	text := strings.ToLower(strings.TrimSpace(ref))
+	if !strings.HasPrefix(text, sessionPrefix) {
+		text = sessionPrefix + text
+	}
+	var id api.SessionID
+	if err := id.UnmarshalText([]byte(text)); err == nil {
+		return id, nil
+	}
+	what := "cannot find the session " + ref
+	if len(text) == len(sessionPrefix) || len(text) >= idLength {
+		return 0, &problem{code: exitNotFound, what: what, why: "it is no session's id, nor the beginning of one", next: "stint sessions"}
+	}
+	found, err := beginning(ctx, text, func(p api.Page) ([]string, string, error) {
+		list, err := client.Sessions(ctx, api.SessionFilter{Archived: true}, p)
+		ids := make([]string, len(list.Items))
+		for i, s := range list.Items {
+			ids[i] = s.ID.String()
+		}
+		return ids, list.NextCursor, err
+	})
+	if err != nil {
+		return 0, explain(what, err, "stint sessions")
+	}
+	if err := one(what, found, "stint sessions"); err != nil {
+		return 0, err
+	}
+	return id, id.UnmarshalText([]byte(found[0]))
+}
+
+// findAgent turns the beginning of an agent's id into the id; a slug stays as it is.
+func findAgent(ctx context.Context, client *api.Client, ref string) (string, error) {
+	text := strings.ToLower(strings.TrimSpace(ref))
+	if !strings.HasPrefix(text, agentPrefix) || len(text) >= idLength {
+		return text, nil
+	}
+	what := "cannot find the agent " + ref
+	found, err := beginning(ctx, text, func(p api.Page) ([]string, string, error) {
+		list, err := client.Agents(ctx, p)
+		ids := make([]string, len(list.Items))
+		for i, a := range list.Items {
+			ids[i] = a.ID.String()
+		}
+		return ids, list.NextCursor, err
+	})
+	if err != nil {
+		return "", explain(what, err, "stint agent list")
+	}
+	if err := one(what, found, "stint agent list"); err != nil {
+		return "", err
+	}
+	return found[0], nil
+}
+
+// beginning gathers the ids that begin with text from a list that is newest
+// first. Ids sort as they were made, so that it can stop below the first older one.
+func beginning(ctx context.Context, text string, page func(api.Page) ([]string, string, error)) ([]string, error) {
+	var found []string
+	cursor := ""
+	for range searchPages {
+		ids, next, err := page(api.Page{Cursor: cursor, Limit: pageSize})
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range ids {
+			if strings.HasPrefix(id, text) {
+				found = append(found, id)
+			} else if id < text {
+				return found, nil
+			}
+		}
+		if next == "" || len(found) > manyNamed {
+			return found, nil
+		}
+		cursor = next
+	}
+	return found, ctx.Err()
+}
+
+// one refuses the beginning of an id that fits none or several.
+func one(what string, found []string, next string) error {
+	switch {
+	case len(found) == 0:
+		return &problem{code: exitNotFound, what: what, why: "no id begins so", next: next}
+	case len(found) == 1:
+		return nil
+	}
+	shown, more := found, ""
+	if len(found) > manyNamed {
+		shown, more = found[:manyNamed], " and others"
+	}
+	return &problem{
+		code: exitNotFound, what: what, why: fmt.Sprintf("it fits %s%s", strings.Join(shown, ", "), more),
+		next: "write more of the id",
+	}
+}
+
+// noAgent adds to the refusal of an unknown agent the slug that was probably meant.
+func noAgent(ctx context.Context, client *api.Client, what, ref string, err error) error {
+	next := "stint agent list"
+	if api.CodeOf(err) == api.CodeNotFound {
+		if list, listErr := client.Agents(ctx, api.Page{Limit: pageSize}); listErr == nil {
+			if near := nearest(ref, list.Items); near != "" {
+				next = "did you mean " + near + "?"
+			}
+		}
+	}
+	return explain(what, err, next)
+}
+
+// nearest is the slug that is like ref, by cobra's own measure for mistyped commands.
+func nearest(ref string, agents []api.Agent) string {
+	menu := &cobra.Command{SuggestionsMinimumDistance: 2}
+	for _, a := range agents {
+		menu.AddCommand(&cobra.Command{Use: a.Slug, Run: func(*cobra.Command, []string) {}})
+	}
+	if like := menu.SuggestionsFor(ref); len(like) > 0 {
+		return like[0]
+	}
+	return ""
+}
+
+// pages gathers a list until limit things are there or it ends.
+func pages[T any](limit int, cursor string, page func(api.Page) (api.List[T], error)) (api.List[T], error) {
+	all := api.List[T]{Items: []T{}}
+	for {
+		part, err := page(api.Page{Cursor: cursor, Limit: min(limit-len(all.Items), pageSize)})
+		if err != nil {
+			return all, err
+		}
+		all.Items = append(all.Items, part.Items...)
+		all.NextCursor, cursor = part.NextCursor, part.NextCursor
+		if cursor == "" || len(all.Items) >= limit {
+			return all, nil
+		}
+	}
+}

@@ -1,0 +1,42 @@
+// Command stint is the coordinator, the worker and the command line in one
+// binary.
+//
+// It owns wiring, flags, output and exit codes, and knows no rule of the
+// product: `up` and `serve` put store, engine, server and worker together, and
+// every other command is a caller of the REST interface like any other.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+	_ "time/tzdata" // the reader's zone on machines without zone files
+
+	"stint/db"
+	"stint/worker/proc"
+)
+
+func main() {
+	proc.GuardianMain() // does not return in the guardian of an agent's processes
+	c := newCLI()
+	if err := db.UseOFDLocks(); err != nil {
+		os.Exit(int(report(c.err, c.errLook, &problem{code: exitFailed, what: "cannot start", why: err.Error()})))
+	}
+	os.Exit(int(run(c, os.Args[1:])))
+}
+
+// run executes one command line and answers the process's exit code.
+func run(c *cli, args []string) exit {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// A second signal ends the process at once, whatever the first one began.
+	context.AfterFunc(ctx, func() {
+		again := make(chan os.Signal, 1)
+		signal.Notify(again, os.Interrupt, syscall.SIGTERM)
+		go func() { <-again; os.Exit(int(exitInterrupted)) }()
+	})
+	root := newRoot(c)
+	root.SetArgs(args)
+	return report(c.err, c.errLook, root.ExecuteContext(ctx))
+}

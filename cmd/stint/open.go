@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"net"
+	"net/url"
+
+	"github.com/spf13/cobra"
+
+	"stint/api"
+)
+
+func (c *cli) openCommand() *cobra.Command {
+	var page bool
+	cmd := &cobra.Command{
+		Use:   "open",
+		Short: "Open the dashboard signed in",
+		Long: "Opens the dashboard in your browser, signed in. It writes a page that only you\n" +
+			"can read and that posts a link good for once and for 10 minutes.",
+		Example: "stint open\nstint open --page    # print the page's file instead",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.openDashboard(cmd.Context(), page)
+		},
+	}
+	cmd.Flags().BoolVar(&page, "page", false, "don't open a browser; print the file that signs it in")
+	return cmd
+}
+
+func (c *cli) openDashboard(ctx context.Context, page bool) error {
+	what := "cannot open the dashboard"
+	opener := c.opener()
+	if opener == "" && !page {
+		return &problem{
+			code: exitFailed, what: what, why: "there is no display and no browser here",
+			next: "stint open --page    # prints a file that signs in the browser that opens it",
+		}
+	}
+	d, err := c.dataDir()
+	if err != nil {
+		return err
+	}
+	client, err := c.connect(what)
+	if err != nil {
+		return err
+	}
+	link, err := client.NewSignInLink(ctx)
+	if err != nil {
+		return explain(what, err, "stint status")
+	}
+	file, err := d.writeOpenFile(browserOrigin(client), link.Link, "")
+	if err != nil {
+		return &problem{code: exitFailed, what: what, why: err.Error()}
+	}
+	if page {
+		return c.say("%s", file)
+	}
+	if err := show(opener, file); err != nil {
+		return &problem{code: exitFailed, what: what, why: err.Error(), next: "open this file in your browser: " + file}
+	}
+	c.hint("%s", c.errLook.quiet("If no page appears, open this file in your browser: "+file))
+	return nil
+}
+
+// browserOrigin is the client's coordinator as a browser should name it.
+func browserOrigin(client *api.Client) string {
+	u, err := url.Parse(client.URL())
+	if err != nil || u.Scheme != "http" || !isThisMachine(client.URL()) || !browserResolves(browserHost) {
+		return client.URL()
+	}
+	u.Host = net.JoinHostPort(browserHost, u.Port())
+	return u.String()
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// The groups of the short help, in order.
+const (
+	groupDaily  = "daily"
+	groupAgents = "agents"
+	groupServer = "server"
+)
+
+// newRoot is the whole command line.
+func newRoot(c *cli) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "stint",
+		Short: "Runs AI agents and commands on your machine, on a schedule or on demand.",
+		Long: "Stint runs AI agents, or any command, on your own machine: on a schedule or on\n" +
+			"demand, each run exactly once. Without a command it shows how things stand.",
+		Example: "stint up --demo\n" +
+			"stint agent create backup --run 'rsync -a /home /mnt' --schedule '0 3 * * *'\n" +
+			"stint run backup --watch\n" +
+			"stint sessions",
+		Args:              cobra.NoArgs,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		PersistentPreRunE: c.ready,
+		RunE:              c.runRoot,
+	}
+	flags := root.PersistentFlags()
+	flags.BoolVar(&c.flags.json, "json", false, "print JSON in the shapes of the REST interface")
+	flags.BoolVarP(&c.flags.quiet, "quiet", "q", false, "print ids alone")
+	flags.StringVar(&c.flags.color, "color", colorAuto, "`when` to colour: auto, always or never")
+	flags.StringVar(&c.flags.dataDir, "data-dir", "", "the data directory (STINT_DATA_DIR; else $XDG_DATA_HOME/stint)")
+	flags.SortFlags = false
+
+	root.AddGroup(
+		&cobra.Group{ID: groupDaily, Title: "Daily"},
+		&cobra.Group{ID: groupAgents, Title: "Agents, schedules and workers"},
+		&cobra.Group{ID: groupServer, Title: "Server"},
+	)
+	add := func(group string, commands ...*cobra.Command) {
+		for _, cmd := range commands {
+			cmd.GroupID = group
+			root.AddCommand(cmd)
+		}
+	}
+	add(groupDaily, c.runCommand(), c.sessionsCommand(), c.showCommand(), c.logsCommand(), c.watchCommand(),
+		c.cancelCommand(), c.stopCommand(), c.retryCommand())
+	add(groupAgents, c.agentCommand(), c.scheduleCommand(), c.workerCommand())
+	add(groupServer, c.upCommand(), c.serveCommand(), c.openCommand(), c.statusCommand())
+	root.AddCommand(c.versionCommand(), exitCodesTopic(), environmentTopic())
+
+	cobra.EnableCommandSorting = false
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usage(err.Error(), "", cmd.CommandPath()+" --help")
+	})
+	c.completeArgs(root)
+	useHelpFunctions()
+	root.SetHelpTemplate(helpTemplate)
+	root.SetUsageTemplate(helpTemplate)
+	root.SetOut(c.out)
+	root.SetErr(c.err)
+	root.SetIn(c.in)
+	return root
+}
+
+// helpTemplate: one sentence, examples first, then commands and flags, each
+// line within 80 columns.
+const helpTemplate = `{{with (or .Long .Short)}}{{. | trimTrailingWhitespaces}}
+{{end}}{{if .HasExample}}
+Examples:
+  {{indent .Example}}
+{{end}}{{if or .Runnable .HasSubCommands}}
+Usage:
+  {{if .Runnable}}{{.UseLine}}{{else}}{{.CommandPath}} COMMAND{{end}}
+{{end}}{{if .HasAvailableSubCommands}}{{$cmd := .}}{{range $group := .Groups}}
+{{.Title}}:{{range $cmd.Commands}}{{if and (eq .GroupID $group.ID) .IsAvailableCommand}}
+  {{rpad .Name .NamePadding}}  {{.Short}}{{end}}{{end}}
+{{end}}
+{{if .Groups}}Other{{else}}Commands{{end}}:{{range .Commands}}{{if and (eq .GroupID "") (or .IsAvailableCommand (eq .Name "help"))}}
+  {{rpad .Name .NamePadding}}  {{.Short}}{{end}}{{end}}
+{{end}}{{if .HasAvailableLocalFlags}}
+Flags:
+{{wrapped .LocalFlags}}
+{{end}}{{if .HasAvailableInheritedFlags}}
+Everywhere:
+{{wrapped .InheritedFlags}}
+{{end}}{{if .HasHelpSubCommands}}
+Topics:{{range .Commands}}{{if .IsAdditionalHelpTopicCommand}}
+  stint help {{.Name}}{{end}}{{end}}
+{{end}}`
+
+const helpColumns = 80
+
+func exitCodesTopic() *cobra.Command {
+	var b strings.Builder
+	b.WriteString("The exit codes of stint:\n\n")
+	for _, m := range exitMeanings {
+		fmt.Fprintf(&b, "  %3d  %s\n", m.code, m.means)
+	}
+	return &cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: b.String()}
+}
+
+func environmentTopic() *cobra.Command {
+	return &cobra.Command{Use: "environment", Short: "The environment variables that stint reads", Long: `The environment variables that stint reads; a flag wins over them:
+
+  STINT_ADDR        where up and serve listen (127.0.0.1:7717)
+  STINT_DATA_DIR    the data directory ($XDG_DATA_HOME/stint)
+  STINT_URL         the server that the other commands call (the one that runs
+                    on the data directory)
+  STINT_TOKEN       the bearer token for it (owner.token of the data directory)
+  STINT_LOG_LEVEL   debug, info, warn or error
+  STINT_LOG_FORMAT  text or json
+  NO_COLOR          anything: no colour
+  CLICOLOR_FORCE    anything but 0: colour in pipes too
+  TZ                the zone in which times are shown and schedules proposed
+`}
+}

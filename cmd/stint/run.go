@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"stint/api"
+)
+
+type runFlags struct {
+	watch, wait, afterAny            bool
+	title, at, after, key, untrusted string
+	priority                         int64
+	limit                            time.Duration
+}
+
+func (c *cli) runCommand() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run AGENT [PROMPT|-]",
+		Short: "Queue a session of an agent",
+		Long: "Queues a session of an agent and prints its id. With - the prompt is read from\n" +
+			"stdin. With --wait or --watch the exit code says how the session ended.",
+		Example: "stint run backup\nstint run review 'Look at the newest commit' --watch\ngit diff | stint run review - --wait --timeout 10m",
+		Args:    cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.runAgent(cmd, args, f)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.BoolVar(&f.watch, "watch", false, "follow it: output on stdout, what happens on stderr")
+	flags.BoolVar(&f.wait, "wait", false, "wait for its end")
+	flags.Var(length{&f.limit}, "timeout", "give up waiting after this `TIME`; the session goes on")
+	flags.StringVar(&f.title, "title", "", "what the session is called")
+	flags.StringVar(&f.untrusted, "context", "", "a `TEXT` from elsewhere that the agent is not to trust")
+	flags.StringVar(&f.at, "at", "", "not before this `TIME`: 2h, tomorrow, 2026-11-28T09:00:00Z")
+	flags.Int64Var(&f.priority, "priority", 0, "higher goes first (the agent's)")
+	flags.StringVar(&f.after, "after", "", "only when this `SESSION` is complete")
+	flags.BoolVar(&f.afterAny, "after-any", false, "with --after: however that one ends")
+	flags.StringVar(&f.key, "idempotency-key", "", "the same `KEY` twice is one session (a new one)")
+	return cmd
+}
+
+func (c *cli) runAgent(cmd *cobra.Command, args []string, f runFlags) error {
+	what := "cannot run the agent " + args[0]
+	if f.afterAny && f.after == "" {
+		return usage(what, "--after-any needs --after SESSION", "stint run --help")
+	}
+	in, err := c.sessionInput(cmd, args, f, what)
+	if err != nil {
+		return err
+	}
+	client, err := c.connect(what)
+	if err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	if f.after != "" {
+		if in.After, err = findSession(ctx, client, f.after); err != nil {
+			return err
+		}
+	}
+	agent, err := findAgent(ctx, client, args[0])
+	if err != nil {
+		return err
+	}
+	s, err := c.create(ctx, client, agent, in, f.key)
+	if err != nil {
+		return noAgent(ctx, client, what, agent, err)
+	}
+	return c.started(ctx, client, s, f)
+}
+
+func (c *cli) sessionInput(cmd *cobra.Command, args []string, f runFlags, what string) (api.SessionInput, error) {
+	in := api.SessionInput{Title: f.title, UntrustedContext: f.untrusted, AfterAny: f.afterAny}
+	if len(args) > 1 {
+		text, err := c.promptText(args[1])
+		if err != nil {
+			return in, usage(what, "the prompt: "+err.Error(), "stint run --help")
+		}
+		in.Prompt = text
+	}
+	if cmd.Flags().Changed("priority") {
+		in.Priority = &f.priority
+	}
+	if f.at != "" {
+		at, err := parseTime(f.at, c.now(), false)
+		if err != nil {
+			return in, usage(what, "--at: "+err.Error(), "stint run --help")
+		}
+		in.NotBefore = api.Time{Time: at.UTC()}
+	}
+	return in, nil
+}
+
+// createTries is how often a creation whose answer was lost is sent again; its
+// key makes them one.
+const createTries = 3
+
+func (c *cli) create(ctx context.Context, client *api.Client, agent string, in api.SessionInput, key string) (s api.Session, err error) {
+	if key == "" {
+		key = "cli-" + rand.Text()
+	}
+	for try := range createTries {
+		if s, _, err = client.CreateSession(ctx, agent, in, key); !api.Retriable(err) {
+			return s, err
+		}
+		if try == createTries-1 {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return s, context.Cause(ctx)
+		case <-time.After(max(api.RetryAfter(err), 100*time.Millisecond)):
+		}
+	}
+	return s, err
+}
+
+// started tells of the new session and, if asked, waits for it.
+func (c *cli) started(ctx context.Context, client *api.Client, s api.Session, f runFlags) error {
+	ctx, cancel := limited(ctx, f.limit)
+	defer cancel()
+	switch {
+	case f.watch:
+		if !c.flags.json {
+			c.hint("%s", s.ID)
+		}
+		return c.watch(ctx, client, s.ID)
+	case f.wait:
+		return c.wait(ctx, client, s.ID)
+	}
+	return c.show(s, s.ID.String(), func() error {
+		if err := c.say("%s", s.ID); err != nil {
+			return err
+		}
+		state := string(s.Status)
+		if s.WaitingFor != nil {
+			state += ": " + plain(s.WaitingFor.Sentence)
+		}
+		c.hint("%s. Follow it with: stint watch %s", state, s.ID)
+		return nil
+	})
+}
+
+// wait follows a session without its output. It prints the id at once, so that
+// whoever interrupts the wait knows it; with --json the session as it ended.
+func (c *cli) wait(ctx context.Context, client *api.Client, id api.SessionID) error {
+	f := follower{c: c, client: client, id: id, change: c.tell, asked: true}
+	if !c.flags.json {
+		if err := c.say("%s", id); err != nil {
+			return err
+		}
+	}
+	s, err := f.run(ctx)
+	if err != nil && ctx.Err() != nil {
+		err = c.gaveUp(ctx, id)
+	}
+	if c.flags.json && s.ID != 0 {
+		err = errors.Join(err, c.document(s))
+	}
+	if err != nil {
+		return explain(fmt.Sprintf("cannot wait for the session %s", id), err, "stint show "+id.String())
+	}
+	return exitOf(s)
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+func (c *cli) serveCommand() *cobra.Command {
+	var f serverFlags
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the server alone; workers run elsewhere",
+		Long: "Runs the server in the foreground until it is interrupted, and prints its URL on\n" +
+			"one line when it is ready. It runs no agents: stint worker run does.",
+		Example: "stint serve\nstint serve --addr 127.0.0.1:0 --data-dir /srv/stint",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := c.newLog(slog.LevelInfo)
+			if err != nil {
+				return err
+			}
+			k, err := c.open(cmd.Context(), f, log)
+			if err != nil {
+				return explain("cannot start the server", err, "stint serve --help")
+			}
+			return c.serve(cmd.Context(), k, func(context.Context) error { return nil })
+		},
+	}
+	f.add(cmd.Flags())
+	return cmd
+}
+
+func (f *serverFlags) add(flags *pflag.FlagSet) {
+	flags.SortFlags = false
+	flags.StringVar(&f.addr, "addr", "", "listen on this loopback `HOST:PORT`; port 0 is any\n(STINT_ADDR; else "+defaultAddr+")")
+	flags.BoolVar(&f.force, "force", false, "use a data directory on a network file system")
+}
+
+// Why a process that serves ends.
+var (
+	errBroken = errors.New("the outcome of a commit is unknown")
+)
+
+// How long what runs beside the server may take to end while the server still
+// answers it, and how much of that a command has between the interrupt and its
+// end. What is left of the five seconds is for the server and the store.
+const (
+	tenantPatience = 3500 * time.Millisecond
+	drainGrace     = 1500 * time.Millisecond
+)
+
+// serve runs the server, the engine's loops and a tenant that calls the server,
+// until ctx ends or the store breaks. The tenant ends first, so that it can
+// report; then the server, the loops and the store. A store that broke restarts
+// the process.
+func (c *cli) serve(ctx context.Context, k *coordinator, tenant func(context.Context) error) error {
+	running, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	house := context.WithoutCancel(ctx) // outlives the signal: it ends in its own order
+	serving, endServing := context.WithCancel(house)
+	defer endServing()
+	looping, endLooping := context.WithCancel(house)
+	defer endLooping()
+
+	part := func(name string, run func() error) <-chan error {
+		done := make(chan error, 1)
+		go func() {
+			err := run()
+			if err != nil {
+				err = fmt.Errorf("%s: %w", name, err)
+				end(err)
+			}
+			done <- err
+		}()
+		return done
+	}
+	loops := part("the scheduler", func() error { return k.engine.Run(looping) })
+	srv := k.newServer()
+	served := part("the server", func() error { return srv.Serve(serving, k.ln) })
+	go func() {
+		select {
+		case <-k.store.Fatal():
+			end(errBroken)
+		case <-running.Done():
+		}
+	}()
+	if err := c.announce(k); err != nil {
+		end(err)
+	}
+	guest := part("the worker", func() error { return tenant(running) })
+
+	<-running.Done()
+	cause := context.Cause(running)
+	errs := []error{await(guest, tenantPatience)}
+	endServing()
+	errs = append(errs, <-served)
+	endLooping()
+	errs = append(errs, <-loops)
+	addr := k.addr()
+	errs = append(errs, k.close())
+	err := errors.Join(errs...)
+	if errors.Is(cause, errBroken) {
+		k.log.Error("The outcome of a commit is unknown; starting again to find out.", "cause", err)
+		return explain("cannot start again", c.restart(ctx, addr), "stint up")
+	}
+	if ctx.Err() == nil && err == nil {
+		err = cause
+	}
+	if err != nil {
+		return explain("the server ended", err, "stint status")
+	}
+	return nil
+}
+
+// await waits for a part to end, but not for ever: its processes are watched
+// by guardians that end them when this process is gone.
+func await(done <-chan error, patience time.Duration) error {
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(patience):
+		return nil
+	}
+}
+
+// announce prints the one line that says that the server is ready. A process
+// that restarted itself was announced before.
+func (c *cli) announce(k *coordinator) error {
+	if c.env(restartedEnv) != "" {
+		k.log.Warn("Restarted.", "url", k.url())
+		return nil
+	}
+	k.log.Info("Ready.", "url", k.url(), "data", string(k.dir))
+	return c.say("%s", k.url())
+}

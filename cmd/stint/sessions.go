@@ -1,0 +1,269 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"stint/api"
+)
+
+type sessionsFlags struct {
+	statuses []string
+	phase    string
+	agent    string
+	trigger  string
+	query    string
+	since    string
+	archived bool
+	limit    int
+	cursor   string
+}
+
+func (c *cli) sessionsCommand() *cobra.Command {
+	var f sessionsFlags
+	cmd := &cobra.Command{
+		Use: "sessions", Aliases: []string{"list", "ls"},
+		Short:   "List sessions, the newest first",
+		Example: "stint sessions --agent backup --since yesterday\nstint sessions --status active,stale --json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			what := "cannot list the sessions"
+			filter, err := c.sessionFilter(f, what)
+			if err != nil {
+				return err
+			}
+			client, err := c.connect(what)
+			if err != nil {
+				return err
+			}
+			if filter.Agent, err = findAgent(cmd.Context(), client, f.agent); err != nil {
+				return err
+			}
+			list, err := pages(f.limit, f.cursor, func(p api.Page) (api.List[api.Session], error) {
+				return client.Sessions(cmd.Context(), filter, p)
+			})
+			if err != nil {
+				return noAgent(cmd.Context(), client, what, f.agent, err)
+			}
+			return c.showSessions(list)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringSliceVar(&f.statuses, "status", nil, "only these `STATUSES`, such as active,stale")
+	flags.StringSliceVar(&f.statuses, "state", nil, "the same as --status")
+	_ = flags.MarkHidden("state")
+	flags.StringVar(&f.phase, "phase", "", "only this `PHASE`: pending, running, complete, failed")
+	flags.StringVar(&f.agent, "agent", "", "only this `AGENT`'s")
+	flags.StringVar(&f.trigger, "triggered-by", "", "only `BY` user, scheduler, webhook or agent")
+	flags.StringVar(&f.query, "query", "", "only with this `TEXT` in title or prompt")
+	flags.StringVar(&f.since, "since", "", "only since this `TIME`: 2h, yesterday, 2026-11-01")
+	flags.BoolVar(&f.archived, "archived", false, "archived ones too")
+	flags.IntVar(&f.limit, "limit", 50, "list at most so many")
+	flags.StringVar(&f.cursor, "cursor", "", "go on after the page whose nextCursor this is")
+	return cmd
+}
+
+// sessionFilter checks the flags and makes the filter of them.
+func (c *cli) sessionFilter(f sessionsFlags, what string) (api.SessionFilter, error) {
+	filter := api.SessionFilter{Trigger: api.Trigger(f.trigger), Query: f.query, Archived: f.archived}
+	refuse := func(why string) (api.SessionFilter, error) {
+		return api.SessionFilter{}, usage(what, why, "stint sessions --help")
+	}
+	if f.limit < 1 {
+		return refuse("--limit is 1 or more")
+	}
+	for _, word := range f.statuses {
+		status := api.Status(strings.ReplaceAll(strings.ToLower(word), "-", "_"))
+		if !slices.Contains(api.Statuses, status) {
+			return refuse(fmt.Sprintf("--status %s is none of %s", word, joined(api.Statuses)))
+		}
+		filter.Statuses = append(filter.Statuses, status)
+	}
+	if f.phase != "" {
+		of := api.Phase(f.phase).Statuses()
+		if of == nil {
+			return refuse("--phase " + f.phase + " is none of pending, running, complete, failed")
+		}
+		if filter.Statuses != nil {
+			of = slices.DeleteFunc(of, func(s api.Status) bool { return !slices.Contains(filter.Statuses, s) })
+		}
+		if len(of) == 0 {
+			return refuse("no status is in both --status and --phase")
+		}
+		filter.Statuses = of
+	}
+	if f.since != "" {
+		at, err := parseTime(f.since, c.now(), true)
+		if err != nil {
+			return refuse("--since: " + err.Error())
+		}
+		filter.Since = api.Time{Time: at.UTC()}
+	}
+	return filter, nil
+}
+
+func joined[T ~string](words []T) string {
+	text := make([]string, len(words))
+	for i, w := range words {
+		text[i] = string(w)
+	}
+	return strings.Join(text, ", ")
+}
+
+func (c *cli) showSessions(list api.List[api.Session]) error {
+	if c.flags.json {
+		return c.document(list)
+	}
+	t := table{head: []string{"SESSION", "STATUS", "AGENT", "TITLE", "BY", "CREATED", "TOOK"}, flex: 3}
+	for _, s := range list.Items {
+		if c.flags.quiet {
+			if err := c.say("%s", s.ID); err != nil {
+				return err
+			}
+			continue
+		}
+		t.rows = append(t.rows, []string{s.ID.String(), c.status(s.Status), s.AgentSlug, title(s), string(s.TriggeredBy), c.ago(s.CreatedAt), c.took(s)})
+	}
+	if c.flags.quiet {
+		return nil
+	}
+	if err := c.print(t, "No session fits. Start one with: stint run AGENT"); err != nil {
+		return err
+	}
+	if list.NextCursor != "" && c.tty {
+		c.hint("%s", c.errLook.quiet("There are more: --limit N, or --cursor "+list.NextCursor))
+	}
+	return nil
+}
+
+// status is a status for a table: glyph and colour for people, the word for programs.
+func (c *cli) status(s api.Status) string {
+	if !c.tty {
+		return string(s)
+	}
+	return c.outLook.status(s)
+}
+
+// title is what a session is called where there is one line for it.
+func title(s api.Session) string {
+	if t := firstLine(s.Title); t != "" {
+		return t
+	}
+	return firstLine(s.Prompt)
+}
+
+// took is how long a session ran or has been running: seconds for programs.
+func (c *cli) took(s api.Session) string {
+	if s.StartedAt.IsZero() {
+		return ""
+	}
+	end := s.EndedAt.Time
+	if s.EndedAt.IsZero() {
+		if !s.Status.Running() {
+			return ""
+		}
+		end = c.now()
+	}
+	d := max(end.Sub(s.StartedAt.Time), 0)
+	if !c.tty {
+		return strconv.FormatFloat(d.Seconds(), 'f', 3, 64)
+	}
+	return span(d)
+}
+
+func (c *cli) showCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show SESSION",
+		Short: "Show one session",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			what := "cannot show the session " + args[0]
+			return c.withSession(cmd.Context(), what, args[0], func(ctx context.Context, client *api.Client, id api.SessionID) error {
+				s, err := client.Session(ctx, id)
+				if err != nil {
+					return explain(what, err, "stint sessions")
+				}
+				return c.show(s, s.ID.String(), func() error { return c.sessionFacts(s).print(c) })
+			})
+		},
+	}
+}
+
+// withSession connects and finds the session that an argument names.
+func (c *cli) withSession(ctx context.Context, what, ref string, do func(context.Context, *api.Client, api.SessionID) error) error {
+	client, err := c.connect(what)
+	if err != nil {
+		return err
+	}
+	id, err := findSession(ctx, client, ref)
+	if err != nil {
+		return err
+	}
+	return do(ctx, client, id)
+}
+
+func (c *cli) sessionFacts(s api.Session) *facts {
+	f := &facts{}
+	f.add("session", s.ID.String())
+	f.add("status", c.status(s.Status))
+	f.add("agent", s.AgentSlug)
+	f.add("title", firstLine(s.Title))
+	f.add("prompt", firstLine(s.Prompt))
+	f.add("triggered by", string(s.TriggeredBy))
+	f.add("triggered", c.when(s.TriggeredAt))
+	if s.WaitingFor != nil {
+		f.add("waits", plain(s.WaitingFor.Sentence))
+	}
+	if s.Error != nil {
+		f.add("error", plain(s.Error.Code+": "+s.Error.Message))
+	}
+	if s.Prompted != nil {
+		f.add("asks", plain(s.Prompted.Text))
+	}
+	f.add("not before", c.when(s.NotBefore))
+	f.add("after", s.After.String())
+	f.add("worker", s.WorkerID.String())
+	if s.Status.Running() {
+		f.add("lease until", c.when(s.LeaseExpiresAt))
+	}
+	f.add("stop asked", c.when(s.StopRequestedAt))
+	if s.Attempt > 1 {
+		f.add("attempt", strconv.FormatInt(s.Attempt, 10))
+	}
+	f.add("retry of", s.RetryOf.String())
+	if s.Lapses > 0 {
+		f.add("lapses", strconv.FormatInt(s.Lapses, 10))
+	}
+	f.add("created", c.when(s.CreatedAt))
+	f.add("started", c.when(s.StartedAt))
+	f.add("ended", c.when(s.EndedAt))
+	f.add("took", c.took(s))
+	f.add("outcome", plain(s.Outcome))
+	f.add("result", firstLine(s.Result))
+	f.add("url", plain(s.ExternalURL))
+	return f
+}
+
+// ended says how a session stands, in half a sentence for people.
+func ended(s api.Session, now time.Time) string {
+	text := string(s.Status)
+	if s.Error != nil {
+		text += " " + plain(s.Error.Code)
+		if s.Error.Message != "" {
+			text += ": " + plain(s.Error.Message)
+		}
+	}
+	if !s.StartedAt.IsZero() && !s.EndedAt.IsZero() {
+		text += " after " + span(s.EndedAt.Sub(s.StartedAt.Time))
+	} else if !s.EndedAt.IsZero() {
+		text += " " + relative(s.EndedAt.Time, now)
+	}
+	return text
+}

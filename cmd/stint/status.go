@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"stint/api"
+)
+
+// overview is how things stand, as `stint status --json` prints it. Its parts
+// have the shapes of the REST interface.
+type overview struct {
+	URL      string               `json:"url"`
+	Version  string               `json:"version"`
+	User     string               `json:"user"`
+	Sessions map[api.Status]int64 `json:"sessions"` // how many there are in each status
+	Agents   []api.Agent          `json:"agents"`
+	Workers  []api.Worker         `json:"workers"`
+}
+
+// statusLimit bounds how many agents and workers an overview looks at.
+const statusLimit = 1000
+
+func (c *cli) statusCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Show how things stand",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return c.standing(cmd.Context()) },
+	}
+}
+
+// runRoot is stint without a command: how things stand if a server is there,
+// else the short help.
+func (c *cli) runRoot(cmd *cobra.Command, _ []string) error {
+	d, err := c.dataDir()
+	if err != nil {
+		return err
+	}
+	if c.env("STINT_URL") == "" && !lockHeld(d) {
+		return cmd.Help()
+	}
+	return c.standing(cmd.Context())
+}
+
+func (c *cli) standing(ctx context.Context) error {
+	what := "cannot tell how things stand"
+	client, err := c.connect(what)
+	if err != nil {
+		return err
+	}
+	o, err := survey(ctx, client)
+	if err != nil {
+		return explain(what, err, "stint up")
+	}
+	return c.show(o, o.URL, func() error { return c.printOverview(o) })
+}
+
+func survey(ctx context.Context, client *api.Client) (o overview, err error) {
+	health, err := client.Health(ctx)
+	if err != nil {
+		return o, err
+	}
+	who, err := client.Whoami(ctx)
+	if err != nil {
+		return o, err
+	}
+	o = overview{URL: client.URL(), Version: health.Version, User: who.Name}
+	if o.Sessions, err = client.SessionCounts(ctx, api.SessionFilter{}); err != nil {
+		return o, err
+	}
+	agents, err := pages(statusLimit, "", func(p api.Page) (api.List[api.Agent], error) { return client.Agents(ctx, p) })
+	if err != nil {
+		return o, err
+	}
+	workers, err := pages(statusLimit, "", func(p api.Page) (api.List[api.Worker], error) { return client.Workers(ctx, p) })
+	o.Agents, o.Workers = agents.Items, workers.Items
+	return o, err
+}
+
+// nextShown is how many of the coming slots people are shown.
+const nextShown = 5
+
+func (c *cli) printOverview(o overview) error {
+	f := &facts{}
+	f.add("server", o.URL+" (stint "+plain(o.Version)+")")
+	f.add("signed in as", plain(o.User))
+	paused, scheduled := 0, []api.Agent{}
+	for _, a := range o.Agents {
+		if a.Paused {
+			paused++
+		}
+		if !a.NextSlotAt.IsZero() {
+			scheduled = append(scheduled, a)
+		}
+	}
+	f.add("agents", counted(len(o.Agents), paused, "paused"))
+	online := 0
+	for _, w := range o.Workers {
+		if w.State == api.Online {
+			online++
+		}
+	}
+	f.add("workers", counted(len(o.Workers), online, "online"))
+	f.add("needs you", c.counts(o, api.AwaitingInput, api.Stale))
+	f.add("running", c.counts(o, api.Active))
+	f.add("waiting", c.counts(o, api.Queued, api.Pending))
+	slices.SortFunc(scheduled, func(a, b api.Agent) int { return a.NextSlotAt.Compare(b.NextSlotAt.Time) })
+	for _, a := range scheduled[:min(nextShown, len(scheduled))] {
+		f.add("next", a.Slug+" "+c.when(a.NextSlotAt))
+	}
+	if err := f.print(c); err != nil {
+		return err
+	}
+	if online == 0 {
+		c.hint("%s", c.errLook.sgr("33", "! No worker is online. Start one with: stint worker run"))
+	}
+	return nil
+}
+
+func counted(n, of int, word string) string {
+	return fmt.Sprintf("%d (%d %s)", n, of, word)
+}
+
+// counts words how many sessions are in each of some statuses.
+func (c *cli) counts(o overview, statuses ...api.Status) string {
+	var parts []string
+	for _, s := range statuses {
+		if n := o.Sessions[s]; n > 0 || len(statuses) == 1 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, s))
+		}
+	}
+	if len(parts) == 0 {
+		return "nothing"
+	}
+	return strings.Join(parts, ", ")
+}

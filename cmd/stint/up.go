@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+)
+
+type upFlags struct {
+	serverFlags
+	demo   bool
+	noOpen bool
+}
+
+func (c *cli) upCommand() *cobra.Command {
+	var f upFlags
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Run the server and a worker, and open the dashboard",
+		Long: "Runs the server and a worker for all your agents in the foreground, prints the\n" +
+			"URL on one line when it is ready, and opens the dashboard signed in. Ctrl-C ends\n" +
+			"it; sessions that run then are given back.",
+		Example: "stint up --demo\nstint up --no-open --addr 127.0.0.1:8080",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return c.up(cmd.Context(), f) },
+	}
+	cmd.Flags().BoolVar(&f.demo, "demo", false, "make an agent that shows what runs look like, and run it")
+	cmd.Flags().BoolVar(&f.noOpen, "no-open", false, "don't open a browser")
+	f.serverFlags.add(cmd.Flags())
+	return cmd
+}
+
+func (c *cli) up(ctx context.Context, f upFlags) error {
+	log, err := c.newLog(slog.LevelWarn)
+	if err != nil {
+		return err
+	}
+	k, err := c.open(ctx, f.serverFlags, log)
+	if err != nil {
+		return explain("cannot start", err, "stint up --help")
+	}
+	return c.serve(ctx, k, func(ctx context.Context) error {
+		// A process that restarted itself has shown everything before.
+		if c.env(restartedEnv) == "" {
+			if err := c.welcome(ctx, k, f); err != nil {
+				log.Warn("The start is not as it should be.", "cause", err)
+			}
+		}
+		return c.work(ctx, k)
+	})
+}
+
+// welcome does what a person sees at the start: the demo, and the browser.
+func (c *cli) welcome(ctx context.Context, k *coordinator, f upFlags) error {
+	var page string
+	if f.demo {
+		var err error
+		if page, err = k.demonstrate(ctx); err != nil {
+			return err
+		}
+	}
+	opener := ""
+	if !f.noOpen {
+		opener = c.opener()
+	}
+	if opener == "" {
+		if c.talks {
+			c.hint("%s", c.errLook.quiet("Open the dashboard signed in with: stint open    End with Ctrl-C."))
+		}
+		return nil
+	}
+	owner, err := k.engine.Owner(ctx)
+	if err != nil {
+		return fmt.Errorf("find the owner: %w", err)
+	}
+	link, err := k.engine.NewLink(ctx, owner)
+	if err != nil {
+		return fmt.Errorf("make a sign-in link: %w", err)
+	}
+	file, err := k.dir.writeOpenFile(k.browserURL(browserResolves), link, page)
+	if err != nil {
+		return err
+	}
+	return show(opener, file)
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"stint/api"
+)
+
+func (c *cli) cancelCommand() *cobra.Command {
+	var in api.CancelInput
+	cmd := &cobra.Command{
+		Use:     "cancel SESSION…",
+		Short:   "Cancel sessions; a running one is killed",
+		Example: "stint cancel ses_01kx3v0n8e2dg --reason 'wrong branch'",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.eachSession(cmd.Context(), "cancel", args, func(ctx context.Context, client *api.Client, id api.SessionID) error {
+				answer, err := client.CancelSession(ctx, id, in)
+				if err != nil {
+					return err
+				}
+				return c.showChanged(answer, "cancelled", len(args))
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&in.OnlyPending, "only-pending", false, "leave it alone once it runs")
+	cmd.Flags().StringVar(&in.Reason, "reason", "", "a `TEXT` that says why")
+	return cmd
+}
+
+func (c *cli) stopCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "stop SESSION…",
+		Short: "Ask sessions to end after their current turn",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.eachSession(cmd.Context(), "stop", args, func(ctx context.Context, client *api.Client, id api.SessionID) error {
+				answer, err := client.StopSession(ctx, id)
+				if err != nil {
+					return err
+				}
+				return c.showChanged(answer, "asked to stop", len(args))
+			})
+		},
+	}
+}
+
+func (c *cli) retryCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "retry SESSION…",
+		Short: "Run ended sessions again, or queue stale ones",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.eachSession(cmd.Context(), "retry", args, func(ctx context.Context, client *api.Client, id api.SessionID) error {
+				s, err := client.RetrySession(ctx, id)
+				if err != nil {
+					return err
+				}
+				return c.several(s, s.ID.String(), len(args), func() error {
+					if err := c.say("%s", s.ID); err != nil {
+						return err
+					}
+					if s.ID == id {
+						c.hint("%s waits for a worker again.", s.ID)
+						return nil
+					}
+					c.hint("%s is the new attempt of %s. Follow it with: stint watch %s", s.ID, id, s.ID)
+					return nil
+				})
+			})
+		},
+	}
+}
+
+// eachSession does one thing to every session named. All are tried; the first
+// failure is the one whose exit code counts.
+func (c *cli) eachSession(ctx context.Context, verb string, refs []string, do func(context.Context, *api.Client, api.SessionID) error) error {
+	client, err := c.connect("cannot " + verb + " the session " + refs[0])
+	if err != nil {
+		return err
+	}
+	var first error
+	for _, ref := range refs {
+		id, err := findSession(ctx, client, ref)
+		if err == nil {
+			what := "cannot " + verb + " the session " + id.String()
+			err = explain(what, do(ctx, client, id), nextFor(verb, id))
+		}
+		switch {
+		case err == nil:
+		case first == nil:
+			first = err
+		default:
+			report(c.err, c.errLook, err)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return first
+}
+
+// nextFor suggests what to do about a refused verb.
+func nextFor(verb string, id api.SessionID) string {
+	switch verb {
+	case "retry":
+		return "stint show " + id.String()
+	default:
+		return "stint show " + id.String() + ", or run it again with: stint retry " + id.String()
+	}
+}
+
+func (c *cli) showChanged(answer api.Changed, done string, count int) error {
+	s := answer.Session
+	return c.several(answer, s.ID.String(), count, func() error {
+		if answer.Changed {
+			c.hint("%s is %s.", s.ID, done)
+			return nil
+		}
+		c.hint("Nothing to do: %s is %s.", s.ID, s.Status)
+		return nil
+	})
+}
+
+// several is show for a command that may print many things: JSON is then one
+// document a line.
+func (c *cli) several(doc any, id string, count int, people func() error) error {
+	if c.flags.json && count > 1 {
+		return c.line(doc)
+	}
+	return c.show(doc, id, people)
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+
+	"github.com/adrg/xdg"
+	"github.com/spf13/cobra"
+
+	"stint/api"
+	"stint/worker"
+)
+
+type workerFlags struct {
+	agents   []string
+	name     string
+	slots    int
+	labels   []string
+	env      []string
+	state    string
+	register bool
+	shared   bool
+	retries  int
+}
+
+func (c *cli) workerRunCommand() *cobra.Command {
+	var f workerFlags
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Run a worker in the foreground",
+		Long: "Runs a worker process in the foreground until it is interrupted: it takes\n" +
+			"sessions of your agents and executes them here. stint up runs one by itself.",
+		Example: "stint worker run --slots 2\nSTINT_URL=https://stint.example STINT_TOKEN=… stint worker run --agent backup",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return c.runWorker(cmd.Context(), f) },
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringArrayVar(&f.agents, "agent", nil, "only this `AGENT`; repeat for more (all of yours)")
+	flags.StringVar(&f.name, "name", "", "a `NAME` that tells it from your other workers\n(this machine's)")
+	flags.IntVar(&f.slots, "slots", 0, "how many sessions run at once (4)")
+	flags.StringArrayVar(&f.labels, "label", nil, "a `LABEL` that it has; repeat for more")
+	flags.StringArrayVar(&f.env, "env", nil, "the `NAME` of a variable that every command gets;\nrepeat for more")
+	flags.StringVar(&f.state, "state-dir", "", "its own `DIR` for what it must not forget\n($XDG_STATE_HOME/stint/worker)")
+	flags.BoolVar(&f.register, "register", false, "make a record that was deleted anew, and take the state\ndirectory over from another account")
+	flags.BoolVar(&f.shared, "shared-folders", false, "several sessions may use one work folder at once")
+	flags.IntVar(&f.retries, "retries", 0, "how often a failed command is run again in its session")
+	return cmd
+}
+
+func (c *cli) runWorker(ctx context.Context, f workerFlags) error {
+	what := "cannot run a worker"
+	log, err := c.newLog(slog.LevelInfo)
+	if err != nil {
+		return err
+	}
+	p, err := c.find(what)
+	if err != nil {
+		return err
+	}
+	if f.slots < 0 || f.retries < 0 {
+		return usage(what, "--slots and --retries are not negative", "stint worker run --help")
+	}
+	if f.state == "" {
+		f.state = filepath.Join(xdg.StateHome, "stint", "worker")
+	}
+	code, err := worker.Run(ctx, worker.Options{
+		URL: p.url, Token: p.token, StateDir: f.state, Agents: f.agents, Register: f.register, Name: f.name,
+		Slots: f.slots, Labels: api.Labels(f.labels).Normal(), Env: f.env, FolderShared: f.shared,
+		MaxRetryAttempts: f.retries, Version: builtFrom().Version, Log: log,
+	})
+	if err == nil {
+		return nil
+	}
+	next := "stint worker run --help"
+	switch {
+	case errors.Is(err, worker.ErrAlreadyRunning):
+		next = "stint worker run --state-dir DIR --name NAME"
+	case errors.Is(err, worker.ErrNoRecord), errors.Is(err, worker.ErrAccountChanged):
+		next = "stint worker run --register"
+	}
+	return &problem{code: exit(code), what: what, why: err.Error(), next: next}
+}
+
+// work is the worker of `up`: it serves all local agents of the owner over HTTP
+// like any other, and its state lies in the data directory.
+func (c *cli) work(ctx context.Context, k *coordinator) error {
+	token, err := k.dir.readToken()
+	if err != nil {
+		return err
+	}
+	_, err = worker.Run(ctx, worker.Options{
+		URL: k.url(), Token: token, StateDir: k.dir.worker(), Register: true,
+		Version: builtFrom().Version, Log: k.log,
+		DrainGrace: drainGrace, Goodbye: tenantPatience - drainGrace,
+	})
+	return err
+}
