@@ -1,0 +1,75 @@
+package worker
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"stint/worker/proc"
+)
+
+const (
+	backoffFirst = 200 * time.Millisecond
+	backoffMost  = 30 * time.Second
+)
+
+// backoff spaces the repetitions of a call that must succeed some time: they go
+// on for ever, ever more slowly, and never in step with other workers.
+type backoff struct{ last time.Duration }
+
+// next returns how long to wait before the next repetition; atLeast is what the
+// other side asked for.
+func (b *backoff) next(atLeast time.Duration) time.Duration {
+	b.last = min(max(backoffFirst, b.last*2), backoffMost)
+	return max(b.last/2+rand.N(b.last/2+1), min(atLeast, time.Hour))
+}
+
+// reset starts anew after a success.
+func (b *backoff) reset() { b.last = 0 }
+
+const tryFirst = 10 * time.Second
+
+// tryDelay is the pause after the given try (counted from 1) of a session:
+// min(10 s · 2^(try-1), most), without overflow for any try. contract 10.6
+func tryDelay(try int, most time.Duration) time.Duration {
+	if try > 30 { // 10 s doubled 30 times is over 300 years
+		return most
+	}
+	return min(tryFirst<<max(try-1, 0), most)
+}
+
+// sleep waits for d, or until ctx ends or kick is readable. It reports whether ctx goes on.
+func sleep(ctx context.Context, d time.Duration, kick <-chan struct{}) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-kick:
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}
+
+// sleepAwake is sleep on the boot-time clock: when the machine slept past the
+// end, it returns on wake, not later by the time asleep.
+func sleepAwake(ctx context.Context, d time.Duration, kick <-chan struct{}) bool {
+	alarm, err := proc.NewAlarm()
+	if err != nil { // out of descriptors: late on wake is better than not at all
+		return sleep(ctx, d, kick)
+	}
+	defer alarm.Close()
+	end := proc.BootNow().Add(d)
+	for alarm.Set(end); ; {
+		select {
+		case <-alarm.C:
+			if proc.BootNow() >= end {
+				return ctx.Err() == nil
+			}
+		case <-kick:
+			return ctx.Err() == nil
+		case <-ctx.Done():
+			return false
+		}
+	}
+}

@@ -1,0 +1,225 @@
+package worker
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"stint/api"
+	"stint/worker/proc"
+)
+
+const workersPerRequest = 500 // the coordinator's limit
+
+var errHurried = errors.New("the request for work is made anew")
+
+// hurryClaims makes the held request for work be made anew: the records that it
+// names have changed, or a poll saw something that it missed.
+func (p *Process) hurryClaims() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(p.hurried)
+	p.hurried = make(chan struct{})
+}
+
+func (p *Process) hurry() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.hurried
+}
+
+// claims asks for one session after another while a slot is free, until ctx ends.
+func (p *Process) claims(ctx context.Context) {
+	for {
+		select {
+		case p.slots <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		free := sync.OnceFunc(func() { <-p.slots })
+		c, sent := p.claimNext(ctx)
+		if c == nil {
+			free()
+			return // ctx has ended
+		}
+		rec := p.recordOf(c.WorkerID)
+		if rec == nil {
+			free()
+			p.log.Warn("a claim came for a record that is gone", "session", c.SessionID)
+			continue
+		}
+		p.take(rec, *c, sent, free)
+	}
+}
+
+// claimNext asks until it has a claim; nil means that ctx ended. sent is the
+// instant before the request that was answered.
+func (p *Process) claimNext(ctx context.Context) (c *api.Claim, sent proc.BootTime) {
+	var wait backoff
+	request := rand.Text()
+	unsettled := false // a request with this id may have been granted unheard
+	for turn := 0; ctx.Err() == nil; turn++ {
+		hurried := p.hurry() // taken before the look at the records
+		ids := p.eligible(turn)
+		if len(ids) == 0 {
+			sleep(ctx, p.clocks.Poll, hurried)
+			continue
+		}
+		p.at("claim")
+		sent = p.boot()
+		c, err := p.hold(ctx, hurried, api.ClaimNextRequest{
+			WorkerIDs: ids, InstanceID: p.instance, WaitSeconds: int64(p.clocks.Hold / time.Second), RequestID: request,
+		})
+		switch {
+		case c != nil:
+			return c, sent
+		case err == nil: // nothing came; the next request is another one
+			request, unsettled = rand.Text(), false
+			if p.boot().Sub(sent) > time.Second {
+				wait.reset()
+			} else { // it wasn't held, as when the coordinator shuts down
+				sleep(ctx, wait.next(0), hurried)
+			}
+		case errors.Is(err, errHurried):
+			unsettled = true // the same request again: if it was granted, it answers that claim
+		default:
+			unsettled = unsettled || api.Retriable(err)
+			p.claimFailed(ctx, err, &wait)
+		}
+	}
+	if unsettled {
+		p.settle(request)
+	}
+	return nil, 0
+}
+
+// hold makes one held request; it ends early when the worker is hurried.
+func (p *Process) hold(ctx context.Context, hurried <-chan struct{}, in api.ClaimNextRequest) (*api.Claim, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	answered := make(chan struct{})
+	defer close(answered)
+	go func() {
+		select {
+		case <-hurried:
+			cancel(errHurried)
+		case <-answered:
+		}
+	}()
+	c, err := p.client.ClaimNext(ctx, in)
+	if err != nil && context.Cause(ctx) != nil {
+		return nil, errHurried // or the worker ends, which the caller sees
+	}
+	return c, err
+}
+
+// claimFailed waits before the request is made again.
+func (p *Process) claimFailed(ctx context.Context, err error, wait *backoff) {
+	switch api.CodeOf(err) {
+	case api.CodeNotFound, api.CodeInstanceSuperseded:
+		p.kickAll() // a record is gone; its own beat tells which
+	}
+	pause := wait.next(api.RetryAfter(err))
+	p.log.Warn("no work could be asked for", "again in", pause, "error", err)
+	sleepAwake(ctx, pause, nil)
+}
+
+// settle finds out, when the worker ends, whether its last request was granted
+// unheard, and gives that claim back.
+func (p *Process) settle(request string) {
+	ids := p.eligible(0)
+	if len(ids) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(p.reporting, 2*time.Second)
+	defer cancel()
+	c, err := p.client.ClaimNext(ctx, api.ClaimNextRequest{WorkerIDs: ids, InstanceID: p.instance, RequestID: request})
+	if err != nil {
+		p.log.Warn("the last request for work was not settled", "error", err)
+		return
+	}
+	if rec := (*record)(nil); c != nil {
+		if rec = p.recordOf(c.WorkerID); rec != nil {
+			p.giveBack(rec, *c, reasonStopped)
+		}
+	}
+}
+
+// giveBack releases a claim that was not taken up. Should that fail it lapses.
+func (p *Process) giveBack(rec *record, c api.Claim, reason string) {
+	p.parts.Go(func() {
+		ctx, cancel := context.WithTimeout(p.reporting, sendLimit)
+		defer cancel()
+		at := api.Held{Agent: rec.agent, Worker: c.WorkerID, Session: c.SessionID}
+		if _, err := p.client.Release(ctx, at, api.ReleaseRequest{UnderClaim: under(c.ClaimID, p.instance), Reason: reason}); err != nil {
+			p.log.Warn("a claim was not given back", "session", c.SessionID, "error", err)
+		}
+	})
+}
+
+// eligible lists the records to claim for; a request takes only so many, so
+// they go in turns.
+func (p *Process) eligible(turn int) []api.WorkerID {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []api.WorkerID
+	for _, r := range p.records {
+		if id, ok := r.eligible(); ok {
+			out = append(out, id)
+		}
+	}
+	slices.Sort(out)
+	if len(out) <= workersPerRequest {
+		return out
+	}
+	from := turn * workersPerRequest % len(out)
+	return slices.Concat(out[from:], out[:from])[:workersPerRequest]
+}
+
+func (p *Process) kickAll() {
+	for _, r := range p.allRecords() {
+		r.kick()
+	}
+}
+
+// poll looks now and then at what could be claimed, on a clock of its own: a
+// held request whose wake-up got lost on the way is then made anew. contract 10.1
+func (p *Process) poll(ctx context.Context) {
+	for sleepAwake(ctx, p.clocks.Poll, nil) {
+		if len(p.slots) == cap(p.slots) && p.allBusy() {
+			continue // there is no slot to claim for
+		}
+		for _, worker := range p.eligible(0) {
+			rec := p.recordOf(worker)
+			if rec == nil {
+				continue
+			}
+			list, err := p.client.Poll(ctx, rec.agent, worker, p.instance, 0)
+			if err != nil {
+				rec.log.Debug("poll not answered", "error", err)
+				continue
+			}
+			if slices.ContainsFunc(list.Items, func(c api.Claimable) bool { return c.Claimable }) {
+				p.hurryClaims()
+				break
+			}
+		}
+	}
+}
+
+// allBusy reports whether every slot runs a session; the one that waits with a
+// held request counts as free.
+func (p *Process) allBusy() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	busy := 0
+	for _, s := range p.sessions {
+		if !s.isOver() {
+			busy++
+		}
+	}
+	return busy >= cap(p.slots)
+}

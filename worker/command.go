@@ -1,0 +1,213 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"stint/api"
+	"stint/worker/proc"
+)
+
+const stderrLines = 20 // of its end, in the message of a failure
+
+// command is one try at running a session's command.
+type command struct {
+	s     *session
+	plan  plan
+	files promptFiles
+	try   int
+	out   *output
+}
+
+func newCommand(s *session, p plan, f promptFiles, try int) *command {
+	return &command{s: s, plan: p, files: f, try: try}
+}
+
+// run starts the command and waits until nothing of it is left. again says that
+// it failed in a way that another try may mend.
+func (c *command) run(ctx context.Context, life proc.Record) (o outcome, again bool) {
+	s := c.s
+	env, err := c.environ()
+	if err != nil {
+		return failed(refuse(CodePolicyBlocked, "The agent's environment is not possible: %v.", err), ""), false
+	}
+	c.out = newOutput(s, secretsOf(env, s.p.opts.Token, s.claim.ClaimID.String()))
+	if c.plan.folder.vanished() {
+		return failed(refuse(CodeFolderNotFound, "The work folder %q vanished before the command was started.", c.plan.folder.path), ""), false
+	}
+	if c.try > 1 && !s.persist("journal the start", func() error { return s.p.state.setLife(s.heldID, life) }) {
+		return released(reasonStopped), false
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	deadline, _ := s.leash.deadline()
+	if !s.launching() {
+		return released(reasonStopped), false
+	}
+	s.at("start")
+	running, err := proc.Start(ctx, proc.Spec{
+		Record: life, Argv: c.plan.argv, Dir: c.plan.folder.real, Env: env,
+		Stdin: strings.NewReader(c.files.text), Stages: s.p.stages, Deadline: deadline,
+	}, c.out.sink)
+	s.at("started")
+	if err != nil {
+		s.launched(nil)
+		if cause := s.leash.cause(); cause != nil || errors.Is(err, proc.ErrDeadline) {
+			return s.ended(cause, ""), false
+		}
+		s.log.Warn("command not started", "error", err)
+		return failed(startFailure(c.plan.argv[0], err), ""), false
+	}
+	// A failure to note the ids is no reason to end it: the mark is in the journal.
+	if err := s.p.state.setLife(s.heldID, running.Record()); err != nil {
+		s.log.Error("the command's process ids can't be journaled", "error", err)
+	}
+	s.at("recorded")
+	s.log.Info("command started", "pid", running.Record().Agent.Pid, "try", c.try)
+	s.activity(api.ActivityProgress, fmt.Sprintf("Started %s in %s%s.", filepath.Base(c.plan.argv[0]), c.plan.folder.path, c.tryWords()))
+	r := c.follow(ctx, cancel, running)
+	s.at("exited")
+	c.out.close()
+	return c.conclude(r)
+}
+
+func (c *command) tryWords() string {
+	if c.try == 1 {
+		return ""
+	}
+	return fmt.Sprintf(", try %d", c.try)
+}
+
+// environ is the command's exact environment.
+func (c *command) environ() ([]string, error) {
+	p := c.s.p
+	set := sessionEnv(c.s.claim, p.client.URL(), p.client.Workspace(), c.files, c.try)
+	return proc.Env(p.source, slices.Concat(p.opts.Env, c.s.claim.Trusted.Run.Env), set)
+}
+
+// follow waits for the end of the command and meanwhile keeps its deadline and
+// its limits.
+func (c *command) follow(ctx context.Context, cancel context.CancelCauseFunc, running *proc.Process) proc.Result {
+	var watches sync.WaitGroup
+	watches.Go(func() { c.keepDeadline(running) })
+	watches.Go(func() { c.keepLimits(cancel, running.Done()) })
+	c.s.launched(func() {
+		at := c.s.p.boot().Add(c.s.p.opts.DrainGrace + c.s.p.stages.Kill)
+		if err := running.SetDeadline(at); err != nil {
+			c.s.log.Warn("the command can't be hurried", "error", err)
+		}
+	})
+	r := running.Wait()
+	c.s.launched(nil)
+	watches.Wait()
+	return r
+}
+
+// keepDeadline tells the guardian each time the lease's end moves.
+func (c *command) keepDeadline(running *proc.Process) {
+	for {
+		at, moved := c.s.leash.deadline()
+		if c.s.leash.cause() == nil {
+			if err := running.SetDeadline(at); err != nil {
+				c.s.log.Warn("the guardian keeps the earlier deadline", "error", err)
+			}
+		}
+		select {
+		case <-moved:
+		case <-running.Done():
+			return
+		}
+	}
+}
+
+// keepLimits ends the command when it runs for too long, is silent for too long,
+// or loses its folder.
+func (c *command) keepLimits(cancel context.CancelCauseFunc, done <-chan struct{}) {
+	t := c.s.claim.Trusted
+	var tooLong <-chan time.Time
+	if limit := seconds(t.TurnTimeoutSeconds); limit > 0 {
+		timer := time.NewTimer(limit)
+		defer timer.Stop()
+		tooLong = timer.C
+	}
+	stall := seconds(t.StallTimeoutSeconds)
+	tick := time.NewTicker(c.s.p.clocks.Look)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-tooLong:
+			cancel(errTimeout)
+		case <-tick.C:
+			if stall > 0 && c.out.silence() >= stall {
+				cancel(errStalled)
+			}
+			if c.plan.folder.vanished() {
+				cancel(errFolderGone)
+			}
+		}
+	}
+}
+
+// conclude turns how the command ended into the session's outcome.
+func (c *command) conclude(r proc.Result) (o outcome, again bool) {
+	s := c.s
+	result := lastLines(c.out.end(proc.Stdout), 100)
+	s.log.Info("command ended", "exit", r.ExitCode, "signal", int(r.Signal), "cause", r.Cause, "stage", r.Stage.String(), "swept", r.Swept)
+	for _, line := range endWords(r) {
+		s.status(line)
+	}
+	cause := r.Cause
+	if lost := s.leash.cause(); cause != nil && lost != nil {
+		cause = lost // the deadline and the lease's context come together; this one knows why
+	}
+	if len(r.Survivors) > 0 {
+		// Nobody else may start this session while they live, so it isn't given back.
+		s.outlived()
+		if o := s.ended(cause, result); cause != nil && o.kind == entryRelease {
+			return failed(refuse(CodeCrashed, "%d processes of the command could not be ended.", len(r.Survivors)), result), false
+		}
+	}
+	if cause != nil {
+		again = errors.Is(cause, errTimeout) || errors.Is(cause, errStalled) || errors.Is(cause, proc.ErrGuardianLost)
+		return s.ended(cause, result), again
+	}
+	if r.Success() {
+		return completed(outcomeSuccess, result), false
+	}
+	return failed(exitFailure(r, lastLines(c.out.end(proc.Stderr), stderrLines)), result), true
+}
+
+// endWords tells in lines for the session what happened at the end beyond the exit.
+func endWords(r proc.Result) []string {
+	var out []string
+	if r.Cause != nil {
+		line := "The worker ended the command: " + r.Cause.Error()
+		for _, step := range []struct {
+			word string
+			at   time.Time
+		}{{"interrupted", r.Interrupted}, {"asked to terminate", r.Terminated}, {"killed", r.Killed}} {
+			if !step.at.IsZero() {
+				line += "; " + step.word + " " + step.at.UTC().Format("15:04:05.000")
+			}
+		}
+		out = append(out, line+" UTC.")
+	}
+	if r.Swept > 0 {
+		out = append(out, fmt.Sprintf("%d processes that the command left behind were ended.", r.Swept))
+	}
+	if n := len(r.Survivors); n > 0 {
+		out = append(out, fmt.Sprintf("%d processes could not be ended; they belong to another user or the system holds them.", n))
+	}
+	if r.OutputCut {
+		out = append(out, "Something outside the session held the command's output open; reading was given up.")
+	}
+	return out
+}

@@ -1,0 +1,214 @@
+package worker
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+
+	"stint/api"
+)
+
+// folder is a work folder that was looked at and found fit.
+type folder struct {
+	path string      // as the agent names it
+	real string      // links resolved, cleaned
+	info fs.FileInfo // which folder it was then
+}
+
+// openFolder checks a work folder in the order of contract 10.2.
+func openFolder(path string) (folder, *api.Failure) {
+	if !filepath.IsAbs(path) {
+		if path == "" {
+			return folder{}, refuse(CodeFolderNotAbsolute, "The agent names no work folder; set run.workFolder to an absolute path.")
+		}
+		return folder{}, refuse(CodeFolderNotAbsolute, "The work folder %q is not an absolute path.", path)
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return folder{}, folderFailure(path, err)
+	}
+	info, err := os.Stat(real)
+	if err != nil {
+		return folder{}, folderFailure(path, err)
+	}
+	if !info.IsDir() {
+		return folder{}, refuse(CodeFolderNotADir, "The work folder %q is not a folder.", path)
+	}
+	if err := enter(real); err != nil {
+		return folder{}, refuse(CodeFolderNotReadable, "The work folder %q can't be read by the worker's user: %v.", path, cause(err))
+	}
+	return folder{path: path, real: filepath.Clean(real), info: info}, nil
+}
+
+func folderFailure(path string, err error) *api.Failure {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return refuse(CodeFolderNotFound, "The work folder %q does not exist on the worker's machine.", path)
+	case errors.Is(err, syscall.ENOTDIR):
+		return refuse(CodeFolderNotADir, "A part of the work folder's path %q is not a folder.", path)
+	default:
+		return refuse(CodeFolderNotReadable, "The work folder %q can't be read by the worker's user: %v.", path, cause(err))
+	}
+}
+
+// enter reads one entry and looks at one, which takes the rights to list and to search.
+func enter(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = d.Close() }()
+	if _, err := d.Readdirnames(1); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	_, err = os.Stat(dir + "/.") // filepath.Join would take the dot away
+	return err
+}
+
+// cause takes the operation and the path off a file error; the sentence has them already.
+func cause(err error) error {
+	if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
+}
+
+// vanished reports whether the folder that was checked is no longer where it
+// was. A disk that doesn't answer for a moment is no such sign.
+func (f folder) vanished() bool {
+	info, err := os.Stat(f.real)
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+	}
+	return !os.SameFile(info, f.info)
+}
+
+// machineID reads the random name of this machine, or makes it. It is no secret,
+// but it keeps folder keys of two machines, or of two users, apart.
+func machineID(file string) (string, error) {
+	for range 2 {
+		b, err := os.ReadFile(file)
+		if id := strings.TrimSpace(string(b)); err == nil && len(id) >= 16 {
+			return id, nil
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("read the machine's name: %w", err)
+		}
+		if err := writeOnce(file, rand.Text()+"\n"); err != nil {
+			return "", fmt.Errorf("keep the machine's name: %w", err)
+		}
+	}
+	return "", fmt.Errorf("%s holds no machine name: delete it", file)
+}
+
+// writeOnce makes a file whole or not at all; one that another process has just made stays.
+func writeOnce(file, text string) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(file), ".new-*")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(tmp.Name()) }()
+	_, err = tmp.WriteString(text)
+	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
+		return err
+	}
+	if err := os.Link(tmp.Name(), file); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+// folderKey is the opaque name of a work folder that the coordinator compares;
+// it tells nobody the path. Links and the spelling of the path make no
+// difference; what doesn't exist yet is named by its nearest existing parent.
+func folderKey(machine, path string) string {
+	if !filepath.IsAbs(path) {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(machine + "\x00" + resolve(filepath.Clean(path))))
+	return hex.EncodeToString(sum[:16])
+}
+
+func resolve(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	parent := filepath.Dir(path)
+	if parent == path {
+		return path
+	}
+	return filepath.Join(resolve(parent), filepath.Base(path))
+}
+
+// folders lets one session at a time into a folder, or into one within it. The
+// coordinator keeps two sessions apart by the key of their folder; this covers
+// what a key can't show, that one folder lies within another. contract 10.2
+type folders struct {
+	mu    sync.Mutex
+	taken map[string]struct{} // resolved paths
+	freed chan struct{}       // closed and made anew when a path is freed
+}
+
+func newFolders() *folders {
+	return &folders{taken: map[string]struct{}{}, freed: make(chan struct{})}
+}
+
+// take waits until nobody is in the folder, below or above it; waiting is called
+// once if that takes time. It returns the function that leaves it again.
+func (f *folders) take(ctx context.Context, path string, waiting func(other string)) (leave func(), err error) {
+	for first := true; ; first = false {
+		f.mu.Lock()
+		other, busy := f.overlaps(path)
+		if !busy {
+			f.taken[path] = struct{}{}
+			f.mu.Unlock()
+			return func() { f.free(path) }, nil
+		}
+		freed := f.freed
+		f.mu.Unlock()
+		if first {
+			waiting(other)
+		}
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+func (f *folders) free(path string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.taken, path)
+	close(f.freed)
+	f.freed = make(chan struct{})
+}
+
+func (f *folders) overlaps(path string) (string, bool) {
+	for other := range f.taken {
+		if within(path, other) || within(other, path) {
+			return other, true
+		}
+	}
+	return "", false
+}
+
+// within reports whether path is dir or lies in it.
+func within(path, dir string) bool {
+	rest, ok := strings.CutPrefix(path, dir)
+	return ok && (rest == "" || rest[0] == filepath.Separator || strings.HasSuffix(dir, string(filepath.Separator)))
+}

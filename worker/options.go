@@ -1,0 +1,146 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+	"unicode/utf8"
+
+	"github.com/adrg/xdg"
+
+	"stint/api"
+	"stint/worker/proc"
+)
+
+// Options says what a worker process serves and how. URL, Token and StateDir
+// have no defaults; the zero value of everything else means what its comment says.
+type Options struct {
+	URL       string // the coordinator's, as for [api.ClientConfig]
+	Token     string // of the user whose sessions this process runs
+	Workspace string // id or slug; empty = default
+
+	// StateDir is this process's own folder: its lock, its journal, its outbox. One
+	// process at a time uses it. It is made, with mode 0700, where it doesn't exist.
+	StateDir string
+	// MachineFile keeps the random name of this machine that folder keys are made
+	// with; empty = one file of the user's, shared by all worker processes, so that
+	// they keep out of each other's folders.
+	MachineFile string
+
+	// Agents are the ids or slugs to serve; none = every local agent of type command
+	// that runs as this user, also those made later.
+	Agents []string
+	// Register allows to make a worker record anew that was deleted, and to take a
+	// state directory over from another account or server.
+	Register bool
+	// Name tells this worker from the user's others; empty = the host's name.
+	Name string
+	// Slots is how many commands may run at once; 0 = 4.
+	Slots  int
+	Labels api.Labels
+	// Env names further variables of this process that every command gets.
+	Env []string
+	// FolderShared says that several sessions may use one work folder at once.
+	FolderShared bool
+	Version      string
+
+	// MaxRetryAttempts is how often a failed command is run again under the same
+	// claim; 0 = never. MaxRetryBackoff bounds the pause before that; 0 = 5 minutes.
+	MaxRetryAttempts int
+	MaxRetryBackoff  time.Duration
+
+	// Stages are the graces when a command is ended; zero = those of contract 10.7.
+	Stages proc.Stages
+	// DrainGrace is the time a command has, in place of Stages, between the interrupt
+	// and KILL when this process shuts down; 0 = 1.5 s.
+	DrainGrace time.Duration
+	// Goodbye bounds the reports at a shutdown; what is unsent then stays in the
+	// outbox for the next start. 0 = 10 s.
+	Goodbye time.Duration
+	// OutboxBytes is how much unsent output of one session is kept before the command
+	// has to wait; 0 = 64 MiB.
+	OutboxBytes int64
+
+	Clocks Clocks
+	Log    *slog.Logger // nil = slog.Default()
+
+	transport http.RoundTripper    // nil = a client's own
+	environ   []string             // nil = os.Environ()
+	boot      func() proc.BootTime // nil = proc.BootNow
+	at        func(p string)       // called at each step that a crash may come at; nil = nothing
+}
+
+// Clocks are the paces of a worker process. The zero value of each means its default.
+type Clocks struct {
+	Beat   time.Duration // 30 s; a coordinator that wants beats oftener gets them
+	Signal time.Duration // 5 s: the pace of beats while a command runs
+	Poll   time.Duration // 30 s
+	Agents time.Duration // 30 s: how often the list of agents is read again
+	Hold   time.Duration // 50 s, at most 60 s: how long a request for work is held
+	Look   time.Duration // 1 s: how often a command's silence and folder are looked at
+	Answer time.Duration // 10 s: how long a beat or renewal waits for its answer
+}
+
+func or[T comparable](value, otherwise T) T {
+	var zero T
+	if value == zero {
+		return otherwise
+	}
+	return value
+}
+
+// complete checks the options and fills in what was left out.
+func (o Options) complete() (Options, error) {
+	var bad error
+	check := func(fine bool, format string, args ...any) {
+		if !fine {
+			bad = errors.Join(bad, fmt.Errorf(format, args...))
+		}
+	}
+	check(o.StateDir != "", "a worker needs a state directory")
+	check(o.Slots >= 0 && o.Slots <= 1000, "%d worker slots are not 1 to 1000", o.Slots)
+	check(o.MaxRetryAttempts >= 0, "max retry attempts is negative")
+	check(o.MaxRetryBackoff >= 0, "max retry backoff is negative")
+	check(o.Stages.Interrupt >= 0 && o.Stages.Term >= 0 && o.Stages.Kill >= 0, "a stage is negative")
+	if o.Name == "" {
+		o.Name, _ = os.Hostname()
+		o.Name = or(o.Name, "worker")
+	}
+	check(utf8.RuneCountInString(o.Name) <= 64, "the worker name %q is longer than 64 characters", o.Name)
+	if bad != nil {
+		return o, bad
+	}
+	dir, err := filepath.Abs(o.StateDir)
+	if err != nil {
+		return o, fmt.Errorf("find the state directory: %w", err)
+	}
+	o.StateDir = dir
+	o.MachineFile = or(o.MachineFile, filepath.Join(xdg.StateHome, "stint", "machine-id"))
+	o.Slots = or(o.Slots, 4)
+	o.MaxRetryBackoff = or(o.MaxRetryBackoff, 5*time.Minute)
+	o.Stages = or(o.Stages, proc.DefaultStages())
+	o.Stages.Kill = or(o.Stages.Kill, proc.DefaultStages().Kill)
+	o.DrainGrace = or(o.DrainGrace, 1500*time.Millisecond)
+	o.Goodbye = or(o.Goodbye, 10*time.Second)
+	o.OutboxBytes = or(o.OutboxBytes, 64<<20)
+	o.Log = or(o.Log, slog.Default())
+	o.Clocks = Clocks{
+		Beat: or(o.Clocks.Beat, 30*time.Second), Signal: or(o.Clocks.Signal, 5*time.Second), Poll: or(o.Clocks.Poll, 30*time.Second),
+		Agents: or(o.Clocks.Agents, 30*time.Second), Hold: min(or(o.Clocks.Hold, 50*time.Second), time.Minute),
+		Look: or(o.Clocks.Look, time.Second), Answer: or(o.Clocks.Answer, 10*time.Second),
+	}
+	if o.environ == nil {
+		o.environ = os.Environ()
+	}
+	if o.boot == nil {
+		o.boot = proc.BootNow
+	}
+	if o.at == nil {
+		o.at = func(string) {}
+	}
+	return o, nil
+}

@@ -1,0 +1,268 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"sync"
+	"time"
+
+	"stint/api"
+	"stint/worker/proc"
+)
+
+// record is one worker record: this process in its part for one agent.
+type record struct {
+	p     *Process
+	agent api.AgentID
+	log   *slog.Logger
+	stop  context.CancelCauseFunc // ends its goroutine
+	ended chan struct{}           // closed when its goroutine has ended
+	kicks chan struct{}           // one token: beat now
+
+	beating sync.Mutex // one beat at a time, so that answers come in order
+
+	mu        sync.Mutex
+	slug      string
+	folderKey string        // as registered; guarded by mu
+	version   int64         // of the agent, as registered; guarded by mu
+	worker    api.WorkerID  // zero until registered; guarded by mu
+	beatAt    proc.BootTime // before the last good beat was sent; guarded by mu
+	beatEvery time.Duration // guarded by mu
+	desired   api.Desired   // guarded by mu
+	idle      bool          // it only hands in what an earlier life held
+}
+
+func (p *Process) newRecord(a api.Agent) *record {
+	return &record{
+		p: p, agent: a.ID, slug: a.Slug, log: p.log.With("agent", a.Slug),
+		ended: make(chan struct{}), kicks: make(chan struct{}, 1), beatEvery: p.clocks.Beat,
+	}
+}
+
+func (r *record) kick() {
+	select {
+	case r.kicks <- struct{}{}:
+	default: // one is due already
+	}
+}
+
+func (r *record) lastBeat() proc.BootTime {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.beatAt
+}
+
+func (r *record) id() api.WorkerID {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.worker
+}
+
+// eligible reports whether claims may be asked for in this record's name.
+func (r *record) eligible() (api.WorkerID, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.worker, r.worker != 0 && !r.idle && r.desired == api.DesiredRunning
+}
+
+// run registers the record, retrying for ever, and then beats until ctx ends or
+// the record is gone for good. It returns why.
+func (r *record) run(ctx context.Context, a api.Agent) error {
+	var wait backoff
+	for {
+		err := r.register(ctx, a)
+		if err == nil {
+			break
+		}
+		if api.CodeOf(err) == api.CodeNotFound {
+			return fmt.Errorf("%w: the agent %s is gone", errRecordGone, a.Slug)
+		}
+		pause := wait.next(api.RetryAfter(err))
+		r.log.Warn("not registered", "again in", pause, "error", err)
+		if !sleep(ctx, pause, nil) {
+			return context.Cause(ctx)
+		}
+	}
+	return r.keepBeating(ctx)
+}
+
+// register makes this process the record's current instance. The claims that an
+// earlier life held come with it and are taken up or given back. contract 5.1
+func (r *record) register(ctx context.Context, a api.Agent) error {
+	known, err := r.p.state.worker(a.ID)
+	if err != nil {
+		return err
+	}
+	in := r.p.registration(a)
+	// The one that was sent last may have been accepted without our hearing of it.
+	previous := []string{known.instance}
+	if known.pending != known.instance {
+		previous = []string{known.pending, known.instance}
+	}
+	err = r.p.state.saveWorker(known.sending(a.ID, r.p.instance))
+	if err != nil {
+		return err
+	}
+	var got api.Registered
+	var sent proc.BootTime
+	for _, in.PreviousInstanceID = range previous {
+		sent = r.p.boot()
+		r.p.at("register")
+		got, err = r.call(ctx, in)
+		r.p.at("registered")
+		if api.CodeOf(err) != api.CodeWorkerRunning {
+			break
+		}
+	}
+	if err != nil {
+		return err
+	}
+	known.agent, known.worker, known.instance, known.pending = a.ID, got.Worker.ID, r.p.instance, r.p.instance
+	if err := r.p.state.saveWorker(known); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	first := r.worker == 0
+	r.worker, r.beatAt, r.desired = got.Worker.ID, sent, got.Worker.DesiredState
+	r.folderKey, r.version = in.FolderKey, a.Version
+	if got.BeatSeconds > 0 {
+		r.beatEvery = min(r.p.clocks.Beat, time.Duration(got.BeatSeconds)*time.Second)
+	}
+	r.mu.Unlock()
+	if first {
+		r.log.Info("registered", "worker", got.Worker.ID.String(), "claims taken over", len(got.Claims))
+		r.p.takeOver(r, got.Claims, sent, got.ServerTime)
+	}
+	r.p.hurryClaims()
+	return nil
+}
+
+func (r *record) call(ctx context.Context, in api.WorkerInput) (api.Registered, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.p.clocks.Answer)
+	defer cancel()
+	return r.p.client.RegisterWorker(ctx, r.agent.String(), in)
+}
+
+// registration is what this process says of itself for an agent.
+func (p *Process) registration(a api.Agent) api.WorkerInput {
+	return api.WorkerInput{
+		Name: p.opts.Name, InstanceID: p.instance, ProcessID: p.processID, Mode: a.Mode,
+		Types: []api.AgentType{api.TypeCommand}, Labels: p.opts.Labels, MaxConcurrent: int64(p.opts.Slots),
+		Platform: runtime.GOOS + "/" + runtime.GOARCH, Version: p.opts.Version,
+		FolderKey: folderKey(p.machine, a.Run.WorkFolder), FolderShared: p.opts.FolderShared,
+	}
+}
+
+// keepBeating beats on its own clock, oftener while something runs, and at once
+// when there is something to say. It depends on nothing that an agent does.
+func (r *record) keepBeating(ctx context.Context) error {
+	var wait backoff
+	for {
+		pause := r.pace()
+		if err := r.beat(ctx, false); err != nil {
+			switch api.CodeOf(err) {
+			case api.CodeNotFound:
+				return errRecordGone
+			case api.CodeInstanceSuperseded:
+				return fmt.Errorf("%w: %w", errSuperseded, err)
+			}
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			pause = min(wait.next(api.RetryAfter(err)), pause)
+			r.log.Warn("beat not answered", "again in", pause, "error", err)
+		} else {
+			wait.reset()
+		}
+		if !sleepAwake(ctx, pause, r.kicks) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// pace is the time to the next beat: while something runs, a beat is also how
+// a cancel or a stop is learnt of. contract 10.1
+func (r *record) pace() time.Duration {
+	r.mu.Lock()
+	every := r.beatEvery
+	r.mu.Unlock()
+	if len(r.p.sessionsOf(r.agent)) > 0 {
+		return min(every, r.p.clocks.Signal)
+	}
+	return every
+}
+
+// beat says once that this process lives, lists the claims it holds, and tells
+// which ones are drained. goodbye makes the worker offline at once.
+func (r *record) beat(ctx context.Context, goodbye bool) error {
+	r.beating.Lock()
+	defer r.beating.Unlock()
+	worker := r.id()
+	drained, err := r.p.state.drained(worker)
+	if err != nil {
+		return err
+	}
+	drained = drained[:min(len(drained), 1000)] // the rest goes with the next one
+	in := api.Beat{InstanceID: r.p.instance, Drained: drained, Goodbye: goodbye, Platform: runtime.GOOS + "/" + runtime.GOARCH, Version: r.p.opts.Version}
+	held := map[api.ClaimID]*session{}
+	for _, s := range r.p.sessionsOf(r.agent) {
+		if id := s.live(); !id.IsZero() {
+			held[id] = s
+			in.ClaimIDs = append(in.ClaimIDs, id)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.p.clocks.Answer)
+	defer cancel()
+	sent := r.p.boot()
+	r.p.at("beat")
+	answer, err := r.p.client.Beat(ctx, r.agent, worker, in)
+	r.p.at("beaten")
+	if err != nil {
+		return err
+	}
+	r.beaten(sent, answer, held)
+	if len(drained) > 0 {
+		return r.p.state.reported(drained)
+	}
+	return nil
+}
+
+// beaten takes in a good beat's answer. sent is the instant before it was sent.
+func (r *record) beaten(sent proc.BootTime, answer api.BeatAnswer, held map[api.ClaimID]*session) {
+	r.mu.Lock()
+	r.beatAt = max(r.beatAt, sent)
+	changed := r.desired != answer.Worker.DesiredState
+	r.desired = answer.Worker.DesiredState
+	r.mu.Unlock()
+	for _, s := range r.p.sessionsOf(r.agent) {
+		s.leash.beaten(sent.Add(offlineAfter(s.claim)))
+	}
+	for _, a := range answer.Claims {
+		if s := held[a.ClaimID]; s != nil {
+			s.beaten(sent, a, answer.ServerTime)
+		}
+	}
+	if changed {
+		r.p.hurryClaims()
+	}
+}
+
+// leave ends what runs for a record that is gone, and forgets its id.
+func (r *record) leave(cause error) {
+	r.mu.Lock()
+	worker := r.worker
+	r.worker = 0
+	r.mu.Unlock()
+	for _, s := range r.p.sessionsOf(r.agent) {
+		s.gone(s.claimID(), cause)
+	}
+	if worker == 0 || !errors.Is(cause, errRecordGone) {
+		return
+	}
+	if err := r.p.state.forgetWorker(r.agent, worker); err != nil {
+		r.log.Error("the worker id can't be forgotten", "error", err)
+	}
+}

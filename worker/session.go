@@ -1,0 +1,350 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"stint/api"
+	"stint/worker/proc"
+)
+
+// session is one session that this process holds the claim on, from the claim
+// until what became of it was accepted.
+type session struct {
+	p      *Process
+	rec    *record
+	addr   api.Held
+	thread api.ThreadID
+	claim  api.Claim // as it was granted
+	heldID int64     // its line in the journal
+	log    *slog.Logger
+	leash  *leash
+	out    *outbox
+	over   chan struct{} // closed when nothing of it runs any more and the outbox has all of it
+	done   chan struct{} // closed when it was reported, or this process ends
+
+	mu        sync.Mutex
+	id        api.ClaimID // the claim now; guarded by mu
+	dead      api.ClaimID // a claim that was told to be gone; guarded by mu
+	ours      bool        // the claim was closed by our own report; guarded by mu
+	survivors bool        // processes could not be ended; guarded by mu
+	hurry     func()      // makes a running command's end quick; guarded by mu
+	starting  bool        // a command is being started; guarded by mu
+	draining  bool        // guarded by mu
+
+	handedIn int    // owned by the sender
+	final    string // the kind of the entry that finished the claim; owned by the sender
+}
+
+// lease is what one answer says about a lease, on our own clock.
+func (p *Process) lease(sent proc.BootTime, expires, server api.Time) proc.BootTime {
+	const most = 24 * time.Hour // whatever the other side says
+	if expires.IsZero() || server.IsZero() {
+		return 0
+	}
+	// Both texts are cut to the millisecond: take the shorter reading.
+	return sent.Add(min(expires.Sub(server.Time)-time.Millisecond, most))
+}
+
+// take journals a claim that was just granted and starts its session. slot is
+// given back when nothing of it runs any more. sent is the instant before the
+// request that got the claim was sent.
+func (p *Process) take(rec *record, c api.Claim, sent proc.BootTime, slot func()) {
+	p.at("claimed")
+	life := proc.NewRecord(c.SessionID.String())
+	id, err := p.state.hold(rec.agent, c, life)
+	if err != nil {
+		p.log.Error("the claim can't be journaled, it goes back", "session", c.SessionID, "error", err)
+		slot()
+		p.giveBack(rec, c, "worker_state_not_writable")
+		return
+	}
+	p.at("journaled")
+	s, err := p.newSession(rec, c, id)
+	if err != nil {
+		p.log.Error("the claim can't be taken up, it goes back", "session", c.SessionID, "error", err)
+		slot()
+		p.giveBack(rec, c, "worker_state_not_readable")
+		return
+	}
+	s.leash = newLeash(context.Background(), p.boot, p.stages.Total(),
+		p.lease(sent, c.LeaseExpiresAt, c.ServerTime), rec.lastBeat().Add(offlineAfter(c)))
+	held := p.boot().Sub(sent) > time.Second
+	p.start(s, func() {
+		defer slot()
+		s.conclude(s.execute(life, held))
+	})
+}
+
+func offlineAfter(c api.Claim) time.Duration {
+	return time.Duration(c.OfflineAfterSeconds) * time.Second
+}
+
+// newSession makes the session without starting it.
+func (p *Process) newSession(rec *record, c api.Claim, heldID int64) (*session, error) {
+	out, err := newOutbox(p.state, heldID, p.opts.OutboxBytes)
+	if err != nil {
+		return nil, err
+	}
+	return &session{
+		p: p, rec: rec, claim: c, id: c.ClaimID, heldID: heldID, out: out,
+		addr: api.Held{Agent: rec.agent, Worker: c.WorkerID, Session: c.SessionID}, thread: c.Session.ThreadID,
+		log:  p.log.With("session", c.SessionID.String(), "agent", c.Trusted.AgentSlug, "fence", c.Fence),
+		over: make(chan struct{}), done: make(chan struct{}),
+	}, nil
+}
+
+// start runs the session's goroutines: do, which ends when nothing of the
+// session runs any more; the renewals; the sender; the watch over the lease.
+func (p *Process) start(s *session, do func()) {
+	p.mu.Lock()
+	p.sessions[s.heldID] = s
+	draining := p.draining
+	p.mu.Unlock()
+	if draining { // it was claimed while the shutdown began
+		s.drain()
+	}
+	ctx, cancel := context.WithCancel(p.reporting)
+	var parts sync.WaitGroup
+	parts.Go(func() {
+		if err := s.leash.watch(); err != nil {
+			s.log.Error("the lease can't be watched, the session ends", "error", err)
+		}
+	})
+	parts.Go(func() { s.keepUp(ctx) })
+	parts.Go(func() {
+		defer close(s.over)
+		do()
+	})
+	p.parts.Go(func() {
+		err := s.send(ctx)
+		cancel()
+		<-s.over
+		s.leash.end(context.Canceled) // ends the watch
+		parts.Wait()
+		s.close(err)
+	})
+}
+
+// close takes the session off the books when it was reported; otherwise the
+// worker's next life takes it up.
+func (s *session) close(unsent error) {
+	defer close(s.done)
+	s.p.mu.Lock()
+	delete(s.p.sessions, s.heldID)
+	s.p.mu.Unlock()
+	if unsent != nil {
+		s.log.Warn("the report stays in the outbox for the worker's next start", "reason", unsent)
+		return
+	}
+	s.mu.Lock()
+	claim, ours, survivors := s.id, s.ours, s.survivors
+	s.mu.Unlock()
+	if ours || survivors {
+		claim = api.ClaimID{} // closed and drained by our own report, or not drained at all
+	}
+	s.at("drop")
+	if err := s.p.state.drop(s.heldID, claim, s.addr.Worker); err != nil {
+		s.log.Error("the journal's line stays", "error", err)
+		return
+	}
+	s.at("dropped")
+	if !claim.IsZero() {
+		s.rec.kick() // the coordinator waits for the drained claim
+	}
+	if s.final == entryRelease {
+		return // it comes back, and with it the count of its crashes
+	}
+	if err := s.p.state.forgetCrashes(s.addr.Session); err != nil {
+		s.log.Error("the count of crashes stays", "error", err)
+	}
+}
+
+func (s *session) at(point string) { s.p.at(point) }
+
+func (s *session) isOver() bool {
+	select {
+	case <-s.over:
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *session) claimID() api.ClaimID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.id
+}
+
+func (s *session) setClaim(id api.ClaimID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.id = id
+}
+
+func (s *session) closedByUs() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ours = true
+}
+
+// live is the claim to be renewed, zero when it is known to be gone or closed.
+func (s *session) live() api.ClaimID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ours || s.dead == s.id {
+		return api.ClaimID{}
+	}
+	return s.id
+}
+
+// outlived notes that processes could not be ended, so that the claim must not
+// be called drained.
+func (s *session) outlived() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.survivors = true
+}
+
+// launching reports whether a command may be started now. Until launched, a
+// shutdown waits with what it has to say: an ending that began at leisure can't
+// be hurried any more.
+func (s *session) launching() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.starting = !s.draining
+	return s.starting
+}
+
+// launched says how to hurry the command that now runs, nil when none does.
+func (s *session) launched(hurry func()) {
+	s.mu.Lock()
+	s.starting, s.hurry = false, hurry
+	draining := s.draining
+	s.mu.Unlock()
+	if draining {
+		s.hasten(hurry)
+	}
+}
+
+// drain ends the session because the worker shuts down, in stages that are much
+// shorter than usual.
+func (s *session) drain() {
+	s.mu.Lock()
+	s.draining = true
+	hurry, starting := s.hurry, s.starting
+	s.mu.Unlock()
+	if !starting {
+		s.hasten(hurry)
+	}
+}
+
+func (s *session) hasten(hurry func()) {
+	if hurry != nil {
+		hurry() // before the context ends: an ending that has begun keeps its stages
+	}
+	s.leash.end(errDraining)
+}
+
+// gone notes that a claim is not the session's live one any more and ends what
+// runs under it.
+func (s *session) gone(claim api.ClaimID, cause error) {
+	s.mu.Lock()
+	s.dead = claim
+	current := s.id == claim
+	s.mu.Unlock()
+	if current {
+		s.leash.end(cause)
+	}
+}
+
+// keepUp renews the lease at a third of its length until ctx ends. It depends on
+// nothing that the agent does. contract 4.4
+func (s *session) keepUp(ctx context.Context) {
+	every := time.Duration(s.claim.LeaseSeconds) * time.Second / 3
+	if every <= 0 {
+		every = time.Second
+	}
+	var wait backoff
+	for pause := every; sleepAwake(ctx, pause, nil); {
+		_ = s.leash.check() // after sleep this comes before any answer
+		if s.live().IsZero() {
+			pause = every
+			continue
+		}
+		if err := s.renew(ctx); err != nil {
+			pause = min(wait.next(api.RetryAfter(err)), every)
+			s.log.Warn("lease not renewed", "again in", pause, "error", err)
+			continue
+		}
+		wait.reset()
+		pause = every
+	}
+}
+
+// renew moves the lease once. A refusal for good is no error: it ends the claim.
+func (s *session) renew(ctx context.Context) error {
+	claim := s.live()
+	if claim.IsZero() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.p.clocks.Answer)
+	defer cancel()
+	sent := s.p.boot()
+	lease, err := s.p.client.Renew(ctx, s.addr, api.RenewRequest{UnderClaim: under(claim, s.p.instance)})
+	if err == nil {
+		s.leash.renewed(s.p.lease(sent, lease.LeaseExpiresAt, lease.ServerTime))
+		if lease.StopRequested {
+			s.leash.end(errStop)
+		}
+		return nil
+	}
+	if !refusedForGood(err) {
+		return err
+	}
+	refused := (*api.Error)(nil)
+	errors.As(err, &refused)
+	switch refused.Code {
+	case api.CodeClaimNotActive:
+		if refused.Status == api.Cancelled {
+			s.gone(claim, errCancelled)
+		} else {
+			s.gone(claim, errLost)
+		}
+	case api.CodeNotFound, api.CodeInstanceSuperseded:
+		s.gone(claim, errLost)
+		s.rec.kick() // the beat tells whether the record is gone
+	default:
+		return err // a coordinator of another mind; the lease decides
+	}
+	s.log.Warn("the claim is gone", "error", err)
+	return nil
+}
+
+// verify asks for certain whether the claim lives.
+func (s *session) verify(ctx context.Context) (alive bool, err error) {
+	if err := s.renew(ctx); err != nil {
+		return false, err
+	}
+	return !s.live().IsZero(), nil
+}
+
+// beaten takes in what a beat said about the claim. at is the instant before
+// the beat was sent.
+func (s *session) beaten(sent proc.BootTime, a api.ClaimBeat, server api.Time) {
+	switch a.State {
+	case api.BeatRenewed, api.BeatStopRequested:
+		s.leash.renewed(s.p.lease(sent, a.LeaseExpiresAt, server))
+		if a.State == api.BeatStopRequested {
+			s.leash.end(errStop)
+		}
+	case api.BeatCancelled:
+		s.gone(a.ClaimID, errCancelled)
+	case api.BeatLost:
+		s.gone(a.ClaimID, errLost)
+	}
+}

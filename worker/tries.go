@@ -1,0 +1,193 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"stint/api"
+	"stint/worker/proc"
+)
+
+// The outcomes of a session that is complete.
+const (
+	outcomeSuccess = "success"
+	outcomeStopped = "stopped_by_user"
+)
+
+// The reasons with which a session is given back.
+const (
+	reasonStopped   = "worker_stopped"
+	reasonRestarted = "worker_restarted"
+	reasonFenced    = "lease_not_kept"
+)
+
+// outcome is what became of a session: the entry that finishes its claim. The
+// zero outcome reports nothing, since nobody waits for it any more.
+type outcome struct {
+	kind string
+	body any
+}
+
+func completed(how, result string) outcome {
+	return outcome{entryComplete, api.CompleteRequest{Outcome: how, Result: result}}
+}
+
+func released(reason string) outcome {
+	return outcome{entryRelease, api.ReleaseRequest{Reason: reason}}
+}
+
+func failed(f *api.Failure, result string) outcome {
+	return outcome{entryFail, api.FailRequest{Code: f.Code, Message: cut(f.Message, maxMessage)[0], Result: result}}
+}
+
+const (
+	maxMessage = 4 << 10 // bytes, the coordinator's limit
+	maxResult  = 8 << 10 // bytes of the output's end that are kept as the result
+)
+
+// ended is the outcome of a session that was ended for a cause, with what it
+// had brought so far.
+func (s *session) ended(cause error, result string) outcome {
+	switch {
+	case errors.Is(cause, errCancelled), errors.Is(cause, errLost), errors.Is(cause, errRecordGone), errors.Is(cause, errSuperseded):
+		return outcome{}
+	case errors.Is(cause, errStop):
+		return completed(outcomeStopped, result)
+	case errors.Is(cause, errDraining):
+		return released(reasonStopped)
+	case errors.Is(cause, errTimeout):
+		return failed(refuse(CodeTurnTimeout, "The command ran longer than its limit of %d seconds and was ended.", s.claim.Trusted.TurnTimeoutSeconds), result)
+	case errors.Is(cause, errStalled):
+		return failed(refuse(CodeStalled, "The command printed nothing for %d seconds and was ended.", s.claim.Trusted.StallTimeoutSeconds), result)
+	case errors.Is(cause, errFolderGone):
+		return failed(refuse(CodeFolderNotFound, "The work folder %q vanished while the command ran.", s.claim.Trusted.Run.WorkFolder), result)
+	case errors.Is(cause, proc.ErrGuardianLost):
+		return failed(refuse(CodeCrashed, "The process that guards the command was killed; the command was ended."), result)
+	}
+	return released(reasonFenced)
+}
+
+// conclude puts the outcome into the outbox. It has to succeed: a full disk is
+// waited for, as long as this process lives.
+func (s *session) conclude(o outcome) {
+	if o.kind == "" {
+		s.out.drop()
+		return
+	}
+	e, err := newEntry(o.kind, o.body)
+	if err != nil {
+		s.log.Error("the outcome can't be encoded", "error", err)
+		return
+	}
+	s.at("conclude")
+	s.persist("keep the outcome", func() error { return s.out.finish(e) })
+	s.at("concluded")
+}
+
+// persist does a write to the state file until it succeeds, or reports false
+// when this process ends first.
+func (s *session) persist(doing string, do func() error) bool {
+	var wait backoff
+	for {
+		err := do()
+		if err == nil {
+			return true
+		}
+		pause := wait.next(0)
+		s.log.Error("the state file can't be written", "doing", doing, "again in", pause, "error", err)
+		if !sleep(s.p.reporting, pause, nil) {
+			return false
+		}
+	}
+}
+
+// execute runs the session's command and says what became of it. Nothing of it
+// runs any more when it returns. held says that the claim's request had waited,
+// so that the lease is younger than we may count on: it is renewed first.
+func (s *session) execute(life proc.Record, held bool) outcome {
+	ctx := s.leash.ctx
+	if held {
+		s.renewFirst(ctx)
+	}
+	if err := s.leash.check(); err != nil {
+		return s.ended(err, "")
+	}
+	plan, failure := s.p.planFor(s.claim.Trusted)
+	if failure != nil {
+		if failure.Code == CodePolicyBlocked {
+			s.activity(api.ActivityPolicyDecision, failure.Message)
+		}
+		return failed(failure, "")
+	}
+	leave, err := s.p.folders.take(ctx, plan.folder.real, func(other string) {
+		s.status("Waiting: another session of this worker is in the folder " + other + ".")
+	})
+	if err != nil {
+		return s.ended(err, "")
+	}
+	defer leave()
+	files, err := s.p.writePrompt(s.claim)
+	if err != nil {
+		s.log.Error("the prompt can't be written", "error", err)
+		return released("worker_state_not_writable")
+	}
+	defer files.remove()
+	for try := 1; ; try++ {
+		c := newCommand(s, plan, files, try)
+		o, again := c.run(ctx, life)
+		if !again || try > s.p.opts.MaxRetryAttempts {
+			return o
+		}
+		pause := tryDelay(try, s.p.opts.MaxRetryBackoff)
+		s.status(fmt.Sprintf("Try %d of %d failed; the next one starts in %v.", try, s.p.opts.MaxRetryAttempts+1, pause))
+		if !sleep(ctx, pause, nil) {
+			return s.ended(context.Cause(ctx), "")
+		}
+		life = proc.NewRecord(s.addr.Session.String())
+	}
+}
+
+// renewFirst renews until it works or the lease is over. contract 4.4
+func (s *session) renewFirst(ctx context.Context) {
+	var wait backoff
+	for s.leash.check() == nil {
+		err := s.renew(ctx)
+		if err == nil {
+			return
+		}
+		s.log.Warn("lease not renewed before the start", "error", err)
+		if !sleep(ctx, wait.next(api.RetryAfter(err)), nil) {
+			return
+		}
+	}
+}
+
+// startFailure is what a command that could not be started ends with.
+func startFailure(name string, err error) *api.Failure {
+	for _, known := range []error{exec.ErrNotFound, fs.ErrNotExist, fs.ErrPermission, syscall.ENOEXEC} {
+		if errors.Is(err, known) {
+			return executableFailure(name, err)
+		}
+	}
+	return refuse(CodeCrashed, "The command could not be started: %v.", err)
+}
+
+// exitFailure is what a command that ended by itself, but not well, ends with.
+func exitFailure(r proc.Result, stderr string) *api.Failure {
+	f := refuse(CodeExitNonzero, "The command ended with exit code %d.", r.ExitCode)
+	if r.Signal != 0 {
+		f = refuse(CodeCrashed, "The command was ended by signal %d (%v).", int(r.Signal), r.Signal)
+	}
+	if stderr != "" {
+		f.Message += "\n" + stderr
+	}
+	return f
+}
+
+// seconds is a limit of the agent's, none when it is 0.
+func seconds(n int64) time.Duration { return time.Duration(min(max(n, 0), 1<<31)) * time.Second }
