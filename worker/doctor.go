@@ -1,0 +1,133 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"stint/api"
+	"stint/worker/proc"
+)
+
+// Report says exactly what a command of one agent would meet on this machine.
+type Report struct {
+	Agent      string     `json:"agent"`
+	Runs       bool       `json:"runs"` // whether a worker here would start it
+	Checks     []Check    `json:"checks"`
+	Command    []string   `json:"command"`
+	Executable string     `json:"executable,omitzero"` // where the command's first word was found
+	WorkFolder string     `json:"workFolder"`
+	RealFolder string     `json:"realFolder,omitzero"` // with links resolved
+	FolderKey  string     `json:"folderKey,omitzero"`
+	User       string     `json:"user"` // as whom it would run on this machine
+	Env        []Variable `json:"env"`
+}
+
+// Check is one thing that was looked at. Code and Detail say what is wrong, as a session would.
+type Check struct {
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Code   string `json:"code,omitzero"`
+	Detail string `json:"detail,omitzero"`
+}
+
+// Variable is one variable of the command's environment.
+type Variable struct {
+	Name   string `json:"name"`
+	Value  string `json:"value"`           // masked when Secret
+	Secret bool   `json:"secret,omitzero"` // its value would be masked in the output, and is here
+	Stint  bool   `json:"stint,omitzero"`  // set by the worker for each session; the value is an example
+}
+
+// Doctor asks the coordinator for an agent and reports what its command would
+// meet, with this process's environment and user. It starts nothing and needs
+// no state directory.
+func Doctor(ctx context.Context, o Options, agentRef string) (Report, error) {
+	o.StateDir = or(o.StateDir, os.TempDir())
+	o, err := o.complete()
+	if err != nil {
+		return Report{}, err
+	}
+	client, err := api.NewClient(api.ClientConfig{URL: o.URL, Token: o.Token, Workspace: o.Workspace, Agent: "stint-doctor/" + o.Version, Transport: o.transport})
+	if err != nil {
+		return Report{}, err
+	}
+	me, err := client.Whoami(ctx)
+	if err != nil {
+		return Report{}, fmt.Errorf("ask who we are: %w", err)
+	}
+	agent, err := client.Agent(ctx, agentRef)
+	if err != nil {
+		return Report{}, fmt.Errorf("look up the agent: %w", err)
+	}
+	machine, err := machineID(o.MachineFile)
+	if err != nil {
+		return Report{}, err
+	}
+	r := examine(agent, me, o)
+	r.FolderKey = folderKey(machine, agent.Run.WorkFolder)
+	r.Env = append(r.Env, sessionVariables(client, agent)...)
+	slices.SortStableFunc(r.Env, func(a, b Variable) int { return strings.Compare(a.Name, b.Name) })
+	return r, nil
+}
+
+func examine(a api.Agent, me api.Whoami, o Options) Report {
+	r := Report{Agent: a.Slug, Command: a.Run.Command, WorkFolder: a.Run.WorkFolder, User: systemUser(), Env: []Variable{}}
+	if r.Command == nil {
+		r.Command = []string{}
+	}
+	check := func(name string, f *api.Failure) {
+		c := Check{Name: name, OK: f == nil}
+		if f != nil {
+			c.Code, c.Detail = f.Code, f.Message
+		}
+		r.Checks = append(r.Checks, c)
+	}
+	var foreign *api.Failure
+	if a.RunSetBy != "" && a.RunSetBy != me.UserID.String() && a.RunSetBy != me.Name {
+		foreign = refuse(CodePolicyBlocked, "What the agent executes was last changed by %s, not by you (%s). Save the agent yourself to accept it.", a.RunSetBy, me.Name)
+	}
+	check("changed last by you", foreign)
+	f, failure := openFolder(a.Run.WorkFolder)
+	check("work folder", failure)
+	r.RealFolder = f.real
+	plan, unfit := planRun(a.Type, a.Run, o.environ, o.Env)
+	r.Executable = plan.path
+	if failure == nil {
+		check("command", unfit)
+	}
+	r.Runs = foreign == nil && failure == nil && unfit == nil
+	env, err := proc.Env(o.environ, slices.Concat(o.Env, a.Run.Env), nil)
+	if err != nil {
+		check("environment", refuse(CodePolicyBlocked, "%v.", err))
+		r.Runs = false
+		return r
+	}
+	check("environment", nil)
+	secrets := secretsOf(env, o.Token)
+	for _, assignment := range env {
+		name, value, _ := strings.Cut(assignment, "=")
+		masked := maskString(value, secrets)
+		r.Env = append(r.Env, Variable{Name: name, Value: masked, Secret: masked != value})
+	}
+	return r
+}
+
+// sessionVariables are those that each session sets, with example values.
+func sessionVariables(client *api.Client, a api.Agent) []Variable {
+	c := api.Claim{SessionID: 1, Fence: 1}
+	c.Session.Attempt, c.Session.TriggeredBy = 1, api.ByUser
+	c.Trusted.AgentSlug, c.Trusted.Instructions = a.Slug, a.Instructions
+	files := promptFiles{prompt: "<a file of the worker's>", extra: "<a file of the worker's, when there is context>", text: or(a.Prompt, "<the prompt>")}
+	set := sessionEnv(c, client.URL(), client.Workspace(), files, 1)
+	set[proc.SessionVar], set[proc.MarkVar] = c.SessionID.String(), "<random>"
+	set["STINT_TRIGGERED_AT"] = "<when it was triggered>"
+	out := make([]Variable, 0, len(set))
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		out = append(out, Variable{Name: name, Value: set[name], Stint: true})
+	}
+	return out
+}
