@@ -21,22 +21,30 @@ INSERT INTO tallies (name, n) VALUES ('notes', 0);
 // with returns the product's migrations and more of them, by file name.
 func with(t testing.TB, more map[string]string) fs.FS {
 	t.Helper()
+	all, err := overlay(more)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func overlay(more map[string]string) (fs.FS, error) {
 	all := fstest.MapFS{}
 	names, err := fs.Glob(embedded(), "*.sql")
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	for _, name := range names {
 		text, err := fs.ReadFile(embedded(), name)
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		all[name] = &fstest.MapFile{Data: text}
 	}
 	for name, text := range more {
 		all[name] = &fstest.MapFile{Data: []byte(text)}
 	}
-	return all
+	return all, nil
 }
 
 func withNotes(t testing.TB) fs.FS { return with(t, map[string]string{"9000_notes.sql": notes}) }

@@ -10,9 +10,8 @@ import (
 // children are what this test binary does when a test starts it again as a
 // process of its own; the variable's value names one.
 var children = map[string]func() error{
-	"write":   writeUntilKilled,
-	"open":    openAndClose,
-	"private": openInPrivateDirectory,
+	"write": writeUntilKilled,
+	"open":  openAndClose,
 }
 
 const childVariable = "STINT_DB_TEST_CHILD"
