@@ -1,0 +1,291 @@
+// Package proc owns the processes of one session: it starts the agent, carries its
+// input and output, and makes sure that nothing of it is alive afterwards.
+//
+// Between the worker and the agent stands a guardian, a small re-exec of this same
+// binary in a session of its own. The worker feeds it the deadline over a pipe; the
+// guardian ends the whole tree when that instant comes, when the worker asks, when
+// the worker is gone (the pipe closes, whatever killed it) and when the agent has
+// exited by itself but left something behind. It needs nothing of the worker for
+// that: a worker that is stopped, killed or asleep can't keep an agent alive.
+//
+// What counts as belonging to a session:
+//
+//   - Linux: every descendant (the guardian is the child subreaper, so processes
+//     that leave the group, fork twice or cut their parent stay below it), and every
+//     process that carries the session's mark in its environment, wherever it hangs.
+//   - macOS: the agent's process group, descendants while their parents live, and
+//     the mark, for processes whose environment the system lets us read. A process
+//     that forks twice, leaves the group and clears its environment is not found.
+//   - Other Unix systems: the agent's process group.
+//
+// Out of reach everywhere: work handed to somebody else's daemon (at, cron, a
+// container engine, systemd-run) that clears the mark. A sandbox is the answer there.
+//
+// This package must not know of the server, of leases' numbers, of agent types or of
+// where output goes. Deadlines are instants it is told; output goes to a function.
+package proc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// The reasons Result.Cause names besides the cause of the caller's context.
+var (
+	// ErrDeadline: the deadline came.
+	ErrDeadline = errors.New("the deadline came")
+	// ErrGuardianLost: the guardian died or stopped answering, so the worker ended
+	// the tree itself.
+	ErrGuardianLost = errors.New("the guardian process was lost")
+)
+
+// The variables that Start puts into the agent's environment.
+const (
+	// SessionVar holds Record.Session.
+	SessionVar = "STINT_SESSION"
+	// MarkVar holds Record.Mark, by which the sweep knows the session's processes.
+	MarkVar = "STINT_MARK"
+)
+
+// startPatience bounds how long a guardian may take to report the start. It has
+// nothing to do but exec; a machine that needs longer is not fit to run agents.
+const startPatience = 30 * time.Second
+
+// Stages are the graces of an ending: after an interrupt, after a TERM, and the time
+// that KILL is given to take effect. contract 10.7
+//
+// The zero value stands for DefaultStages. A zero Interrupt or Term goes on to the
+// next signal at once; a zero Kill means that of DefaultStages.
+type Stages struct {
+	Interrupt time.Duration
+	Term      time.Duration
+	Kill      time.Duration
+}
+
+// DefaultStages returns the staging of contract 10.7.
+func DefaultStages() Stages {
+	return Stages{Interrupt: 10 * time.Second, Term: 10 * time.Second, Kill: 2 * time.Second}
+}
+
+// Total is the staging time: from the first signal until nothing is left. An ending
+// by deadline begins this long before the deadline.
+func (s Stages) Total() time.Duration {
+	s = s.orDefault()
+	return s.Interrupt + s.Term + s.Kill
+}
+
+func (s Stages) orDefault() Stages {
+	if s == (Stages{}) {
+		return DefaultStages()
+	}
+	if s.Kill <= 0 {
+		s.Kill = DefaultStages().Kill
+	}
+	return s
+}
+
+// Spec says what to run.
+type Spec struct {
+	// Record names the life that is started; made by NewRecord and journaled by the
+	// caller before Start, so that a later life of the worker can find leftovers.
+	Record Record
+	// Argv is the command. Argv[0] is looked up by LookPath. Nothing secret belongs
+	// here: arguments are visible to everybody on the machine.
+	Argv []string
+	// Dir is the working directory, absolute.
+	Dir string
+	// Env is the exact environment (see Env); SessionVar and MarkVar are added.
+	Env []string
+	// Stdin is copied to the agent and then closed; nil is an empty input. If it is an
+	// io.Closer it is closed when the agent is gone, which ends a Read that waits;
+	// otherwise its Read must not block for ever.
+	Stdin io.Reader
+	// Stages are the graces of an ending.
+	Stages Stages
+	// Deadline is the instant at which nothing of the session may be alive any more:
+	// the end of the lease, counted from before the request that got it was sent
+	// (contract 4.7). Signals begin Stages.Total() earlier. Zero is none.
+	Deadline BootTime
+}
+
+func (s Spec) validate() error {
+	if len(s.Argv) == 0 {
+		return errors.New("no command")
+	}
+	if s.Record.Mark == "" {
+		return errors.New("no record: make one with NewRecord")
+	}
+	if !filepath.IsAbs(s.Dir) {
+		return fmt.Errorf("working directory %q is not absolute", s.Dir)
+	}
+	if s.Stages.Interrupt < 0 || s.Stages.Term < 0 || s.Stages.Kill < 0 {
+		return errors.New("a stage is negative")
+	}
+	return nil
+}
+
+// environ is the agent's environment: the caller's, with our two variables set once.
+func (s Spec) environ() []string {
+	env := slices.DeleteFunc(slices.Clone(s.Env), func(v string) bool {
+		return strings.HasPrefix(v, SessionVar+"=") || strings.HasPrefix(v, MarkVar+"=")
+	})
+	return append(env, SessionVar+"="+s.Record.Session, MarkVar+"="+s.Record.Mark)
+}
+
+// Process is a started agent with everything below it.
+type Process struct {
+	record Record
+	stages Stages
+
+	guardian *exec.Cmd
+	orders   *orders       // to the guardian
+	reports  <-chan report // from the guardian, closed when it is gone
+	output   *output
+	alarm    *Alarm
+
+	mu       sync.Mutex
+	deadline BootTime // guarded by mu
+	moved    chan struct{}
+
+	done   chan struct{}
+	result Result // written by the goroutine in Start before done closes
+}
+
+// Start runs the command under a guardian and returns once the agent has been
+// exec'ed. Output goes to sink as it comes (see Sink). When ctx ends, the tree is
+// ended in stages and Result.Cause is ctx's cause.
+//
+// Errors are what the system said and can be asked with errors.Is: fs.ErrNotExist,
+// fs.ErrPermission, exec.ErrNotFound, syscall.ENOEXEC; ErrDeadline when the deadline
+// leaves no time to run. After an error nothing is running.
+//
+// The program must call GuardianMain first thing in main.
+func Start(ctx context.Context, spec Spec, sink Sink) (*Process, error) {
+	if err := spec.validate(); err != nil {
+		return nil, fmt.Errorf("start agent: %w", err)
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("start agent: %w", context.Cause(ctx))
+	}
+	path, err := LookPath(spec.Argv[0], spec.Dir, spec.Env)
+	if err != nil {
+		return nil, fmt.Errorf("start agent: %w", err)
+	}
+	p, stdin, err := spawnGuardian(spec, sink)
+	if err != nil {
+		return nil, fmt.Errorf("start guardian: %w", err)
+	}
+	order := order{Launch: &launch{
+		Path: path, Argv: spec.Argv, Dir: spec.Dir, Env: spec.environ(),
+		Mark: spec.Record.Mark, Stages: p.stages, Deadline: spec.Deadline,
+	}}
+	if err := p.handshake(ctx, order); err != nil {
+		p.abandon()
+		stdin.Close()
+		return nil, fmt.Errorf("start agent: %w", err)
+	}
+	p.output.start()
+	fed := feed(stdin, spec.Stdin)
+	go func() {
+		defer close(p.done)
+		p.watch(ctx)
+		fed.end()
+		p.result.OutputCut = p.output.finish()
+	}()
+	return p, nil
+}
+
+// handshake sends the launch and waits for the answer to it.
+func (p *Process) handshake(ctx context.Context, launch order) error {
+	if err := p.orders.send(launch); err != nil {
+		return fmt.Errorf("reach the guardian (does main call proc.GuardianMain?): %w", err)
+	}
+	patience := time.NewTimer(startPatience)
+	defer patience.Stop()
+	select {
+	case r, ok := <-p.reports:
+		switch {
+		case !ok:
+			return fmt.Errorf("%w before the start (does main call proc.GuardianMain?)", ErrGuardianLost)
+		case r.Failed != nil:
+			return r.Failed
+		case r.Started == nil:
+			return errors.New("the guardian answered out of turn")
+		}
+		p.record.Agent = *r.Started
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-patience.C:
+		return fmt.Errorf("the guardian did not answer in %v", startPatience)
+	}
+}
+
+// Record is the record of this life with the process ids filled in: journal it again
+// after Start. contract 10.7
+func (p *Process) Record() Record { return p.record }
+
+// SetDeadline moves the deadline: each renewal calls it. It has no effect once an
+// ending has begun. An error means that the guardian may still hold the old deadline,
+// which is the safe side.
+func (p *Process) SetDeadline(at BootTime) error {
+	p.mu.Lock()
+	p.deadline = at
+	p.mu.Unlock()
+	select {
+	case p.moved <- struct{}{}:
+	default: // a look at the deadline is already due
+	}
+	if err := p.orders.send(order{Deadline: at, Move: true}); err != nil {
+		return fmt.Errorf("move deadline: %w", err)
+	}
+	return nil
+}
+
+// Done is closed when nothing of the session is left and all output is in the sink.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Wait blocks until Done and says how it ended. It may be called any number of times.
+// It is bounded by the staging time once an ending has begun, and by the sink.
+func (p *Process) Wait() Result {
+	<-p.done
+	return p.result
+}
+
+// feeding is the copy of the agent's input, ended by the goroutine in Start.
+type feeding struct {
+	pipe   *os.File
+	source io.Reader
+	copied chan struct{}
+}
+
+func feed(pipe *os.File, source io.Reader) feeding {
+	f := feeding{pipe: pipe, source: source, copied: make(chan struct{})}
+	go func() {
+		defer close(f.copied)
+		defer pipe.Close()
+		if source != nil {
+			// An agent that closes its input early is within its rights.
+			_, _ = io.Copy(pipe, source)
+		}
+	}()
+	return f
+}
+
+// end stops the copy: an agent that never read can't hold it (contract 10.10).
+func (f feeding) end() {
+	f.pipe.Close()
+	if c, ok := f.source.(io.Closer); ok {
+		c.Close()
+	}
+	<-f.copied
+}
