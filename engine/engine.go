@@ -129,12 +129,24 @@ func (e *Engine) Run(ctx context.Context) error {
 // clock shows, so that no verb can mistake the coordinator's absence for a
 // worker's silence (contract 4.6).
 func (e *Engine) write(ctx context.Context, fn func(tx *db.Tx) error) error {
-	return e.store.Write(ctx, func(tx *db.Tx) error {
+	return refused(e.store.Write(ctx, func(tx *db.Tx) error {
 		if err := e.settle(tx); err != nil {
 			return fmt.Errorf("settle an outage: %w", err)
 		}
 		return fn(tx)
-	})
+	}))
+}
+
+// refused puts into the product's words the states of the store that a caller
+// can act on (contract 13, 14); the store's own error stays in the chain.
+func refused(err error) error {
+	switch {
+	case errors.Is(err, db.ErrOutcomeUnknown):
+		return errors.Join(api.Refuse(api.CodeOutcomeUnknown, "The disk failed while this was being written: it may or may not be kept. Ask again, and look before you repeat it."), err)
+	case errors.Is(err, db.ErrFull), errors.Is(err, db.ErrReadOnly), errors.Is(err, db.ErrClosed):
+		return errors.Join(&api.Error{Code: api.CodeUnavailable, Detail: "The store can't take writes now; nothing was changed.", RetryIn: 5}, err)
+	}
+	return err
 }
 
 // wctx is the context of statements inside a write: the store runs closures to
