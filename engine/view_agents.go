@@ -7,6 +7,7 @@ import (
 
 	"stint/api"
 	"stint/queries"
+	"stint/scheduler"
 )
 
 const (
@@ -47,7 +48,7 @@ type AgentPage struct {
 	Recent  []SessionView
 	Ledger  []api.LedgerEntry // newest first
 	Workers []api.Worker
-	Slots   api.SchedulePreview // of the next five; empty without a schedule
+	Slots   []api.SlotPreview // the next five; none without a schedule
 	Slowest time.Duration
 }
 
@@ -94,11 +95,27 @@ func (e *Engine) AgentPageOf(ctx context.Context, c Caller, ref string) (out Age
 		return out, fmt.Errorf("read the ledger: %w", err)
 	}
 	out.Ledger = ledger.Items
-	if out.Schedule == "" || out.ScheduleError != "" {
-		return out, nil
+	out.Slots = nextSlots(out.Agent, out.At, agentSlots)
+	return out, nil
+}
+
+// nextSlots are the slots that an agent's own anchor leads to; none without a
+// schedule that can be followed.
+func nextSlots(a api.Agent, now time.Time, n int) []api.SlotPreview {
+	if a.Schedule == "" {
+		return nil
 	}
-	out.Slots, err = e.Preview(ctx, out.Schedule, out.TimeZone, out.At, agentSlots)
-	return out, err
+	s, err := scheduler.Parse(a.Schedule, a.TimeZone, now)
+	if err != nil {
+		return nil // the agent's scheduleError says so
+	}
+	var out []api.SlotPreview
+	for _, t := range s.Preview(a.AnchorAt.Time, now, n) {
+		out = append(out, api.SlotPreview{
+			At: api.Time{Time: t.UTC()}, Local: t.In(s.Zone()).Format(time.RFC3339), InSeconds: int64(t.Sub(now) / time.Second),
+		})
+	}
+	return out
 }
 
 // spent is how long a session has taken until now, waiting included.

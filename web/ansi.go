@@ -31,6 +31,17 @@ func RenderANSI(text string) []string {
 	return strings.Split(strings.ReplaceAll(html, "&nbsp;", ""), "\n")
 }
 
+// RenderANSILines is what a terminal would show of text, line by line, without
+// any colour: progress bars have overwritten themselves.
+func RenderANSILines(text string) []string {
+	screen, err := terminal.NewScreen()
+	if err != nil {
+		panic(fmt.Errorf("make a terminal screen without options: %w", err))
+	}
+	_, _ = screen.Write([]byte(tame(text))) // it writes to memory and never fails
+	return strings.Split(screen.AsPlainText(), "\n")
+}
+
 // PlainText is text without any escape sequence or control character, for
 // downloads and one-line excerpts.
 func PlainText(text string) string { return ansi.Strip(tame(text)) }

@@ -19,9 +19,9 @@ type Shell struct {
 // doesn't want: styles put in by script, foreign requests.
 const htmxConfig = `{"includeIndicatorCSS":false,"mode":"same-origin","history":false,"transitions":false,"extensions":"sse"}`
 
-type place struct{ key, word, icon, url, letter string }
+type railEntry struct{ key, word, icon, url, letter string }
 
-var places = []place{
+var places = []railEntry{
 	{"home", "Home", "house", "/", "h"},
 	{"sessions", "Sessions", "rows-3", "/sessions", "s"},
 	{"agents", "Agents", "bot", "/agents", "a"},

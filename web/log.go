@@ -8,9 +8,9 @@ import (
 // Log is what [LogView] draws.
 type Log struct {
 	Blocks      []LogBlock
-	Size        string // what is shown of how much, in words
 	Empty       string // said when nothing has been printed yet
 	EarlierURL  string // "" when the first line is shown
+	LaterURL    string // "" when the last line is shown
 	DownloadURL string
 	Live        bool // more may come, and the view follows it
 }
@@ -22,6 +22,7 @@ type Log struct {
 type LogBlock struct {
 	Anchor string // unique in the page, and stable: a link to it stays right
 	Mark   string // stands beside the first line, such as the time since the start
+	Class  string // err for what went to standard error, said for what isn't output
 	Lines  []string
 }
 
@@ -33,7 +34,11 @@ func NewLogBlock(anchor, mark, text string) LogBlock {
 // html is written by hand, not as a template: within a log every space counts.
 func (b LogBlock) html() string {
 	var out strings.Builder
-	out.WriteString(`<div id="` + html.EscapeString(b.Anchor) + `">`)
+	out.WriteString(`<div id="` + html.EscapeString(b.Anchor) + `"`)
+	if b.Class != "" {
+		out.WriteString(` class="` + html.EscapeString(b.Class) + `"`)
+	}
+	out.WriteString(">")
 	mark := b.Mark
 	for _, line := range b.Lines {
 		out.WriteString(`<p data-n="` + html.EscapeString(mark) + `"><span>` + line + `</span></p>`)

@@ -29,6 +29,9 @@ var files embed.FS
 // assets is the table of embedded files, made once from what is embedded.
 var assets = loadAssets(files)
 
+// icons are the names in the sprite.
+var icons = iconNames(assets)
+
 type asset struct {
 	body []byte
 	kind string
@@ -117,4 +120,23 @@ func Static() http.Handler {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(a.body))
 	})
+}
+
+var symbol = regexp.MustCompile(`<symbol id="([^"]+)"`)
+
+func iconNames(t assetTable) map[string]bool {
+	names := map[string]bool{}
+	for _, m := range symbol.FindAllSubmatch(t.byName["icons.svg"].body, -1) {
+		names[string(m[1])] = true
+	}
+	return names
+}
+
+// iconURL is the address of one icon. Like [AssetURL] it panics on a name that
+// doesn't exist.
+func iconURL(name string) string {
+	if !icons[name] {
+		panic("web: no icon " + name + " in the sprite")
+	}
+	return AssetURL("icons.svg") + "#" + name
 }

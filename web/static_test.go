@@ -143,11 +143,7 @@ func TestTemplates_HoldNothingThatThePolicyForbids(t *testing.T) {
 }
 
 func TestIcons_EveryOneUsedIsInTheSprite(t *testing.T) {
-	sprite := string(readFile(t, "static/icons.svg"))
-	has := map[string]bool{}
-	for _, m := range regexp.MustCompile(`<symbol id="([^"]+)"`).FindAllStringSubmatch(sprite, -1) {
-		has[m[1]] = true
-	}
+	has := icons
 	used := map[string]string{}
 	for name, text := range sources(t, "*.templ", "*.go") {
 		for _, m := range regexp.MustCompile(`@Icon\("([^"]+)"\)`).FindAllStringSubmatch(text, -1) {
@@ -162,6 +158,9 @@ func TestIcons_EveryOneUsedIsInTheSprite(t *testing.T) {
 	}
 	for _, look := range statusLooks {
 		used[look.icon] = "words.go"
+	}
+	for _, look := range eventLooks {
+		used[look.icon] = "session_words.go"
 	}
 	for _, p := range places {
 		used[p.icon] = "layout.go"

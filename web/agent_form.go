@@ -1,0 +1,331 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	shellquote "github.com/kballard/go-shellquote"
+
+	"stint/api"
+	"stint/engine"
+)
+
+// agentForm is what agent_form.templ draws: what was typed, and what is wrong with it.
+type agentForm struct {
+	slug   string // of the agent that is edited; "" = a new one
+	typed  url.Values
+	errors map[string]string
+	says   schedulePreview
+	zones  []string
+}
+
+// starter is a filled-in form to begin from.
+type starter struct {
+	key, title, text string
+	values           map[string]string
+}
+
+var starters = []starter{
+	{"hello", "Say hello every minute", "A one-line command, to see a schedule at work", map[string]string{
+		"slug": "hello", "name": "Hello", "command": `sh -c 'date; echo hello'`, "schedule": "@every 1m",
+	}},
+	{"nightly", "Nightly check of a project", "Runs its tests at 02:30 and keeps the output", map[string]string{
+		"slug": "nightly-check", "name": "Nightly check", "command": "make test", "schedule": "30 2 * * *",
+	}},
+	{"prompt", "A command that reads a prompt", "The prompt comes on standard input", map[string]string{
+		"slug": "summarise", "name": "Summarise", "command": `sh -c 'echo "You asked:"; cat'`, "prompt": "Summarise what changed since yesterday.",
+	}},
+}
+
+func (v *visit) newAgent() error {
+	typed := formOf(engine.DefaultAgent())
+	typed.Set("timeZone", v.prefs.zone.String())
+	for _, s := range starters {
+		if s.key == v.r.URL.Query().Get("from") {
+			for name, value := range s.values {
+				typed.Set(name, value)
+			}
+		}
+	}
+	return v.drawAgentForm(http.StatusOK, agentForm{typed: typed})
+}
+
+func (v *visit) editAgent() error {
+	a, err := v.web.engine.Agent(v.r.Context(), v.caller, v.path("agent"))
+	if err != nil {
+		return err
+	}
+	return v.drawAgentForm(http.StatusOK, agentForm{slug: a.Slug, typed: formOf(a.AgentInput)})
+}
+
+func (v *visit) drawAgentForm(status int, f agentForm) error {
+	f.says = v.saySchedule(f.typed.Get("schedule"), f.typed.Get("timeZone"))
+	f.zones = commonZones
+	title := "New agent"
+	if f.slug != "" {
+		title = "Edit " + f.slug
+	}
+	return v.page(status, Shell{Title: title, Place: "agents"}, agentFormPage(f))
+}
+
+func (v *visit) createAgent() error {
+	in := engine.DefaultAgent()
+	bad := fillAgent(&in, v.r.PostForm)
+	if len(bad) == 0 {
+		a, err := v.web.engine.CreateAgent(v.r.Context(), v.caller, in)
+		if err == nil {
+			return v.to(agentURL(a.Slug), "Agent made")
+		}
+		var ok bool
+		if bad, ok = fieldErrors(err); !ok {
+			return err
+		}
+	}
+	return v.drawAgentForm(http.StatusUnprocessableEntity, agentForm{typed: v.r.PostForm, errors: bad})
+}
+
+func (v *visit) saveAgent() error {
+	var bad map[string]string
+	a, err := v.web.engine.EditAgent(v.r.Context(), v.caller, v.path("agent"), func(in *api.AgentInput) error {
+		if bad = fillAgent(in, v.r.PostForm); len(bad) > 0 {
+			return api.Refuse(api.CodeInvalid, "Some fields are not valid.")
+		}
+		return nil
+	})
+	if err == nil {
+		return v.to(agentURL(a.Slug), "Saved")
+	}
+	if len(bad) == 0 {
+		var ok bool
+		if bad, ok = fieldErrors(err); !ok {
+			return err
+		}
+	}
+	return v.drawAgentForm(http.StatusUnprocessableEntity, agentForm{slug: v.path("agent"), typed: v.r.PostForm, errors: bad})
+}
+
+// number is a field that holds a whole number.
+type number struct {
+	name string
+	of   func(*api.AgentInput) *int64
+}
+
+var numbers = []number{
+	{"catchUpWindowSeconds", func(a *api.AgentInput) *int64 { return &a.CatchUpWindowSeconds }},
+	{"jitterSeconds", func(a *api.AgentInput) *int64 { return &a.JitterSeconds }},
+	{"maxConcurrent", func(a *api.AgentInput) *int64 { return &a.MaxConcurrent }},
+	{"priority", func(a *api.AgentInput) *int64 { return &a.Priority }},
+	{"leaseSeconds", func(a *api.AgentInput) *int64 { return &a.LeaseSeconds }},
+	{"reclaimDelaySeconds", func(a *api.AgentInput) *int64 { return &a.ReclaimDelaySeconds }},
+	{"turnTimeoutSeconds", func(a *api.AgentInput) *int64 { return &a.TurnTimeoutSeconds }},
+	{"stallTimeoutSeconds", func(a *api.AgentInput) *int64 { return &a.StallTimeoutSeconds }},
+	{"queueTimeoutSeconds", func(a *api.AgentInput) *int64 { return &a.QueueTimeoutSeconds }},
+	{"maxLapses", func(a *api.AgentInput) *int64 { return &a.MaxLapses }},
+}
+
+// formOf spells an agent the way the form does.
+func formOf(in api.AgentInput) url.Values {
+	out := url.Values{}
+	for name, value := range map[string]string{
+		"slug": in.Slug, "name": in.Name, "description": in.Description, "mode": string(in.Mode), "type": string(in.Type),
+		"command": commandLine(in.Run.Command), "workFolder": in.Run.WorkFolder, "env": joined(in.Run.Env),
+		"prompt": in.Prompt, "instructions": in.Instructions, "schedule": in.Schedule, "timeZone": in.TimeZone,
+		"catchUp": string(in.CatchUp), "overlap": string(in.Overlap), "labels": joined(in.Labels),
+	} {
+		out.Set(name, value)
+	}
+	for _, n := range numbers {
+		out.Set(n.name, strconv.FormatInt(*n.of(&in), 10))
+	}
+	if in.Paused {
+		out.Set("paused", "true")
+	}
+	return out
+}
+
+// fillAgent reads the form into an agent, over what it was. What can't be read
+// is named by field; the rules themselves are the engine's.
+func fillAgent(in *api.AgentInput, form url.Values) map[string]string {
+	bad := map[string]string{}
+	text := func(name string, to *string) {
+		if form.Has(name) {
+			*to = strings.ReplaceAll(form.Get(name), "\r\n", "\n")
+		}
+	}
+	text("slug", &in.Slug)
+	text("name", &in.Name)
+	text("description", &in.Description)
+	text("workFolder", &in.Run.WorkFolder)
+	text("prompt", &in.Prompt)
+	text("instructions", &in.Instructions)
+	text("schedule", &in.Schedule)
+	text("timeZone", &in.TimeZone)
+	text("mode", (*string)(&in.Mode))
+	text("type", (*string)(&in.Type))
+	text("catchUp", (*string)(&in.CatchUp))
+	text("overlap", (*string)(&in.Overlap))
+	in.Run.WorkFolder = strings.TrimSpace(in.Run.WorkFolder)
+	in.Paused = form.Get("paused") == "true"
+	if form.Has("env") {
+		in.Run.Env = words(form.Get("env"))
+	}
+	if form.Has("labels") {
+		in.Labels = words(form.Get("labels"))
+	}
+	if form.Has("command") {
+		argv, err := shellquote.Split(form.Get("command"))
+		if err != nil {
+			bad["run.command"] = fmt.Sprintf("can't be read as a command line: %v", err)
+		}
+		in.Run.Command = argv
+	}
+	for _, n := range numbers {
+		typed := strings.TrimSpace(form.Get(n.name))
+		if typed == "" {
+			continue
+		}
+		value, err := strconv.ParseInt(typed, 10, 64)
+		if err != nil {
+			bad[n.name] = "must be a whole number"
+			continue
+		}
+		*n.of(in) = value
+	}
+	return bad
+}
+
+// words splits at spaces and commas.
+func words(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\r' || r == '\t' })
+}
+
+// input is a field of the form with what was typed and what is wrong. wrong are
+// the engine's names for it, where they aren't the form's.
+func (f agentForm) input(id, label, hint string, wrong ...string) Input {
+	in := Input{ID: id, Label: label, Hint: hint, Value: f.typed.Get(id), Error: sentence(f.errors[id])}
+	for _, name := range wrong {
+		for field, detail := range f.errors {
+			if field == name || strings.HasPrefix(field, name+"[") {
+				in.Error = sentence(detail)
+			}
+		}
+	}
+	return in
+}
+
+func (f agentForm) mono(id, label, hint string, wrong ...string) Input {
+	in := f.input(id, label, hint, wrong...)
+	in.Mono = true
+	return in
+}
+
+func (f agentForm) number(id, label, hint string) Input {
+	in := f.input(id, label, hint)
+	in.Type = "number"
+	return in
+}
+
+// others are complaints about fields that the form doesn't show.
+func (f agentForm) others() string {
+	var out []string
+	for field, detail := range f.errors {
+		if !f.typed.Has(field) && !strings.HasPrefix(field, "run.") {
+			out = append(out, field+" "+detail)
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// limitsOpen reports whether the folded part of the form has something to see.
+func (f agentForm) limitsOpen() bool {
+	for _, n := range numbers {
+		if f.errors[n.name] != "" {
+			return true
+		}
+	}
+	return f.errors["labels"] != ""
+}
+
+func (f agentForm) action() string {
+	if f.slug == "" {
+		return "/agents"
+	}
+	return agentURL(f.slug) + "/edit"
+}
+
+func (f agentForm) back() string {
+	if f.slug == "" {
+		return "/agents"
+	}
+	return agentURL(f.slug)
+}
+
+// sentence begins with a capital and ends with a full stop.
+func sentence(text string) string {
+	if text == "" {
+		return ""
+	}
+	text = strings.ToUpper(text[:1]) + text[1:]
+	if strings.HasSuffix(text, ".") {
+		return text
+	}
+	return text + "."
+}
+
+// schedulePreview is what the form says of a schedule while it is typed.
+type schedulePreview struct {
+	api.SchedulePreview
+	wrong string
+	none  bool
+}
+
+func (v *visit) saySchedule(expr, zone string) schedulePreview {
+	expr = strings.TrimSpace(expr)
+	if expr == "" {
+		return schedulePreview{none: true}
+	}
+	p, err := v.web.engine.Preview(v.r.Context(), expr, zone, v.web.engine.Now(), 5)
+	if err != nil {
+		bad, _ := fieldErrors(err)
+		for field, detail := range bad {
+			return schedulePreview{wrong: sentence(fieldWord(field) + " " + detail)}
+		}
+		return schedulePreview{wrong: "This can't be read as a schedule."}
+	}
+	return schedulePreview{SchedulePreview: p}
+}
+
+func fieldWord(field string) string {
+	if field == "timeZone" {
+		return "the time zone"
+	}
+	return "the " + field
+}
+
+// schedule answers the preview alone, for the form's script.
+func (v *visit) schedule() error {
+	q := v.r.URL.Query()
+	return v.draw(http.StatusOK, scheduleSays(v.saySchedule(q.Get("schedule"), q.Get("timeZone")), v.prefs.zone), nil)
+}
+
+// commonZones are proposed while a zone is typed; any name of the tz database is taken.
+var commonZones = []string{
+	"UTC", "Europe/London", "Europe/Berlin", "Europe/Paris", "Europe/Warsaw", "Europe/Madrid", "Europe/Athens", "Europe/Kyiv",
+	"America/New_York", "America/Chicago", "America/Denver", "America/Los_Angeles", "America/Sao_Paulo", "America/Toronto",
+	"Asia/Kolkata", "Asia/Dubai", "Asia/Singapore", "Asia/Tokyo", "Asia/Shanghai", "Asia/Seoul", "Australia/Sydney", "Pacific/Auckland",
+}
+
+var overlapOptions = []Option{
+	{string(api.OverlapSkip), "Skip the new run"},
+	{string(api.OverlapQueueOne), "Let one wait"},
+	{string(api.OverlapAllow), "Run both"},
+	{string(api.OverlapReplace), "Cancel the old one"},
+}
+
+var catchUpOptions = []Option{
+	{string(api.CatchUpLatest), "Run the latest missed one"},
+	{string(api.CatchUpNone), "Leave missed runs out"},
+}

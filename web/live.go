@@ -1,0 +1,246 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"stint/api"
+	"stint/engine"
+)
+
+// part is a piece of a page that a live update replaces by its id.
+type part struct {
+	target string
+	draw   templ.Component
+	swap   string // "" = put the new one in the old one's place, keeping what didn't change
+	always bool   // not a piece of the page but something new, such as output
+}
+
+// watcher looks at what a page shows, as it is now. It is called again after
+// each change and from time to time; parts that look as before aren't sent.
+type watcher func(ctx context.Context, c engine.Caller) ([]part, position, error)
+
+// streamURL is the address of a page's live stream. The page is true up to the
+// view's event; the stream goes on from there (contract 9.3).
+func streamURL(page string, view engine.View, more ...string) string {
+	q := url.Values{"page": {page}, "at": {strconv.FormatInt(view.Seq, 10)}}
+	for i := 0; i+1 < len(more); i += 2 {
+		q.Set(more[i], more[i+1])
+	}
+	return "/ui/stream?" + q.Encode()
+}
+
+const streamWrite = 10 * time.Second // for a reader to take a batch
+
+// stream keeps a page up to date. It tells the state, not the story: after a
+// gap of any length one look brings the page to where things are.
+func (v *visit) stream() error {
+	q := v.r.URL.Query()
+	at := place(v.r.Header.Get("Last-Event-ID"), q.Get("at"))
+	f := &feed{v: v, out: http.NewResponseController(v), seen: map[string][sha256.Size]byte{}}
+	var err error
+	switch q.Get("page") {
+	case "home":
+		f.watch = v.watchHome()
+	case "sessions":
+		f.watch, err = v.watchSessions(q)
+	case "session":
+		var stop func()
+		f.watch, f.woken, stop, err = v.watchSession(q, at)
+		if stop != nil {
+			defer stop()
+		}
+	case "agents":
+		f.watch = v.watchAgents(q.Get("after"))
+	case "agent":
+		f.watch = v.watchAgent(q.Get("agent"))
+	case "workers":
+		f.watch = v.watchWorkers()
+	default:
+		err = api.Refuse(api.CodeNotFound, "There is no such stream.")
+	}
+	if err != nil {
+		return err
+	}
+	_ = f.out.SetWriteDeadline(time.Time{}) // each write has its own; a writer without deadlines is a test's
+	h := v.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("X-Accel-Buffering", "no")
+	v.WriteHeader(http.StatusOK)
+	f.at = at
+	if err := f.run(v.r.Context()); err != nil && !errors.Is(err, context.Canceled) {
+		v.web.log.Debug("a stream ended", "path", v.r.URL.RequestURI(), "error", err)
+	}
+	return nil
+}
+
+// position is how far a reader is: the newest event and, on a session's page,
+// the newest output.
+type position struct{ seq, item int64 }
+
+// place reads where a reader is, from the stream's last id or the page's address.
+func place(texts ...string) position {
+	for _, text := range texts {
+		seq, item, _ := strings.Cut(text, ".")
+		if n, err := strconv.ParseInt(seq, 10, 64); err == nil && n >= 0 {
+			m, _ := strconv.ParseInt(item, 10, 64)
+			return position{n, max(0, m)}
+		}
+	}
+	return position{}
+}
+
+func (p position) String() string { return fmt.Sprintf("%d.%d", p.seq, p.item) }
+
+// feed is one open stream. The request's goroutine owns it.
+type feed struct {
+	v     *visit
+	out   *http.ResponseController
+	watch watcher
+	woken func() (<-chan struct{}, func()) // more to wake for than events; nil = nothing
+	at    position
+	seen  map[string][sha256.Size]byte
+	first bool
+}
+
+// errNoRights ends a stream whose reader may no longer see it.
+var errNoRights = errors.New("the reader's rights ended")
+
+func (f *feed) run(ctx context.Context) error {
+	if err := f.write(": stint\n\n"); err != nil {
+		return err
+	}
+	f.first = true
+	beat := time.NewTimer(f.v.web.beat)
+	defer beat.Stop()
+	for {
+		changed := f.v.web.engine.Changed() // taken before the look
+		var output <-chan struct{}
+		release := func() {}
+		if f.woken != nil {
+			output, release = f.woken()
+		}
+		sent, err := f.look(ctx)
+		if err != nil {
+			release()
+			return err
+		}
+		if sent {
+			beat.Reset(f.v.web.beat)
+		}
+		err = f.wait(ctx, changed, output, beat)
+		release()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// wait returns when there may be something new, at the earliest after the pace.
+func (f *feed) wait(ctx context.Context, changed, output <-chan struct{}, beat *time.Timer) error {
+	pace := time.NewTimer(f.v.web.pace)
+	defer pace.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-pace.C:
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-changed:
+	case <-output:
+	case <-beat.C:
+		beat.Reset(f.v.web.beat)
+		return f.write(": still here\n\n")
+	}
+	return nil
+}
+
+// look draws the page's parts and sends those that changed.
+func (f *feed) look(ctx context.Context) (sent bool, err error) {
+	caller, _, ok := f.v.web.callerOf(f.v.r)
+	if !ok {
+		return false, errNoRights
+	}
+	parts, now, err := f.watch(ctx, caller)
+	if err != nil {
+		return false, err
+	}
+	// The page already shows what was true at its own event.
+	quiet := f.first && now.seq == f.at.seq
+	f.first, f.at = false, now
+	var body bytes.Buffer
+	for _, p := range parts {
+		var html bytes.Buffer
+		if err := p.draw.Render(ctx, &html); err != nil {
+			return false, fmt.Errorf("draw %s: %w", p.target, err)
+		}
+		if !p.always {
+			sum := sha256.Sum256(settled(html.Bytes()))
+			known := f.seen[p.target] == sum
+			f.seen[p.target] = sum
+			if known || quiet {
+				continue
+			}
+		}
+		if html.Len() > 0 {
+			writePart(&body, p, html.Bytes())
+		}
+	}
+	if body.Len() == 0 {
+		return false, nil
+	}
+	return true, f.message(body.Bytes())
+}
+
+func writePart(body *bytes.Buffer, p part, html []byte) {
+	swap := p.swap
+	if swap == "" {
+		swap = "outerMorph"
+	}
+	fmt.Fprintf(body, `<hx-partial hx-target="#%s" hx-swap="%s">`, p.target, swap)
+	body.Write(html)
+	body.WriteString("</hx-partial>")
+}
+
+// ticking finds what changes with time alone: relative times, countdowns, rings.
+var ticking = regexp.MustCompile(`(?s)(<relative-time[^>]*>)[^<]*|(data-since="\d+">)[^<]*|data-since="\d+"|stroke-dasharray="[^"]*"|<b>[^<]*</b>|x[12]="[^"]*"`)
+
+// settled is HTML without what the page's own script keeps going.
+func settled(html []byte) []byte { return ticking.ReplaceAll(html, []byte("$1")) }
+
+// message sends HTML as one unnamed message, which the page swaps in.
+func (f *feed) message(html []byte) error {
+	var out strings.Builder
+	fmt.Fprintf(&out, "id: %s\n", f.at)
+	text := strings.ReplaceAll(string(html), "\r", "") // which would end a line of the stream
+	for line := range strings.SplitSeq(text, "\n") {
+		out.WriteString("data: " + line + "\n")
+	}
+	out.WriteString("\n")
+	return f.write(out.String())
+}
+
+func (f *feed) write(text string) error {
+	late := time.AfterFunc(streamWrite, func() {
+		_ = f.out.SetWriteDeadline(time.Unix(1, 0)) // in the past: the write below ends at once
+	})
+	defer late.Stop()
+	if _, err := io.WriteString(f.v, text); err != nil {
+		return err
+	}
+	return f.out.Flush()
+}

@@ -1,0 +1,136 @@
+package web
+
+import (
+	"crypto/rand"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"stint/api"
+	"stint/engine"
+)
+
+// runPage is what run.templ draws.
+type runPage struct {
+	engine.AgentPage
+	typed  url.Values
+	errors map[string]string
+	zone   *time.Location
+}
+
+// chooseAgent is the way to a run where no agent was named; the quick form of
+// the home page ends here too.
+func (v *visit) chooseAgent() error {
+	list, err := v.web.engine.AgentList(v.r.Context(), v.caller, "")
+	if err != nil {
+		return err
+	}
+	if len(list.Agents) == 1 {
+		return v.to(agentURL(list.Agents[0].Slug)+"/run", "")
+	}
+	return v.page(http.StatusOK, Shell{Title: "Run an agent", Place: "sessions", Now: list.At}, choose(agentsPage{AgentListView: list, zone: v.prefs.zone}))
+}
+
+// quickRun starts a session from the home page.
+func (v *visit) quickRun() error {
+	form := v.r.PostForm
+	s, _, err := v.web.engine.CreateSession(v.r.Context(), v.caller, form.Get("agent"), api.SessionInput{Prompt: lines(form.Get("prompt"))}, engine.Idempotency{})
+	if err != nil {
+		return err
+	}
+	return v.to(sessionURL(s.ID), "")
+}
+
+func (v *visit) runForm() error {
+	return v.drawRun(http.StatusOK, url.Values{"key": {rand.Text()}}, nil)
+}
+
+func (v *visit) drawRun(status int, typed url.Values, bad map[string]string) error {
+	view, err := v.web.engine.AgentPageOf(v.r.Context(), v.caller, v.path("agent"))
+	if err != nil {
+		return err
+	}
+	if !typed.Has("prompt") {
+		typed.Set("prompt", view.Prompt)
+		typed.Set("priority", strconv.FormatInt(view.Priority, 10))
+	}
+	p := runPage{view, typed, bad, v.prefs.zone}
+	return v.page(status, Shell{Title: "Run " + view.Name, Place: "agents", Now: view.At}, runDialog(p))
+}
+
+// run starts a session. The form's own key makes a second press of the button
+// answer the first one's session.
+func (v *visit) run() error {
+	form, slug := v.r.PostForm, v.path("agent")
+	in := api.SessionInput{
+		Prompt: lines(form.Get("prompt")), Title: strings.TrimSpace(form.Get("title")), UntrustedContext: lines(form.Get("untrustedContext")),
+	}
+	bad := map[string]string{}
+	if typed := form.Get("priority"); typed != "" {
+		n, err := strconv.ParseInt(typed, 10, 64)
+		if err != nil {
+			bad["priority"] = "must be a whole number"
+		}
+		in.Priority = &n
+	}
+	if typed := form.Get("notBefore"); typed != "" {
+		t, err := time.ParseInLocation("2006-01-02T15:04", typed, v.prefs.zone)
+		if err != nil {
+			bad["notBefore"] = "must be a date and a time of day"
+		}
+		in.NotBefore = api.Time{Time: t.UTC()}
+	}
+	if len(bad) > 0 {
+		return v.drawRun(http.StatusUnprocessableEntity, form, bad)
+	}
+	idem := engine.Idempotency{}
+	if key := form.Get("key"); key != "" {
+		idem = engine.Idempotency{Key: key, Route: "page:/agents/" + slug + "/run", Body: []byte(form.Encode())}
+	}
+	s, _, err := v.web.engine.CreateSession(v.r.Context(), v.caller, slug, in, idem)
+	if err != nil {
+		if bad, ok := fieldErrors(err); ok {
+			if bad["Idempotency-Key"] != "" {
+				form.Set("key", rand.Text()) // it was changed after a first press: a new session is meant
+			}
+			return v.drawRun(http.StatusUnprocessableEntity, form, bad)
+		}
+		return err
+	}
+	return v.to(sessionURL(s.ID), "")
+}
+
+// lines undoes what a browser does to line ends.
+func lines(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
+
+func (p runPage) input(id, label, hint string) Input {
+	return Input{ID: id, Label: label, Hint: hint, Value: p.typed.Get(id), Error: sentence(p.errors[id])}
+}
+
+func (p runPage) notBefore() Input {
+	in := p.input("notBefore", "Not before", "In your own time ("+p.zone.String()+"). Empty: now.")
+	in.Type = "datetime-local"
+	return in
+}
+
+func (p runPage) priority() Input {
+	in := p.input("priority", "Priority", "Higher goes first")
+	in.Type = "number"
+	return in
+}
+
+// waits says beforehand what would keep the session waiting; "" = nothing.
+func (p runPage) waits() string {
+	switch {
+	case p.Paused:
+		return "The agent is paused: the session waits until it is resumed."
+	case p.Online == 0:
+		return "No worker is online: the session waits until one is."
+	case p.Running >= p.MaxConcurrent:
+		return "The agent is at its limit: the session waits until a run ends."
+	default:
+		return ""
+	}
+}

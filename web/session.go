@@ -1,0 +1,229 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"stint/api"
+	"stint/engine"
+)
+
+// sessionPage is what session.templ draws.
+type sessionPage struct {
+	engine.SessionPage
+	view   string // output, timeline, input, json
+	log    Log
+	json   string
+	answer answerForm
+	zone   *time.Location
+}
+
+// answerForm is what was typed for an open question and refused.
+type answerForm struct{ text, refused string }
+
+var sessionViews = []struct{ key, word string }{
+	{"output", "Output"}, {"timeline", "Timeline"}, {"input", "Input"}, {"json", "JSON"},
+}
+
+func (v *visit) session() error {
+	return v.drawSession(http.StatusOK, answerForm{})
+}
+
+func (v *visit) drawSession(status int, answer answerForm) error {
+	id, err := v.sessionID()
+	if err != nil {
+		return err
+	}
+	view, err := v.web.engine.SessionPageOf(v.r.Context(), v.caller, id)
+	if err != nil {
+		return err
+	}
+	p := sessionPage{SessionPage: view, view: "output", answer: answer, zone: v.prefs.zone}
+	for _, known := range sessionViews {
+		if v.r.URL.Query().Get("view") == known.key {
+			p.view = known.key
+		}
+	}
+	at := position{seq: view.Seq}
+	switch p.view {
+	case "output":
+		before, _ := strconv.ParseInt(v.r.URL.Query().Get("before"), 10, 64)
+		if p.log, at.item, err = v.readLog(v.r.Context(), view, before); err != nil {
+			return err
+		}
+	case "json":
+		text, err := json.Marshal(view.Session.Session, jsontext.WithIndent("  "))
+		if err != nil {
+			return fmt.Errorf("write session %s as JSON: %w", id, err)
+		}
+		p.json = string(text)
+	}
+	shell := Shell{
+		Title: titleOf(view.Session.Session) + " · " + StatusWord(view.Session.Status), Place: "sessions", Now: view.At,
+		Stream: "/ui/stream?" + url.Values{"page": {"session"}, "id": {id.String()}, "view": {p.view}, "at": {at.String()}}.Encode(),
+	}
+	return v.page(status, shell, session(p))
+}
+
+// watchSession draws the parts of a session's page again, and appends output.
+func (v *visit) watchSession(q url.Values, at position) (watch watcher, woken func() (<-chan struct{}, func()), stop func(), err error) {
+	id, err := api.ParseSessionID(q.Get("id"))
+	if err != nil || id == 0 {
+		return nil, nil, nil, api.Refuse(api.CodeNotFound, "There is no such session here.")
+	}
+	var tail *logTail
+	if q.Get("view") == "output" {
+		if tail, err = v.openTail(v.r.Context(), id, at.item); err != nil {
+			return nil, nil, nil, err
+		}
+		woken = func() (<-chan struct{}, func()) { return v.web.engine.ItemsChanged(id) }
+	}
+	watch = func(ctx context.Context, c engine.Caller) ([]part, position, error) {
+		view, err := v.web.engine.SessionPageOf(ctx, c, id)
+		if err != nil {
+			return nil, position{}, err
+		}
+		p := sessionPage{SessionPage: view, view: q.Get("view"), zone: v.prefs.zone}
+		parts := []part{
+			{target: "session-head", draw: sessionHead(p)},
+			{target: "session-notices", draw: sessionNotices(p)},
+			{target: "session-answer", draw: sessionAnswer(p)},
+			{target: "session-aside", draw: sessionAside(p)},
+		}
+		now := position{seq: view.Seq}
+		switch {
+		case p.view == "timeline":
+			parts = append(parts, part{target: "timeline", draw: timeline(p)})
+		case tail != nil:
+			more, err := tail.read(ctx, c, view)
+			if err != nil {
+				return nil, position{}, err
+			}
+			parts = append(parts, more...)
+			now.item = tail.last
+		}
+		return parts, now, nil
+	}
+	return watch, woken, nil, nil
+}
+
+// output answers the whole output as plain text, page by page, however long it is.
+func (v *visit) output() error {
+	id, err := v.sessionID()
+	if err != nil {
+		return err
+	}
+	s, err := v.web.engine.Session(v.r.Context(), v.caller, id)
+	if err != nil {
+		return err
+	}
+	v.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	v.Header().Set("Content-Disposition", `attachment; filename="`+s.AgentSlug+"-"+id.String()+`.txt"`)
+	var after int64
+	for {
+		items, last, err := v.web.engine.Items(v.r.Context(), v.caller, id, after, itemPage)
+		if err != nil {
+			return err
+		}
+		for _, it := range items {
+			if it.Kind != api.ItemText {
+				continue
+			}
+			if _, err := io.WriteString(v, PlainText(it.Text)); err != nil {
+				return nil // the reader went away
+			}
+		}
+		if len(items) == 0 || items[len(items)-1].Seq >= last {
+			return nil
+		}
+		after = items[len(items)-1].Seq
+	}
+}
+
+func (v *visit) askSession() error {
+	id, err := v.sessionID()
+	if err != nil {
+		return err
+	}
+	s, err := v.web.engine.Session(v.r.Context(), v.caller, id)
+	if err != nil {
+		return err
+	}
+	c := cancelQuestion(s)
+	if v.path("verb") == "stop" {
+		c = stopQuestion(s)
+	}
+	return v.page(http.StatusOK, Shell{Title: c.Title, Place: "sessions"}, confirmPage(c))
+}
+
+func (v *visit) actSession() error {
+	id, err := v.sessionID()
+	if err != nil {
+		return err
+	}
+	ctx, eng, back := v.r.Context(), v.web.engine, sessionURL(id)
+	switch v.path("verb") {
+	case "cancel":
+		done, err := eng.CancelSession(ctx, v.caller, id, api.CancelInput{Reason: strings.TrimSpace(v.r.PostForm.Get("reason"))})
+		if err != nil {
+			return err
+		}
+		return v.to(back, said(done.Changed, "Cancelled", "It was cancelled already"))
+	case "stop":
+		done, err := eng.StopSession(ctx, v.caller, id)
+		if err != nil {
+			return err
+		}
+		return v.to(back, said(done.Changed, "It was asked to stop", "It had been asked to stop already"))
+	case "archive":
+		done, err := eng.ArchiveSession(ctx, v.caller, id)
+		if err != nil {
+			return err
+		}
+		return v.to(back, said(done.Changed, "Archived", "It was archived already"))
+	default:
+		s, err := eng.RetrySession(ctx, v.caller, id)
+		if err != nil {
+			return err
+		}
+		return v.to(sessionURL(s.ID), said(s.ID == id, "Queued again", "This is the new attempt"))
+	}
+}
+
+func said(changed bool, now, before string) string {
+	if changed {
+		return now
+	}
+	return before
+}
+
+// answer passes a person's answer on. One that came too late keeps what was typed.
+func (v *visit) answer() error {
+	id, err := v.sessionID()
+	if err != nil {
+		return err
+	}
+	var prompt api.PromptID
+	if prompt.UnmarshalText([]byte(v.r.PostForm.Get("prompt"))) != nil {
+		return api.Refuse(api.CodeNotFound, "There is no such question.")
+	}
+	text := v.r.PostForm.Get("text")
+	_, err = v.web.engine.AnswerPrompt(v.r.Context(), v.caller, id, api.AnswerInput{PromptID: prompt, Text: text})
+	if err != nil {
+		f := failureOf(err)
+		if f.status == http.StatusConflict || f.status == http.StatusUnprocessableEntity {
+			return v.drawSession(f.status, answerForm{text: text, refused: f.text})
+		}
+		return err
+	}
+	return v.to(sessionURL(id), "Answered")
+}

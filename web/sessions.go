@@ -1,0 +1,207 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"stint/api"
+	"stint/engine"
+)
+
+// listPage is what sessions.templ draws.
+type listPage struct {
+	engine.SessionListView
+	query  listQuery
+	newer  int64
+	whole  time.Duration
+	cursor string
+}
+
+// listQuery is the filter of the list as the address holds it.
+type listQuery struct {
+	status  []api.Status
+	agent   string
+	trigger api.Trigger
+	text    string
+}
+
+var triggers = []api.Trigger{api.ByUser, api.ByScheduler, api.ByWebhook, api.ByAgent}
+
+// readList reads the filter; what means nothing is left out, so that a mistyped
+// address shows the list and not an error.
+func readList(q url.Values) listQuery {
+	out := listQuery{agent: q.Get("agent"), text: strings.TrimSpace(q.Get("q"))}
+	for _, word := range strings.Split(q.Get("status"), ",") {
+		if s := api.Status(word); slices.Contains(api.Statuses, s) && !slices.Contains(out.status, s) {
+			out.status = append(out.status, s)
+		}
+	}
+	if t := api.Trigger(q.Get("by")); slices.Contains(triggers, t) {
+		out.trigger = t
+	}
+	return out
+}
+
+func (q listQuery) filter() api.SessionFilter {
+	return api.SessionFilter{Agent: q.agent, Statuses: q.status, Trigger: q.trigger, Query: q.text}
+}
+
+// values writes the filter back; empty parts are left out.
+func (q listQuery) values() url.Values {
+	out := url.Values{}
+	set := func(name, value string) {
+		if value != "" {
+			out.Set(name, value)
+		}
+	}
+	words := make([]string, 0, len(q.status))
+	for _, s := range q.status {
+		words = append(words, string(s))
+	}
+	set("status", strings.Join(words, ","))
+	set("agent", q.agent)
+	set("by", string(q.trigger))
+	set("q", q.text)
+	return out
+}
+
+func (q listQuery) url(more ...string) string {
+	values := q.values()
+	for i := 0; i+1 < len(more); i += 2 {
+		values.Set(more[i], more[i+1])
+	}
+	if len(values) == 0 {
+		return "/sessions"
+	}
+	return "/sessions?" + values.Encode()
+}
+
+// only is the same filter for one status; "" is every status.
+func (q listQuery) only(s api.Status) listQuery {
+	q.status = nil
+	if s != "" {
+		q.status = []api.Status{s}
+	}
+	return q
+}
+
+func (q listQuery) narrowed() bool { return len(q.values()) > 0 }
+
+func (q listQuery) isOnly(s api.Status) bool {
+	if s == "" {
+		return len(q.status) == 0
+	}
+	return len(q.status) == 1 && q.status[0] == s
+}
+
+func (v *visit) sessions() error {
+	q := v.r.URL.Query()
+	p := listPage{query: readList(q), cursor: q.Get("cursor")}
+	view, err := v.web.engine.SessionList(v.r.Context(), v.caller, p.query.filter(), api.Page{Cursor: p.cursor})
+	if err != nil {
+		return err
+	}
+	p.SessionListView = view
+	p.whole = longest(view.Rows, view.At)
+	shell := Shell{Title: "Sessions", Place: "sessions", Now: view.At, Stream: p.stream()}
+	return v.page(http.StatusOK, shell, sessions(p))
+}
+
+// stream is the address of the list's live stream: it names the rows by where
+// the list begins, so that only those are looked at again.
+func (p listPage) stream() string {
+	values := p.query.values()
+	more := []string{"cursor", p.cursor}
+	if len(p.Rows) > 0 {
+		more = append(more, "newest", strconv.FormatInt(int64(p.Rows[0].ID), 10))
+	}
+	for name := range values {
+		more = append(more, name, values.Get(name))
+	}
+	return streamURL("sessions", p.View, more...)
+}
+
+// longest is the length of the longest row, by which all ribbons are measured;
+// without outliers it would say nothing, so it is capped at six times the median.
+func longest(rows []engine.SessionView, now time.Time) time.Duration {
+	var all []time.Duration
+	for _, v := range rows {
+		end := now
+		if !v.EndedAt.IsZero() {
+			end = v.EndedAt.Time
+		}
+		all = append(all, end.Sub(v.CreatedAt.Time))
+	}
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	return min(all[len(all)-1], 6*all[len(all)/2])
+}
+
+// watchSessions draws the rows of the list again, in place, and says how many
+// newer ones there are without pushing them under the pointer.
+func (v *visit) watchSessions(q url.Values) (watcher, error) {
+	query := readList(q)
+	first, err := v.web.engine.SessionList(v.r.Context(), v.caller, query.filter(), api.Page{Cursor: q.Get("cursor")})
+	if err != nil {
+		return nil, err
+	}
+	whole := longest(first.Rows, first.At)
+	var ids []api.SessionID
+	newest := api.SessionID(place(q.Get("newest")).seq)
+	for _, r := range first.Rows {
+		if newest == 0 || r.ID <= newest {
+			ids = append(ids, r.ID)
+		}
+	}
+	if newest == 0 && len(ids) > 0 {
+		newest = ids[0]
+	}
+	return func(ctx context.Context, c engine.Caller) ([]part, position, error) {
+		now, err := v.web.engine.SessionsAgain(ctx, c, query.filter(), ids, newest)
+		if err != nil {
+			return nil, position{}, err
+		}
+		parts := []part{{target: "state-chips", draw: stateChips(query, now.Counts, now.CountsOf)}}
+		for _, r := range rowsOf(now.Rows, now.At, whole) {
+			parts = append(parts, part{target: "row-" + r.ID.String(), draw: SessionRow(r)})
+		}
+		if q.Get("cursor") == "" {
+			parts = append(parts, part{target: "newer", draw: newerPill(query, now.Newer)})
+		}
+		return parts, position{seq: now.Seq}, nil
+	}, nil
+}
+
+// total says how many sessions fit, as far as that was counted.
+func total(counts map[api.Status]int64, of int64) string {
+	var sum int64
+	for _, n := range counts {
+		sum += n
+	}
+	if of > 0 {
+		return strconv.FormatInt(of, 10) + "+"
+	}
+	return strconv.FormatInt(sum, 10)
+}
+
+func triggerWord(t api.Trigger) string {
+	switch t {
+	case api.ByUser:
+		return "A person"
+	case api.ByScheduler:
+		return "The schedule"
+	case api.ByWebhook:
+		return "A webhook"
+	case api.ByAgent:
+		return "An agent"
+	default:
+		return "Anyone"
+	}
+}

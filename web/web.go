@@ -1,0 +1,229 @@
+package web
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+	"github.com/gorilla/mux"
+
+	"stint/api"
+	"stint/engine"
+)
+
+// Options says what the dashboard is drawn from.
+type Options struct {
+	Engine *engine.Engine
+
+	// CallerOf says who makes a request that has passed the server's door. It
+	// is asked again before each batch of a stream; false ends that (contract 9.3).
+	CallerOf func(*http.Request) (engine.Caller, engine.Identity, bool)
+
+	Zone *time.Location // of readers whose browser hasn't told theirs; nil = UTC
+	Log  *slog.Logger   // nil = slog.Default()
+}
+
+// dashboard serves the pages. Its fields don't change after New.
+type dashboard struct {
+	engine   *engine.Engine
+	callerOf func(*http.Request) (engine.Caller, engine.Identity, bool)
+	zone     *time.Location
+	log      *slog.Logger
+	pace     time.Duration // the least time between two looks of a stream
+	beat     time.Duration // between signs of life on a silent stream
+}
+
+// New makes the dashboard's handler. It is to be mounted at the root, behind a
+// door that checks host, origin and sign-in: the handler itself turns nobody
+// away but those whom CallerOf doesn't know.
+func New(o Options) http.Handler {
+	d := &dashboard{
+		engine: o.Engine, callerOf: o.CallerOf, zone: o.Zone, log: o.Log,
+		pace: 150 * time.Millisecond, beat: 15 * time.Second,
+	}
+	if d.zone == nil {
+		d.zone = time.UTC
+	}
+	if d.log == nil {
+		d.log = slog.Default()
+	}
+	r := mux.NewRouter()
+	r.PathPrefix(StaticPrefix).Handler(Static()).Methods(http.MethodGet, http.MethodHead)
+	for _, p := range routes {
+		methods := []string{p.method}
+		if p.method == http.MethodGet {
+			methods = append(methods, http.MethodHead)
+		}
+		r.Handle(p.path, d.serve(p.do)).Methods(methods...)
+	}
+	r.NotFoundHandler = d.serve(func(*visit) error {
+		return api.Refuse(api.CodeNotFound, "There is no page at this address.")
+	})
+	r.MethodNotAllowedHandler = d.serve(func(*visit) error {
+		return api.Refuse(api.CodeMethodNotAllowed, "This address can't be used that way.")
+	})
+	return r
+}
+
+type route struct {
+	method, path string
+	do           func(*visit) error
+}
+
+// routes is the table of pages and of what their forms post to.
+var routes = []route{
+	{http.MethodGet, "/", (*visit).home},
+	{http.MethodGet, "/sessions", (*visit).sessions},
+	{http.MethodGet, "/sessions/{session}", (*visit).session},
+	{http.MethodGet, "/sessions/{session}/output.txt", (*visit).output},
+	{http.MethodGet, "/sessions/{session}/{verb:cancel|stop}", (*visit).askSession},
+	{http.MethodPost, "/sessions/{session}/{verb:cancel|stop|retry|archive}", (*visit).actSession},
+	{http.MethodPost, "/sessions/{session}/answer", (*visit).answer},
+	{http.MethodGet, "/run", (*visit).chooseAgent},
+	{http.MethodPost, "/run", (*visit).quickRun},
+	{http.MethodGet, "/agents", (*visit).agents},
+	{http.MethodGet, "/agents/new", (*visit).newAgent},
+	{http.MethodPost, "/agents", (*visit).createAgent},
+	{http.MethodGet, "/agents/{agent}", (*visit).agent},
+	{http.MethodGet, "/agents/{agent}/edit", (*visit).editAgent},
+	{http.MethodPost, "/agents/{agent}/edit", (*visit).saveAgent},
+	{http.MethodGet, "/agents/{agent}/run", (*visit).runForm},
+	{http.MethodPost, "/agents/{agent}/run", (*visit).run},
+	{http.MethodGet, "/agents/{agent}/delete", (*visit).askDelete},
+	{http.MethodPost, "/agents/{agent}/{verb:pause|resume|delete}", (*visit).actAgent},
+	{http.MethodGet, "/workers", (*visit).workers},
+	{http.MethodGet, "/ui/stream", (*visit).stream},
+	{http.MethodGet, "/ui/schedule", (*visit).schedule},
+	{http.MethodPost, "/ui/preferences", (*visit).preferences},
+}
+
+// visit is one request for a page and its answer. The request's goroutine owns it.
+type visit struct {
+	http.ResponseWriter
+	r      *http.Request
+	web    *dashboard
+	caller engine.Caller
+	prefs  prefs
+}
+
+// maxForm bounds what a form may send (contract 9.2).
+const maxForm = 1 << 20
+
+func (d *dashboard) serve(do func(*visit) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Security-Policy", ContentSecurityPolicy)
+		w.Header().Set("Cache-Control", "no-store")
+		v := &visit{ResponseWriter: w, r: r, web: d, prefs: prefsOf(r, d.zone)}
+		caller, _, ok := d.callerOf(r)
+		if !ok {
+			v.fail(api.Refuse(api.CodeUnauthenticated, "Sign in first: run “stint open” in a terminal."))
+			return
+		}
+		v.caller = caller
+		if r.Method == http.MethodPost {
+			r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+			if err := readForm(r); err != nil {
+				v.fail(err)
+				return
+			}
+		}
+		if err := do(v); err != nil {
+			v.fail(err)
+		}
+	})
+}
+
+func readForm(r *http.Request) error {
+	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	if kind != "application/x-www-form-urlencoded" {
+		return api.Refuse(api.CodeUnsupportedType, "Forms are sent as application/x-www-form-urlencoded.")
+	}
+	err := r.ParseForm()
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return api.Refuse(api.CodeTooLarge, "The form is larger than 1 MiB.")
+	case err != nil:
+		return api.Refuse(api.CodeMalformed, "The form can't be read.")
+	}
+	return nil
+}
+
+// page draws a whole page around content. Seq is the newest event that is
+// already in it, from which its stream goes on.
+func (v *visit) page(status int, s Shell, content templ.Component) error {
+	needs, err := v.web.engine.NeedsYou(v.r.Context(), v.caller)
+	if err != nil {
+		return err
+	}
+	s.NeedsYou = needs
+	s.Theme, s.Density, s.Keys = v.prefs.theme, v.prefs.density, v.prefs.keys
+	s.Done = v.takeDone()
+	if s.Now.IsZero() {
+		s.Now = v.web.engine.Now()
+	}
+	return v.draw(status, Layout(s), content)
+}
+
+// draw buffers, so that a page that fails half-way becomes an error page and
+// never half a page.
+func (v *visit) draw(status int, layout, content templ.Component) error {
+	var buf bytes.Buffer
+	ctx := v.r.Context()
+	if content != nil {
+		ctx = templ.WithChildren(ctx, content)
+	}
+	if err := layout.Render(ctx, &buf); err != nil {
+		return err
+	}
+	v.Header().Set("Content-Type", "text/html; charset=utf-8")
+	v.Header().Set("Content-Length", strconv.Itoa(buf.Len()))
+	v.WriteHeader(status)
+	_, err := io.Copy(v, &buf)
+	if err != nil {
+		v.web.log.Debug("a reader went away", "path", v.r.URL.Path, "error", err)
+	}
+	return nil
+}
+
+// to sends the browser on after a form was accepted, with what was done.
+func (v *visit) to(path, done string) error {
+	if done != "" {
+		http.SetCookie(v, &http.Cookie{Name: doneCookie, Value: url.QueryEscape(done), Path: "/", MaxAge: 60, HttpOnly: true, SameSite: http.SameSiteLaxMode})
+	}
+	http.Redirect(v, v.r, path, http.StatusSeeOther)
+	return nil
+}
+
+const doneCookie = "stint_done"
+
+func (v *visit) takeDone() string {
+	c, err := v.r.Cookie(doneCookie)
+	if err != nil {
+		return ""
+	}
+	http.SetCookie(v, &http.Cookie{Name: doneCookie, Path: "/", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteLaxMode})
+	text, err := url.QueryUnescape(c.Value)
+	if err != nil || len(text) > 200 {
+		return ""
+	}
+	return text
+}
+
+// path is a name in the address, such as the agent's.
+func (v *visit) path(name string) string { return mux.Vars(v.r)[name] }
+
+func (v *visit) sessionID() (api.SessionID, error) {
+	id, err := api.ParseSessionID(v.path("session"))
+	if err != nil || id == 0 {
+		return 0, api.Refuse(api.CodeNotFound, "There is no such session here.")
+	}
+	return id, nil
+}
