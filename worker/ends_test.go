@@ -1,0 +1,325 @@
+package worker
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"stint/api"
+	"stint/worker/proc"
+	"stint/worker/workertest"
+)
+
+// stamping starts a stamping agent and waits until it runs.
+func (w *world) stamping(slug, play string) (a api.Agent, id api.SessionID, file string) {
+	w.Helper()
+	file = filepath.Join(w.TempDir(), "stamps")
+	a = w.agent(slug, workertest.Agent(w, play, file)...)
+	id = w.trigger(a, "")
+	w.eventually("the agent runs", func() bool { return len(workertest.Lives(w, file)) > 0 })
+	return a, id, file
+}
+
+// quiet fails the test when an agent stamps after it should be gone.
+func (w *world) quiet(file string) {
+	w.Helper()
+	before := workertest.Lives(w, file)
+	time.Sleep(50 * time.Millisecond) // five stamps of one that still lives
+	after := workertest.Lives(w, file)
+	if len(after) != len(before) || after[len(after)-1].Last != before[len(before)-1].Last {
+		w.Error("the agent still runs")
+	}
+}
+
+func TestEnd_CancelEndsTheCommandAndReportsItDrained(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start(w.options())
+	a, id, file := w.stamping("victim", "deaf")
+	_, err := w.client.CancelSession(t.Context(), id, api.CancelInput{})
+	w.must(err)
+	w.untilDrained(a)
+	w.quiet(file)
+	if s := w.untilStatus(id, api.Cancelled); s.Result != "" {
+		t.Errorf("a cancelled session has the result %q", s.Result)
+	}
+}
+
+func TestEnd_StopLetsTheCommandEndAndCompletes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.agent("gentle", "sh", "-c", `trap 'echo bye; exit 7' INT; echo ready; while :; do sleep 0.05; done`)
+	w.start(w.options())
+	id := w.trigger(a, "")
+	w.eventually("it runs", func() bool { return w.text(id, "stdout") != "" })
+	for range 3 { // however often it is pressed
+		_, err := w.client.StopSession(t.Context(), id)
+		w.must(err)
+	}
+	s := w.untilStatus(id, api.Complete)
+	if s.Outcome != outcomeStopped || w.text(id, "stdout") != "ready\nbye\n" {
+		t.Errorf("outcome %q, output %q", s.Outcome, w.text(id, "stdout"))
+	}
+}
+
+func TestEnd_CommandThatHearsNoSignalIsKilled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start(w.options())
+	_, id, file := w.stamping("stubborn", "deaf")
+	_, err := w.client.StopSession(t.Context(), id)
+	w.must(err)
+	w.untilStatus(id, api.Complete)
+	w.quiet(file)
+	var words string
+	for _, it := range w.items(id) {
+		if it.Kind == api.ItemStatus {
+			words += it.Text
+		}
+	}
+	for _, step := range []string{"interrupted", "asked to terminate", "killed"} {
+		if !strings.Contains(words, step) {
+			t.Errorf("the session's status lines don't say %q: %s", step, words)
+		}
+	}
+}
+
+func TestEnd_ShutdownGivesTheSessionBackInTime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.spawn(nil)
+	a, id, file := w.stamping("shift", "deaf")
+	began := time.Now()
+	c.signal(syscall.SIGTERM)
+	w.untilStatus(id, api.Queued)
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("the session was back after %v", took)
+	}
+	w.quiet(file)
+	if code := c.wait(); code != ExitOK {
+		t.Errorf("exit code %d", code)
+	}
+	workers, err := w.client.AgentWorkers(t.Context(), a.Slug, api.Page{})
+	w.must(err)
+	if workers.Items[0].State != api.Offline {
+		t.Errorf("after its goodbye the worker is %s", workers.Items[0].State)
+	}
+	if s := w.untilStatus(id, api.Queued); s.Lapses != 0 {
+		t.Errorf("the shutdown counted as %d lapses", s.Lapses)
+	}
+}
+
+func TestEnd_ShutdownWaitsForASlowCoordinator(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g := w.start(w.options())
+	_, id, _ := w.stamping("slow", "stamp")
+	w.proxy.Rule(func(call string, _ int) workertest.Fault {
+		if call == "POST release" {
+			return workertest.Fault{Delay: 3 * time.Second}
+		}
+		return workertest.Fault{}
+	})
+	if code := g.end(); code != ExitOK {
+		t.Errorf("exit code %d: %v", code, g.err)
+	}
+	w.untilStatus(id, api.Queued)
+}
+
+func TestEnd_ShutdownWithNobodyThereLeavesTheReportForTheNextStart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	o := w.options()
+	o.Goodbye = 300 * time.Millisecond
+	g := w.start(o)
+	a, id, file := w.stamping("later", "stamp")
+	w.proxy.Cut()
+	began := time.Now()
+	g.end()
+	if took := time.Since(began); took > 8*time.Second {
+		t.Errorf("the shutdown took %v", took)
+	}
+	w.quiet(file)
+	w.proxy.Mend()
+	w.start(w.options())
+	w.eventually("it runs again", func() bool { return len(workertest.Lives(t, file)) == 2 })
+	_, err := w.client.CancelSession(t.Context(), id, api.CancelInput{})
+	w.must(err)
+	w.untilDrained(a)
+	workertest.Apart(t, workertest.Lives(t, file))
+}
+
+func TestEnd_DeletedRecordEndsAWorkerThatIsNotToRegister(t *testing.T) {
+	t.Parallel()
+	for name, prepare := range map[string]func(w *world, o Options) (*guest, string){
+		"idle": func(w *world, o Options) (*guest, string) {
+			w.agent("mine", "true")
+			return w.start(o), ""
+		},
+		"busy": func(w *world, o Options) (*guest, string) {
+			file := filepath.Join(w.TempDir(), "stamps")
+			w.trigger(w.agent("mine", workertest.Agent(w, "stamp", file)...), "")
+			g := w.start(o)
+			w.eventually("the agent runs", func() bool { return len(workertest.Lives(w, file)) > 0 })
+			return g, file
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			o := w.options()
+			o.Agents = []string{"mine"}
+			g, file := prepare(w, o)
+			worker := w.onlyWorker("mine", 0)
+			w.must(w.client.DeleteWorker(t.Context(), worker.AgentID, worker.ID))
+			if code := g.wait(); code != ExitNoRecord || !errors.Is(g.err, ErrNoRecord) {
+				t.Errorf("exit code %d, %v", code, g.err)
+			}
+			if file != "" {
+				w.quiet(file)
+			}
+			// It stays away until it is told to register.
+			again := w.start(o)
+			if code := again.wait(); code != ExitNoRecord {
+				t.Errorf("exit code of the second start %d, %v", code, again.err)
+			}
+			o.Register = true
+			w.start(o)
+			w.onlyWorker("mine", worker.ID)
+		})
+	}
+}
+
+// onlyWorker waits until an agent has one worker record, other than not.
+func (w *world) onlyWorker(agent string, not api.WorkerID) (out api.Worker) {
+	w.Helper()
+	w.eventually("the worker is registered", func() bool {
+		list, err := w.client.AgentWorkers(w.Context(), agent, api.Page{})
+		w.must(err)
+		if len(list.Items) == 1 {
+			out = list.Items[0]
+		}
+		return len(list.Items) == 1 && out.ID != not
+	})
+	return out
+}
+
+func TestEnd_DeletedRecordOfOneLeavesTheOthers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	one, two := w.agent("one", "true"), w.agent("two", "true")
+	o := w.options()
+	o.Agents = []string{"one", "two"}
+	w.start(o)
+	w.untilStatus(w.trigger(one, ""), api.Complete)
+	list, err := w.client.AgentWorkers(t.Context(), "one", api.Page{})
+	w.must(err)
+	w.must(w.client.DeleteWorker(t.Context(), one.ID, list.Items[0].ID))
+	w.untilStatus(w.trigger(two, ""), api.Complete)
+	w.eventually("the deleted one stays away", func() bool {
+		list, err := w.client.AgentWorkers(t.Context(), "one", api.Page{})
+		w.must(err)
+		return len(list.Items) == 0
+	})
+}
+
+func TestEnd_SecondProcessOnTheDirectoryIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.agent("first", "true")
+	w.start(w.options())
+	w.untilStatus(w.trigger(a, ""), api.Complete)
+	code, err := Run(t.Context(), w.options())
+	if code != ExitConflict || !errors.Is(err, ErrAlreadyRunning) || !strings.Contains(err.Error(), "WORKER_ALREADY_RUNNING") {
+		t.Errorf("exit code %d, %v", code, err)
+	}
+}
+
+func TestEnd_StateIsPrivate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.agent("priv", "true")
+	o := w.options()
+	w.must(os.MkdirAll(o.StateDir, 0o755))
+	w.start(o)
+	w.untilStatus(w.trigger(a, ""), api.Complete)
+	w.must(filepath.Walk(o.StateDir, func(path string, info os.FileInfo, err error) error {
+		if err == nil && info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %v", path, info.Mode())
+		}
+		return err
+	}))
+}
+
+func TestEnd_AnotherAccountNeedsLeave(t *testing.T) {
+	t.Parallel()
+	w, other := newWorld(t), newWorld(t)
+	g := w.start(w.options())
+	w.untilStatus(w.trigger(w.agent("here", "true"), ""), api.Complete)
+	g.end()
+	o := other.options()
+	o.StateDir = w.options().StateDir
+	code, err := Run(t.Context(), o)
+	if code != ExitNoRecord || !errors.Is(err, ErrAccountChanged) {
+		t.Errorf("exit code %d, %v", code, err)
+	}
+	o.Register = true
+	other.start(o)
+	other.untilStatus(other.trigger(other.agent("there", "true"), ""), api.Complete)
+}
+
+func TestEnd_BadTokenIsSaidAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	o := w.options()
+	o.Token = "wrong"
+	if code, err := Run(t.Context(), o); code != ExitNotSigned || api.CodeOf(err) != api.CodeUnauthenticated {
+		t.Errorf("exit code %d, %v", code, err)
+	}
+}
+
+func TestEnd_UnknownAgentIsSaidAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	o := w.options()
+	o.Agents = []string{"nobody"}
+	if code, err := Run(t.Context(), o); code != ExitNoRecord || api.CodeOf(err) != api.CodeNotFound {
+		t.Errorf("exit code %d, %v", code, err)
+	}
+}
+
+func TestLeash_SleepPastTheLeaseEndsBeforeAnyOutputIsTaken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	slept := new(sleeper)
+	o := w.options()
+	o.boot = slept.now
+	w.start(o)
+	a, id, file := w.stamping("sleepy", "stamp")
+	w.proxy.Rule(func(call string, _ int) workertest.Fault { // on wake nothing is there yet
+		return workertest.Fault{Drop: call == "POST renew" || call == "POST heartbeat"}
+	})
+	slept.sleep(time.Hour)
+	w.eventually("the agent is ended", func() bool {
+		before := workertest.Lives(t, file)[0].Last
+		time.Sleep(100 * time.Millisecond)
+		return workertest.Lives(t, file)[0].Last == before
+	})
+	w.proxy.Rule(nil)
+	w.eventually("it runs again", func() bool { return len(workertest.Lives(t, file)) == 2 })
+	_, err := w.client.CancelSession(t.Context(), id, api.CancelInput{})
+	w.must(err)
+	w.untilDrained(a)
+	workertest.Apart(t, workertest.Lives(t, file))
+}
+
+// sleeper is a boot-time clock that can be moved on, as by sleep.
+type sleeper struct{ by atomic.Int64 }
+
+func (s *sleeper) now() proc.BootTime    { return proc.BootNow().Add(time.Duration(s.by.Load())) }
+func (s *sleeper) sleep(d time.Duration) { s.by.Add(int64(d)) }

@@ -1,0 +1,372 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"stint/api"
+	"stint/db"
+	"stint/engine"
+	"stint/server"
+	"stint/worker/proc"
+	"stint/worker/workertest"
+)
+
+const childArg = "worker-process"
+
+func TestMain(m *testing.M) {
+	proc.GuardianMain()
+	workertest.AgentMain()
+	if len(os.Args) > 2 && os.Args[1] == childArg {
+		childMain(os.Args[2])
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// patience is how long a test waits for something that should come soon.
+const patience = 30 * time.Second
+
+// Short lengths for everything that is configuration.
+func testStages() proc.Stages {
+	return proc.Stages{Interrupt: 300 * time.Millisecond, Term: 300 * time.Millisecond, Kill: 500 * time.Millisecond}
+}
+
+func testClocks() Clocks {
+	return Clocks{
+		Beat: time.Second, Signal: 300 * time.Millisecond, Poll: 2 * time.Second, Agents: time.Second,
+		Hold: 5 * time.Second, Look: 50 * time.Millisecond, Answer: 2 * time.Second,
+	}
+}
+
+// world is a real coordinator on a real file behind a proxy, and its owner.
+type world struct {
+	*testing.T
+	dir    string
+	engine *engine.Engine
+	proxy  *workertest.Proxy
+	direct string // the coordinator's own URL
+	token  string
+	client *api.Client // past the proxy
+	me     api.Whoami
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{T: t, dir: t.TempDir()}
+	log := slog.New(slog.NewTextHandler(testLog{t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	store, err := db.Open(t.Context(), db.Options{Path: filepath.Join(w.dir, "stint.db"), Log: log})
+	w.must(err)
+	cfg := engine.DefaultConfig()
+	cfg.MinLease, cfg.DefaultLease, cfg.BeatEvery = time.Second, 4*time.Second, time.Second
+	cfg.StaleAfter, cfg.OfflineAfter, cfg.Log = 2*time.Second, 4*time.Second, log
+	w.engine = engine.New(store, cfg)
+	w.token, _, err = w.engine.EnsureOwner(t.Context())
+	w.must(err)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	w.must(err)
+	srv := server.New(server.Options{Engine: w.engine, Addr: ln.Addr().String(), Log: log})
+	ctx, stop := context.WithCancel(context.Background())
+	var parts sync.WaitGroup
+	parts.Go(func() { _ = w.engine.Run(ctx) })
+	parts.Go(func() { _ = srv.Serve(ctx, ln) })
+	transport := &quietTransport{}
+	t.Cleanup(func() {
+		stop()
+		parts.Wait()
+		transport.CloseIdleConnections()
+		if err := store.Close(); err != nil {
+			t.Errorf("close the store: %v", err)
+		}
+	})
+	w.direct = "http://" + ln.Addr().String()
+	w.proxy = workertest.NewProxy(t, w.direct)
+	w.client, err = api.NewClient(api.ClientConfig{URL: w.direct, Token: w.token, Transport: transport})
+	w.must(err)
+	w.me, err = w.client.Whoami(t.Context())
+	w.must(err)
+	return w
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// agent makes an agent with a work folder of its own.
+func (w *world) agent(slug string, command ...string) api.Agent {
+	w.Helper()
+	return w.agentWith(slug, nil, command...)
+}
+
+func (w *world) agentWith(slug string, edit func(*api.AgentInput), command ...string) api.Agent {
+	w.Helper()
+	in := engine.DefaultAgent()
+	in.Slug, in.Name, in.Type, in.Mode = slug, slug, api.TypeCommand, api.Local
+	in.Run = api.Run{Command: command, WorkFolder: w.TempDir()}
+	in.LeaseSeconds = 4
+	if edit != nil {
+		edit(&in)
+	}
+	a, err := w.client.CreateAgent(w.Context(), in)
+	w.must(err)
+	return a
+}
+
+func (w *world) trigger(a api.Agent, prompt string) api.SessionID {
+	w.Helper()
+	s, _, err := w.client.CreateSession(w.Context(), a.Slug, api.SessionInput{Prompt: prompt}, "")
+	w.must(err)
+	return s.ID
+}
+
+// until waits for a session to be as wanted.
+func (w *world) until(id api.SessionID, what string, wanted func(api.Session) bool) api.Session {
+	w.Helper()
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	for {
+		changed := w.engine.Changed()
+		s, err := w.client.Session(w.Context(), id)
+		w.must(err)
+		if wanted(s) {
+			return s
+		}
+		select {
+		case <-changed:
+		case <-late.C:
+			w.Fatalf("the session is not %s but %s (%+v, waits for %+v)", what, s.Status, s.Error, s.WaitingFor)
+		}
+	}
+}
+
+func (w *world) untilStatus(id api.SessionID, want api.Status) api.Session {
+	w.Helper()
+	return w.until(id, string(want), func(s api.Session) bool {
+		if s.Status != want && s.Status.Terminal() {
+			w.Fatalf("the session ended %s (%+v), not %s", s.Status, s.Error, want)
+		}
+		return s.Status == want
+	})
+}
+
+// eventually waits for something that no event tells.
+func (w *world) eventually(what string, ok func() bool) {
+	w.Helper()
+	for end := time.Now().Add(patience); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			w.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// untilDrained waits until no claim of the agent is live or undrained.
+func (w *world) untilDrained(a api.Agent) {
+	w.Helper()
+	w.eventually("all claims are drained", func() bool {
+		got, err := w.client.Agent(w.Context(), a.Slug)
+		w.must(err)
+		return got.Running == 0
+	})
+}
+
+// items reads all items of a session.
+func (w *world) items(id api.SessionID) []api.Item {
+	w.Helper()
+	var out []api.Item
+	for after := int64(0); ; {
+		page, err := w.client.Items(w.Context(), id, after, 200)
+		w.must(err)
+		out = append(out, page.Items...)
+		if len(page.Items) == 0 {
+			return out
+		}
+		after = page.Items[len(page.Items)-1].Seq
+	}
+}
+
+// text is what a session printed on a stream.
+func (w *world) text(id api.SessionID, stream string) string {
+	w.Helper()
+	var b strings.Builder
+	for _, it := range w.items(id) {
+		if it.Kind == api.ItemText && it.Stream == stream {
+			b.WriteString(it.Text)
+		}
+	}
+	return b.String()
+}
+
+// options are those of a worker that reaches the coordinator through the proxy.
+func (w *world) options() Options {
+	return Options{
+		URL: w.proxy.URL, Token: w.token, StateDir: filepath.Join(w.dir, "worker"), MachineFile: filepath.Join(w.dir, "machine"),
+		Name: "w1", Stages: testStages(), Clocks: testClocks(), Version: "test",
+		Log: slog.New(slog.NewTextHandler(testLog{w.T}, &slog.HandlerOptions{Level: slog.LevelInfo})),
+	}
+}
+
+// guest is a worker process inside the test process.
+type guest struct {
+	w    *world
+	stop context.CancelFunc
+	done chan struct{}
+	code int
+	err  error
+}
+
+func (w *world) start(o Options) *guest {
+	w.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	g := &guest{w: w, stop: stop, done: make(chan struct{})}
+	transport := &quietTransport{}
+	if o.transport == nil {
+		o.transport = transport
+	}
+	go func() {
+		defer close(g.done)
+		defer transport.CloseIdleConnections()
+		g.code, g.err = Run(ctx, o)
+	}()
+	w.Cleanup(func() { g.end() })
+	return g
+}
+
+// end stops the worker and waits for it.
+func (g *guest) end() int {
+	g.w.Helper()
+	g.stop()
+	return g.wait()
+}
+
+func (g *guest) wait() int {
+	g.w.Helper()
+	select {
+	case <-g.done:
+	case <-time.After(patience):
+		g.w.Fatal("the worker does not end")
+	}
+	return g.code
+}
+
+// child is a worker process of its own, which can be killed.
+type child struct {
+	w   *world
+	cmd *exec.Cmd
+	err chan error
+}
+
+// childConfig crosses to the child in its arguments.
+type childConfig struct {
+	URL, Token, StateDir, MachineFile, Name string
+	KillAt                                  string // a point of the journal
+	KillOn                                  int    // the how manyeth time it is passed, from 1
+	Register                                bool
+}
+
+func (w *world) spawn(edit func(*childConfig)) *child {
+	w.Helper()
+	o := w.options()
+	c := childConfig{URL: o.URL, Token: o.Token, StateDir: o.StateDir, MachineFile: o.MachineFile, Name: o.Name}
+	if edit != nil {
+		edit(&c)
+	}
+	b, err := json.Marshal(c)
+	w.must(err)
+	self, err := os.Executable()
+	w.must(err)
+	out := &child{w: w, cmd: exec.Command(self, childArg, string(b)), err: make(chan error, 1)}
+	out.cmd.Stderr = testLog{w.T}
+	w.must(out.cmd.Start())
+	go func() { out.err <- out.cmd.Wait() }()
+	w.Cleanup(func() {
+		_ = out.cmd.Process.Kill()
+		select {
+		case <-out.err:
+		case <-time.After(patience):
+		}
+	})
+	return out
+}
+
+func (c *child) signal(sig syscall.Signal) {
+	c.w.Helper()
+	c.w.must(c.cmd.Process.Signal(sig))
+}
+
+// wait returns the exit code, -1 when a signal ended it.
+func (c *child) wait() int {
+	c.w.Helper()
+	select {
+	case err := <-c.err:
+		c.err <- err
+		if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+			c.w.Fatal(err)
+		}
+		return c.cmd.ProcessState.ExitCode()
+	case <-time.After(patience):
+		c.w.Fatal("the worker process does not end")
+		return 0
+	}
+}
+
+func childMain(config string) {
+	var c childConfig
+	if err := json.Unmarshal([]byte(config), &c); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(90)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	var mu sync.Mutex
+	passed := 0
+	code, err := Run(ctx, Options{
+		URL: c.URL, Token: c.Token, StateDir: c.StateDir, MachineFile: c.MachineFile, Name: c.Name, Register: c.Register,
+		Stages: testStages(), Clocks: testClocks(), Version: "test",
+		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo})),
+		at: func(point string) {
+			mu.Lock()
+			defer mu.Unlock()
+			if point != c.KillAt {
+				return
+			}
+			if passed++; passed == c.KillOn {
+				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+				select {} // it comes at any moment
+			}
+		},
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	os.Exit(code)
+}
+
+// testLog sends log lines to the test's own log, as long as it runs.
+type testLog struct{ t *testing.T }
+
+func (l testLog) Write(b []byte) (int, error) {
+	if l.t.Context().Err() == nil {
+		l.t.Log(strings.TrimSpace(string(b)))
+	}
+	return len(b), nil
+}
+
+var _ io.Writer = testLog{}

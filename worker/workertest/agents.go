@@ -1,0 +1,164 @@
+package workertest
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"stint/worker/proc"
+)
+
+const agentArg = "workertest-agent"
+
+// AgentMain turns the process into a fake agent if it was started by a command
+// of [Agent], and then doesn't return. Call it in TestMain.
+func AgentMain() {
+	if len(os.Args) < 3 || os.Args[1] != agentArg {
+		return
+	}
+	play, known := plays[os.Args[2]]
+	if !known {
+		fmt.Fprintf(os.Stderr, "no play %q\n", os.Args[2])
+		os.Exit(99)
+	}
+	play(os.Args[3:])
+	os.Exit(0)
+}
+
+// Agent is the command that runs a play: this test binary again.
+//
+//	stamp FILE N     notes start, one tick each 10 ms and end in FILE; ends after N ticks, 0 = never
+//	deaf FILE        as stamp FILE 0, and takes no interrupt nor TERM
+//	flood BYTES      prints as fast as it can, in numbered lines
+//	pieces TEXT MS…  prints TEXT byte by byte, pausing
+func Agent(t testing.TB, play string, args ...string) []string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatalf("find the test binary: %v", err)
+	}
+	return slices.Concat([]string{self, agentArg, play}, args)
+}
+
+// plays are what fake agents do. It is a table.
+var plays = map[string]func(args []string){
+	"stamp":  stamp,
+	"deaf":   deaf,
+	"flood":  flood,
+	"pieces": pieces,
+}
+
+func number(args []string, i int) int {
+	if i >= len(args) {
+		return 0
+	}
+	n, err := strconv.Atoi(args[i])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(98)
+	}
+	return n
+}
+
+// stamp appends one line a moment, each with its own write, so that a killed
+// agent leaves exactly what it did.
+func stamp(args []string) {
+	f, err := os.OpenFile(args[0], os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(97)
+	}
+	note := func(what string) {
+		fmt.Fprintf(f, "%s %s %d %d\n", what, os.Getenv("STINT_FENCE"), os.Getpid(), proc.BootNow())
+	}
+	note("start")
+	fmt.Println("stamping")
+	for n, limit := 0, number(args, 1); limit == 0 || n < limit; n++ {
+		time.Sleep(10 * time.Millisecond)
+		note("tick")
+	}
+	note("end")
+	fmt.Println("done")
+}
+
+func deaf(args []string) {
+	signal.Ignore(syscall.SIGINT, syscall.SIGTERM)
+	stamp(args[:1])
+}
+
+// flood prints lines of 100 bytes, each with its number.
+func flood(args []string) {
+	w := bufio.NewWriterSize(os.Stdout, 64<<10)
+	for i := 0; i < number(args, 0)/100; i++ {
+		fmt.Fprintf(w, "%09d %s\n", i, strings.Repeat("x", 89))
+	}
+	if err := w.Flush(); err != nil {
+		os.Exit(96)
+	}
+}
+
+func pieces(args []string) {
+	pause := time.Duration(number(args, 1)) * time.Millisecond
+	for _, b := range []byte(args[0]) {
+		_, _ = os.Stdout.Write([]byte{b})
+		time.Sleep(pause)
+	}
+}
+
+// Life is what one stamping agent left in its file.
+type Life struct {
+	Fence       string
+	Pid         int
+	Start, Last proc.BootTime
+	Ended       bool // it came to its own end
+}
+
+// Lives reads the file of stamping agents, in the order of their starts. A file
+// that isn't there has none.
+func Lives(t testing.TB, file string) []Life {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Clean(file))
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		t.Fatalf("read the stamps: %v", err)
+	}
+	byPid := map[int]int{}
+	var out []Life
+	for _, line := range strings.Split(strings.TrimSpace(string(b)), "\n") {
+		var what, fence string
+		var pid int
+		var at int64
+		if _, err := fmt.Sscan(line, &what, &fence, &pid, &at); err != nil {
+			t.Fatalf("the stamp %q can't be read: %v", line, err)
+		}
+		i, seen := byPid[pid]
+		if !seen {
+			i = len(out)
+			byPid[pid] = i
+			out = append(out, Life{Fence: fence, Pid: pid, Start: proc.BootTime(at)})
+		}
+		out[i].Last = proc.BootTime(at)
+		out[i].Ended = out[i].Ended || what == "end"
+	}
+	return out
+}
+
+// Apart fails the test when two lives ran at the same time.
+func Apart(t testing.TB, lives []Life) {
+	t.Helper()
+	for i := 1; i < len(lives); i++ {
+		if lives[i].Start <= lives[i-1].Last {
+			t.Errorf("two agents ran at once: fence %s until %v, fence %s from %v", lives[i-1].Fence, lives[i-1].Last, lives[i].Fence, lives[i].Start)
+		}
+	}
+}
