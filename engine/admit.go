@@ -36,6 +36,18 @@ func (e *Engine) tryAdmit(tx *db.Tx, s *sessionRow) error {
 	return err
 }
 
+// admitNow is tryAdmit for a caller who goes on with the session.
+func (e *Engine) admitNow(tx *db.Tx, s *sessionRow) (*sessionRow, error) {
+	if err := e.tryAdmit(tx, s); err != nil {
+		return nil, err
+	}
+	again, err := tx.Session(wctx(), s.ID)
+	if err != nil {
+		return nil, fmt.Errorf("read session %s: %w", s.ID, err)
+	}
+	return &again, nil
+}
+
 // admitAt is when time alone lifts a gate; 0 when something else must happen.
 func admitAt(g *api.Waiting) int64 {
 	if g == nil || g.Code != gateNotBefore {

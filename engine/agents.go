@@ -177,8 +177,12 @@ func (e *Engine) editTx(tx *db.Tx, c Caller, a *agentRow, in api.AgentInput, rea
 	if err := e.updateAgent(tx, a, was.Version); err != nil {
 		return false, err
 	}
-	if before.Overlap != in.Overlap && (in.Overlap == api.OverlapAllow || in.Overlap == api.OverlapSkip) {
-		if err := e.letHeldGo(tx, a.ID); err != nil {
+	if before.Overlap != in.Overlap {
+		recheck := e.admitHeld
+		if in.Overlap == api.OverlapAllow || in.Overlap == api.OverlapSkip {
+			recheck = e.letHeldGo
+		}
+		if err := recheck(tx, a.ID); err != nil {
 			return false, err
 		}
 	}

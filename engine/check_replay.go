@@ -42,6 +42,9 @@ func (l *logged) apply(seq int64, kind string, data []byte) {
 		From, To api.Status
 		Fence    int64
 	}
+	if len(data) == 0 {
+		data = []byte("{}")
+	}
 	if err := json.Unmarshal(data, &d); err != nil {
 		l.blame(seq, kind, "can't be read")
 		return

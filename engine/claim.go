@@ -20,37 +20,42 @@ func (e *Engine) Claim(ctx context.Context, c Caller, worker api.WorkerID, sessi
 	var out api.Claim
 	var refusal error
 	err := e.write(ctx, func(tx *db.Tx) error {
-		out, refusal = api.Claim{}, nil
-		w, err := workerOf(wctx(), tx.Queries, c, worker)
-		if err != nil {
-			return err
-		}
-		if err := sameInstance(w, in.InstanceID); err != nil {
-			return err
-		}
-		s, err := visible(wctx(), tx.Queries, c, session)
-		if err != nil {
-			return err
-		}
-		if s.AgentID != w.AgentID {
-			return notFound("session")
-		}
-		a, err := tx.AgentEvenDeleted(wctx(), s.AgentID)
-		if err != nil {
-			return fmt.Errorf("read agent %s: %w", s.AgentID, err)
-		}
-		term, err := e.term(in.LeaseSeconds, &a)
-		if err != nil {
-			return err
-		}
-		// From here on a refusal is a value: a lapse found on the way is kept (contract 4.1).
-		out, refusal, err = e.claimTx(tx, c, w, s, &a, term, in)
+		var err error
+		out, refusal, err = e.claimIn(tx, c, worker, session, in)
 		return err
 	})
 	if err != nil {
 		return api.Claim{}, err
 	}
 	return out, refusal
+}
+
+// claimIn is Claim in a transaction. A refusal is a value, so that a lapse found
+// on the way is kept (contract 4.1); an error undoes everything.
+func (e *Engine) claimIn(tx *db.Tx, c Caller, worker api.WorkerID, session api.SessionID, in api.ClaimRequest) (out api.Claim, refusal, err error) {
+	w, err := workerOf(wctx(), tx.Queries, c, worker)
+	if err != nil {
+		return out, nil, err
+	}
+	if err := sameInstance(w, in.InstanceID); err != nil {
+		return out, nil, err
+	}
+	s, err := visible(wctx(), tx.Queries, c, session)
+	if err != nil {
+		return out, nil, err
+	}
+	if s.AgentID != w.AgentID {
+		return out, nil, notFound("session")
+	}
+	a, err := tx.AgentEvenDeleted(wctx(), s.AgentID)
+	if err != nil {
+		return out, nil, fmt.Errorf("read agent %s: %w", s.AgentID, err)
+	}
+	term, err := e.term(in.LeaseSeconds, &a)
+	if err != nil {
+		return out, nil, err
+	}
+	return e.claimTx(tx, c, w, s, &a, term, in)
 }
 
 func (e *Engine) claimTx(tx *db.Tx, c Caller, w *workerRow, s *sessionRow, a *agentRow, term term, in api.ClaimRequest) (out api.Claim, refusal, err error) {
@@ -74,6 +79,12 @@ func (e *Engine) claimTx(tx *db.Tx, c Caller, w *workerRow, s *sessionRow, a *ag
 	}
 	if s.Status.Terminal() {
 		return out, &api.Error{Code: api.CodeSessionTerminal, Status: s.Status, Detail: fmt.Sprintf("The session has ended: it is %s.", s.Status)}, nil
+	}
+	if s.Status == api.Pending {
+		// Its time may have come before the timer got to it.
+		if s, err = e.admitNow(tx, s); err != nil {
+			return out, nil, err
+		}
 	}
 	exempt, err := finishesOwn(tx, s, w, in.FinishOf)
 	if err != nil {
@@ -212,7 +223,7 @@ func (e *Engine) answer(c *claimRow, w *workerRow, s *sessionRow, a *agentRow, t
 			AgentSlug: a.Slug, Type: a.Type, Run: a.Run, RunSetBy: a.RunSetBy, Instructions: s.Instructions,
 			TurnTimeoutSeconds: a.TurnTimeout, StallTimeoutSeconds: a.StallTimeout,
 		},
-		Untrusted: api.Untrusted{Title: s.Title, Prompt: s.Prompt, Context: s.UntrustedContext},
+		Untrusted: api.Untrusted{Title: title(s), Prompt: s.Prompt, Context: s.UntrustedContext},
 	}
 	if term.capped {
 		out.CappedToMax, out.MaxLeaseSeconds = true, int64(e.cfg.MaxLease/time.Second)
@@ -242,6 +253,10 @@ func (e *Engine) term(asked *int64, a *agentRow) (term, error) {
 	}
 	if n == 0 && asked == nil {
 		n = int64(e.cfg.DefaultLease / time.Second)
+	}
+	if asked == nil {
+		// An agent's own lease may be from before the least one was raised.
+		n = max(n, lo)
 	}
 	if n < lo {
 		return term{}, &api.Error{
@@ -413,7 +428,7 @@ func (e *Engine) bestFor(tx *db.Tx, wf *workerFacts) (candidate, error) {
 	if err != nil {
 		return candidate{}, fmt.Errorf("read agent %s: %w", w.AgentID, err)
 	}
-	if a.Paused != 0 || a.DeletedAt != 0 || a.Running >= a.MaxConcurrent || !w.Types.Has(api.Labels{string(a.Type)}) || a.Mode != w.Mode {
+	if a.Paused != 0 || a.DeletedAt != 0 || a.Running >= a.MaxConcurrent || !w.Types.Has(api.Labels{string(a.Type)}) {
 		return candidate{}, nil
 	}
 	var best candidate
@@ -495,7 +510,7 @@ func (e *Engine) pollRows(ctx context.Context, q *queries.Queries, w *workerRow,
 		if !laneFits(s.Lane, w) || s.Mode != w.Mode {
 			continue
 		}
-		f, err := loadFacts(ctx, q, s, a)
+		f, err := loadClaimFacts(ctx, q, s, a)
 		if err != nil {
 			return nil, err
 		}
@@ -504,7 +519,7 @@ func (e *Engine) pollRows(ctx context.Context, q *queries.Queries, w *workerRow,
 		if g == nil {
 			g = f.workerGate(&wf, now, false)
 		}
-		if shown.WaitingFor = g; g == nil && s.Status != api.Pending {
+		if shown.WaitingFor = g; g == nil {
 			ready = append(ready, api.Claimable{Session: shown, Claimable: true})
 		} else {
 			held = append(held, api.Claimable{Session: shown})

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -154,7 +155,6 @@ func (e *Engine) newSession(tx *db.Tx, a *agentRow, n newSession) (*sessionRow, 
 	}
 	if r := n.retryOf; r != nil {
 		s.ThreadID, s.RetryOf, s.AgentSessionID, s.ProcessID = r.ThreadID, r.ID, r.AgentSessionID, r.ProcessID
-		s.OwnerUserID = r.OwnerUserID
 		if s.AgentSessionID != "" {
 			s.AffinityUntil = now + span(e.cfg.AffinityWait)
 		}
@@ -238,14 +238,14 @@ func (e *Engine) follow(tx *db.Tx, s *sessionRow) error {
 // lane groups sessions that fit the same workers: whose they are and which
 // labels they ask for.
 func lane(s *sessionRow) string {
-	return s.OwnerUserID.String() + "|" + strings.Join(s.Labels, ",")
+	return strconv.FormatInt(int64(s.OwnerUserID), 36) + "|" + strings.Join(s.Labels, ",")
 }
 
 // laneFits reports whether a worker may take sessions of a lane.
 func laneFits(lane string, w *workerRow) bool {
 	owner, labels, _ := strings.Cut(lane, "|")
-	if w.Mode == api.Local && owner != w.OwnerUserID.String() {
-		return false
+	if owner != strconv.FormatInt(int64(w.OwnerUserID), 36) {
+		return false // cloud sessions and cloud workers are nobody's
 	}
 	if labels == "" {
 		return true
@@ -270,13 +270,17 @@ func checkSession(in *api.SessionInput) error {
 	if in.AfterAny && in.After == 0 {
 		v.Add("afterAny", "needs after: name the session to wait for")
 	}
-	if in.Title == "" {
-		in.Title = firstLine(in.Prompt)
-	}
 	return v.Err()
 }
 
-// firstLine is what a list shows of a session without a title.
+// title is what people see: what was given, else the start of the prompt.
+func title(s *sessionRow) string {
+	if s.Title != "" {
+		return s.Title
+	}
+	return firstLine(s.Prompt)
+}
+
 func firstLine(prompt string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(prompt), "\n")
 	if r := []rune(line); len(r) > 80 {

@@ -193,20 +193,37 @@ func loadFacts(ctx context.Context, q *queries.Queries, s *sessionRow, a *agentR
 		}
 		f.overlap = n
 	}
-	if s.Status != api.Pending && (s.Fence > 0 || api.SessionID(s.ThreadID) != s.ID) {
-		rows, err := q.UndrainedOfThread(ctx, s.ThreadID)
-		if err != nil {
-			return nil, err
-		}
-		for _, c := range rows {
-			if c.SessionID == s.ID {
-				f.undrained = true
-			} else {
-				f.threadBusy = true
-			}
-		}
+	if s.Status != api.Pending {
+		return f, f.loadThread(ctx, q)
 	}
 	return f, nil
+}
+
+// loadThread reads what else of the session's thread runs; only a claim asks.
+func (f *facts) loadThread(ctx context.Context, q *queries.Queries) error {
+	s := f.s
+	if s.Fence == 0 && api.SessionID(s.ThreadID) == s.ID {
+		return nil // the first of its thread, and never claimed
+	}
+	rows, err := q.UndrainedOfThread(ctx, s.ThreadID)
+	for _, c := range rows {
+		if c.SessionID == s.ID {
+			f.undrained = true
+		} else {
+			f.threadBusy = true
+		}
+	}
+	return err
+}
+
+// loadClaimFacts is loadFacts for a session that may be pending still and is
+// looked at as a claim would: a claim admits what no row gate holds any more.
+func loadClaimFacts(ctx context.Context, q *queries.Queries, s *sessionRow, a *agentRow) (*facts, error) {
+	f, err := loadFacts(ctx, q, s, a)
+	if err == nil && s.Status == api.Pending {
+		err = f.loadThread(ctx, q)
+	}
+	return f, err
 }
 
 // heldBy counts the runs that keep a session behind the gate overlap (contract
@@ -238,7 +255,7 @@ func waiting(ctx context.Context, q *queries.Queries, s *sessionRow, a *agentRow
 	if !s.Status.Waiting() {
 		return nil, nil
 	}
-	f, err := loadFacts(ctx, q, s, a)
+	f, err := loadClaimFacts(ctx, q, s, a)
 	if err != nil {
 		return nil, err
 	}

@@ -203,6 +203,23 @@ func (e *Engine) endClaims(tx *db.Tx, w *workerRow, by string) error {
 	return nil
 }
 
+// endLapsed ends the worker's claims whose lease is over, ahead of the timer.
+func (e *Engine) endLapsed(tx *db.Tx, w *workerRow) error {
+	rows, err := tx.LiveClaimsOfWorker(wctx(), w.ID)
+	if err != nil {
+		return err
+	}
+	for i := range rows {
+		if rows[i].ExpiresAt > micros(tx.Now) {
+			continue
+		}
+		if err := e.lapseRow(tx, &rows[i], closedByLapse); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (e *Engine) setWorkerState(tx *db.Tx, w *workerRow, state api.WorkerState, kind string) error {
 	if err := one(tx.SetWorkerState(wctx(), queries.SetWorkerStateParams{State: state, ID: w.ID})); err != nil {
 		return fmt.Errorf("set worker %s to %s: %w", w.ID, state, err)

@@ -117,6 +117,9 @@ func (e *Engine) registerTx(tx *db.Tx, c Caller, a *agentRow, owner api.UserID, 
 			return nil, nil, err
 		}
 	}
+	if err := e.endLapsed(tx, &w); err != nil {
+		return nil, nil, err
+	}
 	desired := w.Desired
 	if desired == api.DesiredStopped {
 		desired = api.DesiredRunning

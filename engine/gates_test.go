@@ -1,0 +1,156 @@
+package engine_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"stint/api"
+	"stint/engine/enginetest"
+)
+
+func notBefore(at time.Time) func(*api.SessionInput) {
+	return func(in *api.SessionInput) { in.NotBefore = api.Time{Time: at} }
+}
+
+// The gate has opened, the timer that says so hasn't run: a claim must not fail.
+func TestClaim_PendingSessionWhoseTimeHasComeIsClaimed(t *testing.T) {
+	w := enginetest.New(t)
+	a := w.Agent()
+	k := w.Worker(a)
+	s := w.New(a, notBefore(w.Now().Add(10*time.Second)))
+	wantCode(t, second(k.Try(s.ID)), api.CodeNotReady)
+	w.Jump(11 * time.Second)
+	if got := w.Get(s.ID); got.WaitingFor == nil || got.WaitingFor.Code != "ready" {
+		t.Fatalf("waits for %v, want ready", got.WaitingFor)
+	}
+	k.Claim(s.ID)
+	w.Want(s.ID, api.Active)
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// An agent that changes its mode leaves its older sessions to the workers of
+// the mode that they were made in.
+func TestClaim_LocalSessionIsNeverGivenToACloudWorker(t *testing.T) {
+	w := enginetest.New(t)
+	a := w.Agent()
+	local := w.Worker(a)
+	s := w.New(a)
+	w.Edit(a.ID, func(in *api.AgentInput) { in.Mode = api.Cloud })
+	cloud := w.Worker(a)
+	wantCode(t, second(cloud.Try(s.ID)), api.CodeWorkerNotEligible)
+	if c := cloud.Next(); c != nil {
+		t.Fatalf("a cloud worker was given the local session %s", c.SessionID)
+	}
+	if c := local.Next(); c == nil || c.SessionID != s.ID {
+		t.Fatalf("the local worker was given %v, want session %s", c, s.ID)
+	}
+}
+
+// A retry of a session is made in its agent's present mode, with an owner that fits it.
+func TestRetry_SessionOfAnotherModeHasTheOwnerOfItsOwn(t *testing.T) {
+	w := enginetest.New(t)
+	a := w.Agent()
+	k := w.Worker(a)
+	s := w.New(a)
+	must[api.Finished](t)(k.Complete(k.Claim(s.ID), ""))
+	w.Edit(a.ID, func(in *api.AgentInput) { in.Mode = api.Cloud })
+	again := must[api.Session](t)(w.RetrySession(context.Background(), w.Owner, s.ID))
+	if again.Mode != api.Cloud || again.OwnerUserID != 0 {
+		t.Fatalf("the retry is %s and owned by %q", again.Mode, again.OwnerUserID)
+	}
+	must[api.Changed](t)(w.CancelSession(context.Background(), w.Owner, again.ID, api.CancelInput{}))
+	w.Edit(a.ID, func(in *api.AgentInput) { in.Mode = api.Local })
+	third := must[api.Session](t)(w.RetrySession(context.Background(), w.Owner, again.ID))
+	if third.Mode != api.Local || third.OwnerUserID != w.Owner.UserID {
+		t.Fatalf("the second retry is %s and owned by %q", third.Mode, third.OwnerUserID)
+	}
+}
+
+// The least lease is the coordinator's to set; an agent made before, or with a
+// smaller one, must not be stuck for it.
+func TestClaim_AgentsLeaseBelowTheLeastIsLifted(t *testing.T) {
+	w := enginetest.New(t)
+	a := w.Agent(func(in *api.AgentInput) { in.LeaseSeconds = 5 })
+	k := w.Worker(a)
+	c := k.Claim(w.New(a).ID)
+	if c.LeaseSeconds != 60 {
+		t.Fatalf("a lease of %d s, want the least, 60", c.LeaseSeconds)
+	}
+}
+
+// A waiting run behind the gate overlap is looked at again when the rule changes.
+func TestEdit_OverlapRuleThatHoldsNothingBackLetsTheWaitingRunGo(t *testing.T) {
+	w := enginetest.New(t)
+	a := w.Agent(func(in *api.AgentInput) { in.Schedule, in.Overlap, in.MaxConcurrent = "* * * * *", api.OverlapQueueOne, 2 })
+	k := w.Worker(a)
+	k.Claim(w.New(a).ID)
+	w.Advance(time.Minute)
+	all := w.All(a.ID)
+	waiting := all[len(all)-1]
+	if waiting.WaitingFor == nil || waiting.WaitingFor.Code != "overlap" {
+		t.Fatalf("waits for %v, want overlap", waiting.WaitingFor)
+	}
+	w.Edit(a.ID, func(in *api.AgentInput) { in.Overlap = api.OverlapReplace })
+	w.Want(waiting.ID, api.Queued)
+}
+
+// What rides on a finish must not cost the finish.
+func TestComplete_StandsThoughTheNextClaimIsRefused(t *testing.T) {
+	w := enginetest.New(t)
+	a := w.Agent()
+	k := w.Worker(a)
+	gone := w.Worker(a)
+	if err := w.DeleteWorker(context.Background(), w.Owner, gone.ID); err != nil {
+		t.Fatal(err)
+	}
+	s := w.New(a)
+	c := k.Claim(s.ID)
+	got, err := w.Complete(context.Background(), w.Owner, k.ID, s.ID, api.CompleteRequest{
+		UnderClaim: k.Under(c.ClaimID), Result: "kept", ClaimNext: &api.ClaimNextOf{WorkerIDs: []api.WorkerID{gone.ID}},
+	})
+	if err != nil || got.Claim != nil {
+		t.Fatalf("got %v and claim %v", err, got.Claim)
+	}
+	if s := w.Want(s.ID, api.Complete); s.Result != "kept" {
+		t.Fatalf("the result is %q", s.Result)
+	}
+}
+
+// A new process of a worker takes over what lives, and nothing that has lapsed.
+func TestRegister_LapsedClaimIsNotHandedOver(t *testing.T) {
+	w := enginetest.New(t)
+	a := w.Agent()
+	k := w.Worker(a)
+	s := w.New(a)
+	lease := int64(60)
+	k.Claim(s.ID, func(in *api.ClaimRequest) { in.LeaseSeconds = &lease })
+	w.Advance(55 * time.Second)
+	w.Jump(6 * time.Second)
+	got := must[api.Registered](t)(w.RegisterWorker(context.Background(), w.Owner, a.ID.String(), api.WorkerInput{
+		Name: k.Name, InstanceID: "next", PreviousInstanceID: k.Instance,
+	}))
+	if len(got.Claims) != 0 {
+		t.Fatalf("handed over a claim that lapsed at %s", got.Claims[0].LeaseExpiresAt)
+	}
+	w.Want(s.ID, api.Stale)
+}
+
+// One row that can't be ended must not keep every other lease alive.
+func TestLapse_OneBrokenClaimHoldsUpNobody(t *testing.T) {
+	w := enginetest.Open(t) // not checked at the end: the damage is on purpose
+	a := w.Agent(func(in *api.AgentInput) { in.MaxConcurrent = 10 })
+	k := w.Worker(a)
+	broken, sound := w.New(a), w.New(a)
+	first := k.Claim(broken.ID)
+	k.Claim(sound.ID)
+	damage(t, w, `UPDATE sessions SET claim_id = claim_id + 1 WHERE id = `+number(first.SessionID))
+	for range 200 { // nobody beats: the leases are over after 15 minutes
+		w.Clock.Step(5 * time.Second)
+		_ = w.Alive(context.Background())
+		_, _ = w.Lapse(context.Background())
+	}
+	w.Want(sound.ID, api.Stale)
+}
+
