@@ -87,7 +87,7 @@ func (p *Process) claimNext(ctx context.Context) (c *api.Claim, sent proc.BootTi
 			unsettled = true // the same request again: if it was granted, it answers that claim
 		default:
 			unsettled = unsettled || api.Retriable(err)
-			p.claimFailed(ctx, err, &wait)
+			p.claimFailed(ctx, err, &wait, hurried)
 		}
 	}
 	if unsettled {
@@ -117,14 +117,14 @@ func (p *Process) hold(ctx context.Context, hurried <-chan struct{}, in api.Clai
 }
 
 // claimFailed waits before the request is made again.
-func (p *Process) claimFailed(ctx context.Context, err error, wait *backoff) {
+func (p *Process) claimFailed(ctx context.Context, err error, wait *backoff, hurried <-chan struct{}) {
 	switch api.CodeOf(err) {
 	case api.CodeNotFound, api.CodeInstanceSuperseded:
 		p.kickAll() // a record is gone; its own beat tells which
 	}
 	pause := wait.next(api.RetryAfter(err))
 	p.log.Warn("no work could be asked for", "again in", pause, "error", err)
-	sleepAwake(ctx, pause, nil)
+	sleepAwake(ctx, pause, hurried)
 }
 
 // settle finds out, when the worker ends, whether its last request was granted
@@ -161,13 +161,22 @@ func (p *Process) giveBack(rec *record, c api.Claim, reason string) {
 }
 
 // eligible lists the records to claim for; a request takes only so many, so
-// they go in turns.
+// they go in turns. An agent with a session that is over but may have lapsed
+// before it was reported is left out until it is: else we would be given that
+// very session, and run again what has a result already.
 func (p *Process) eligible(turn int) []api.WorkerID {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	left := map[api.AgentID]bool{}
+	for _, s := range p.sessions {
+		left[s.rec.agent] = left[s.rec.agent] || s.overdue()
+	}
+	for _, l := range p.leftovers {
+		left[l.agent] = true
+	}
 	var out []api.WorkerID
 	for _, r := range p.records {
-		if id, ok := r.eligible(); ok {
+		if id, ok := r.eligible(); ok && !left[r.agent] {
 			out = append(out, id)
 		}
 	}

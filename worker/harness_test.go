@@ -370,3 +370,33 @@ func (l testLog) Write(b []byte) (int, error) {
 }
 
 var _ io.Writer = testLog{}
+
+func touch(t *testing.T, file string) {
+	t.Helper()
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func countLines(t *testing.T, file string) int {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Count(string(b), "\n")
+}
+
+// outboxIsEmpty looks into the state file of a worker that has ended, which may
+// still know of some claims.
+func (w *world) outboxIsEmpty(claims int) {
+	w.Helper()
+	s, err := openState(w.options().StateDir)
+	w.must(err)
+	defer func() { w.must(s.close()) }()
+	var entries, held int
+	w.must(s.db.QueryRowContext(w.Context(), "SELECT (SELECT count(*) FROM outbox), (SELECT count(*) FROM held)").Scan(&entries, &held))
+	if entries > 0 || held != claims {
+		w.Errorf("the state file has %d outbox entries and %d claims", entries, held)
+	}
+}

@@ -160,9 +160,11 @@ func (p *Process) registration(a api.Agent) api.WorkerInput {
 // when there is something to say. It depends on nothing that an agent does.
 func (r *record) keepBeating(ctx context.Context) error {
 	var wait backoff
+	away := false
 	for {
 		pause := r.pace()
 		if err := r.beat(ctx, false); err != nil {
+			away = true
 			switch api.CodeOf(err) {
 			case api.CodeNotFound:
 				return errRecordGone
@@ -176,11 +178,26 @@ func (r *record) keepBeating(ctx context.Context) error {
 			r.log.Warn("beat not answered", "again in", pause, "error", err)
 		} else {
 			wait.reset()
+			if away {
+				r.p.reconnected(r)
+			}
+			away = false
 		}
 		if !sleepAwake(ctx, pause, r.kicks) {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// reconnected hurries what waits for its next try: the coordinator is back.
+func (p *Process) reconnected(r *record) {
+	for _, s := range p.sessionsOf(r.agent) {
+		select {
+		case s.retry <- struct{}{}:
+		default: // it is due already
+		}
+	}
+	p.hurryClaims()
 }
 
 // pace is the time to the next beat: while something runs, a beat is also how

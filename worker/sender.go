@@ -61,7 +61,7 @@ func (s *session) send(ctx context.Context) error {
 		}
 		pause := wait.next(after)
 		s.log.Warn("report not delivered, it stays in the outbox", "kind", kindOf(batch), "again in", pause, "error", err)
-		if !sleep(ctx, pause, nil) {
+		if !sleep(ctx, pause, s.retry) {
 			return context.Cause(ctx)
 		}
 	}

@@ -24,7 +24,7 @@ type session struct {
 	leash  *leash
 	out    *outbox
 	over   chan struct{} // closed when nothing of it runs any more and the outbox has all of it
-	done   chan struct{} // closed when it was reported, or this process ends
+	retry  chan struct{} // one token: a report that waits for its next try is to be sent now
 
 	mu        sync.Mutex
 	id        api.ClaimID // the claim now; guarded by mu
@@ -93,7 +93,7 @@ func (p *Process) newSession(rec *record, c api.Claim, heldID int64) (*session, 
 		p: p, rec: rec, claim: c, id: c.ClaimID, heldID: heldID, out: out,
 		addr: api.Held{Agent: rec.agent, Worker: c.WorkerID, Session: c.SessionID}, thread: c.Session.ThreadID,
 		log:  p.log.With("session", c.SessionID.String(), "agent", c.Trusted.AgentSlug, "fence", c.Fence),
-		over: make(chan struct{}), done: make(chan struct{}),
+		over: make(chan struct{}), retry: make(chan struct{}, 1),
 	}, nil
 }
 
@@ -132,13 +132,15 @@ func (p *Process) start(s *session, do func()) {
 // close takes the session off the books when it was reported; otherwise the
 // worker's next life takes it up.
 func (s *session) close(unsent error) {
-	defer close(s.done)
 	s.p.mu.Lock()
 	delete(s.p.sessions, s.heldID)
 	s.p.mu.Unlock()
 	if unsent != nil {
 		s.log.Warn("the report stays in the outbox for the worker's next start", "reason", unsent)
 		return
+	}
+	if s.overdue() {
+		defer s.p.hurryClaims() // its agent was left out of the request for work
 	}
 	s.mu.Lock()
 	claim, ours, survivors := s.id, s.ours, s.survivors
@@ -172,6 +174,13 @@ func (s *session) isOver() bool {
 	default:
 		return false
 	}
+}
+
+// overdue reports whether nothing of the session runs any more, but its claim
+// may have lapsed before that was reported.
+func (s *session) overdue() bool {
+	at, _ := s.leash.deadline()
+	return s.isOver() && s.p.boot() >= at
 }
 
 func (s *session) claimID() api.ClaimID {
