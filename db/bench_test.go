@@ -127,3 +127,17 @@ func newSingle(b *testing.B) func(int64) error {
 		return tx.Commit()
 	}
 }
+
+// BenchmarkRead measures a read of one row by its key, snapshot included.
+func BenchmarkRead(b *testing.B) {
+	s := open(b)
+	for b.Loop() {
+		err := s.Read(b.Context(), func(tx *ReadTx) error {
+			_, err := tx.Counter(b.Context(), "event")
+			return err
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}

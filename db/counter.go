@@ -40,19 +40,20 @@ func (c *counter) store(q *queries.Queries) error {
 }
 
 const (
-	idTimeBits = 41
-	idLowBits  = 22
+	idTimeBits = 32
+	idLowBits  = 18
 )
 
-// idEpoch is 2024-01-01T00:00:00Z in Unix milliseconds.
-const idEpoch = 1704067200000
+// idEpoch is 2024-01-01T00:00:00Z in Unix seconds.
+const idEpoch = 1704067200
 
-// idFloor returns the smallest id of the millisecond of now, or 0 when the
-// clock is outside the 69 years that fit.
+// idFloor returns the smallest id of the second of now, or 0 when the clock is
+// outside the 136 years that fit. Seconds, not milliseconds, keep an id within
+// six bytes of the store until 2041; a busy second borrows from the next.
 func idFloor(now time.Time) int64 {
-	ms := now.UnixMilli() - idEpoch
-	if ms < 0 || ms >= 1<<idTimeBits {
+	s := now.Unix() - idEpoch
+	if s < 0 || s >= 1<<idTimeBits {
 		return 0
 	}
-	return ms << idLowBits
+	return s << idLowBits
 }

@@ -2,6 +2,8 @@ package db
 
 import (
 	"errors"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -96,5 +98,29 @@ func TestWrite_FailedSyncIsAnUnknownOutcomeAndTheEnd(t *testing.T) {
 	}
 	if got := disk.Syncs(); got != syncs {
 		t.Errorf("the failed sync was tried again %d times", got-syncs)
+	}
+}
+
+// TestOpen_RecoveredLogMustReachTheDisk: what recovery finds in the log may be
+// only in the kernel's cache, so it is shown to nobody before it is synced.
+func TestOpen_RecoveredLogMustReachTheDisk(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "stint.db")
+	told := killAfter(t, path, 20)
+	disk := dbtest.NewDisk(t)
+	o := Options{Path: path, Migrations: withNotes(t), Unsafe: Unsafe{VFS: disk.VFS()}}
+	disk.FailSyncs(true)
+	if _, err := Open(t.Context(), o); err == nil || !strings.Contains(err.Error(), "recover") {
+		t.Errorf("open on a disk that does not sync: %v", err)
+	}
+	disk.FailSyncs(false)
+	s, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := holds(path, told, true); err != nil {
+		t.Error(err)
 	}
 }

@@ -208,21 +208,3 @@ func TestRead_OpenRowsAreFoundAndClosed(t *testing.T) {
 		t.Errorf("the log has %d bytes after it was to be emptied (%v)", info.Size(), err)
 	}
 }
-
-func TestClose_WaitsForReads(t *testing.T) {
-	s := open(t)
-	reading, closed := make(chan struct{}), make(chan error, 1)
-	err := s.Read(t.Context(), func(tx *ReadTx) error {
-		go func() {
-			close(reading)
-			closed <- s.Close()
-		}()
-		<-reading
-		<-s.writer.done // Close has begun
-		_, err := tx.Counter(t.Context(), "event")
-		return err
-	})
-	if err := errors.Join(err, <-closed); err != nil {
-		t.Error(err)
-	}
-}

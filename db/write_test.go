@@ -378,28 +378,3 @@ func TestWrite_AnotherProcessHoldsTheLock(t *testing.T) {
 	}
 	wantNotes(t, s, 2)
 }
-
-func TestClose_AnswersWhatWaitsAndRefusesTheRest(t *testing.T) {
-	s := open(t)
-	closed := make(chan error, 1)
-	errs := togetherWith(t, s, func() {
-		go func() { closed <- s.Close() }()
-		for s.writer.queue.refused() == nil {
-			runtime.Gosched()
-		}
-		if err := s.Write(t.Context(), note(9)); !errors.Is(err, ErrClosed) {
-			t.Errorf("write to a closing store: %v", err)
-		}
-	}, call{t.Context(), note(1)}, call{t.Context(), note(2)})
-	if err := errors.Join(append(errs, <-closed)...); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Read(t.Context(), func(*ReadTx) error { return nil }); !errors.Is(err, ErrClosed) {
-		t.Errorf("read from a closed store: %v", err)
-	}
-	if err := s.Snapshot(t.Context(), s.path+".copy"); !errors.Is(err, ErrClosed) {
-		t.Errorf("snapshot of a closed store: %v", err)
-	}
-	again := open(t, func(o *Options) { o.Path = s.path })
-	wantNotes(t, again, 1, 2)
-}

@@ -118,6 +118,7 @@ CREATE TABLE workers (
     state          TEXT NOT NULL CHECK (state IN ('online', 'stale', 'offline')),
     desired        TEXT NOT NULL CHECK (desired IN ('running', 'paused', 'stopped')),
     last_beat_at   INTEGER NOT NULL,
+    graced         INTEGER NOT NULL, -- it was given outage grace since its last beat
     created_at     INTEGER NOT NULL,
     deleted_at     INTEGER NOT NULL
 ) STRICT;
@@ -179,7 +180,6 @@ CREATE TABLE sessions (
     archived_at          INTEGER NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX sessions_trigger ON sessions (agent_id, triggered_at);
-CREATE INDEX sessions_newest ON sessions (workspace_id, id);
 CREATE INDEX sessions_agent ON sessions (agent_id, id);
 CREATE INDEX sessions_thread ON sessions (thread_id, id) WHERE thread_id <> id;
 CREATE INDEX sessions_open ON sessions (agent_id, status, id) WHERE status IN ('pending', 'queued', 'active', 'awaiting_input', 'stale');
@@ -200,9 +200,9 @@ CREATE TABLE claims (
     lease_seconds INTEGER NOT NULL,
     offline_after INTEGER NOT NULL, -- seconds
     granted_at    INTEGER NOT NULL,
-    renewed_at    INTEGER NOT NULL,
+    renewed_at    INTEGER NOT NULL, -- what expires_at, and once closed drain_by, is counted from
     expires_at    INTEGER NOT NULL,
-    graced        INTEGER NOT NULL, -- the lease was given outage grace since its last renewal
+    graced        INTEGER NOT NULL, -- it was given outage grace since its last renewal, or since it was closed
     folder_key    TEXT NOT NULL,    -- empty when the folder may be shared
     request_id    TEXT NOT NULL,
     closed_at     INTEGER NOT NULL,
@@ -260,13 +260,13 @@ CREATE UNIQUE INDEX items_client ON items (session_id, client_id) WHERE client_i
 
 CREATE TABLE events (
     seq          INTEGER PRIMARY KEY,
-    workspace_id INTEGER NOT NULL,
-    agent_id     INTEGER NOT NULL,
+    workspace_id INTEGER NOT NULL, -- 0 on a session's event: the session knows
+    agent_id     INTEGER NOT NULL, -- likewise
     session_id   INTEGER NOT NULL,
     at           INTEGER NOT NULL,
     actor        TEXT NOT NULL,
     type         TEXT NOT NULL,
-    data         TEXT NOT NULL
+    data         TEXT NOT NULL -- JSON; empty for none
 ) STRICT;
 CREATE INDEX events_session ON events (session_id, seq) WHERE session_id > 0;
 CREATE INDEX events_agent ON events (agent_id, seq) WHERE agent_id > 0 AND session_id = 0;
