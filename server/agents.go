@@ -1,0 +1,101 @@
+package server
+
+import (
+	"bytes"
+	"net/http"
+
+	"stint/api"
+	"stint/engine"
+)
+
+func (s *Server) listAgents(x *exchange) (answer, error) {
+	q := x.query()
+	page := q.page()
+	if err := q.end(); err != nil {
+		return answer{}, err
+	}
+	return reply(s.engine.Agents(x.r.Context(), x.caller, page))
+}
+
+func (s *Server) createAgent(x *exchange) (answer, error) {
+	in := engine.DefaultAgent()
+	if err := x.decode(&in); err != nil {
+		return answer{}, err
+	}
+	a, err := s.engine.CreateAgent(x.r.Context(), x.caller, in)
+	return answer{status: http.StatusCreated, body: a, location: x.under("agents", a.ID.String())}, err
+}
+
+func (s *Server) showAgent(x *exchange) (answer, error) {
+	return reply(s.engine.Agent(x.r.Context(), x.caller, x.vars["agent"]))
+}
+
+// editAgent merges the body into the agent: absent = unchanged, null = cleared
+// (contract 9.2). The merge may run more than once, each time on a fresh input.
+func (s *Server) editAgent(x *exchange) (answer, error) {
+	sent, err := x.readBody()
+	if err != nil {
+		return answer{}, err
+	}
+	defer sent.give()
+	if err := decodeJSON(sent.bytes(), &api.AgentInput{}); err != nil {
+		return answer{}, err
+	}
+	text := bytes.Clone(sent.bytes()) // the write may outlive this request
+	return reply(s.engine.EditAgent(x.r.Context(), x.caller, x.vars["agent"], func(in *api.AgentInput) error {
+		return decodeJSON(text, in)
+	}))
+}
+
+func (s *Server) deleteAgent(x *exchange) (answer, error) {
+	return done(s.engine.DeleteAgent(x.r.Context(), x.caller, x.vars["agent"]))
+}
+
+func (s *Server) pauseAgent(x *exchange) (answer, error) {
+	var in struct {
+		Reason string `json:"reason"`
+	}
+	if err := x.decodeOptional(&in); err != nil {
+		return answer{}, err
+	}
+	a, changed, err := s.engine.PauseAgent(x.r.Context(), x.caller, x.vars["agent"], in.Reason)
+	return reply(api.AgentChanged{Agent: a, Changed: changed}, err)
+}
+
+func (s *Server) resumeAgent(x *exchange) (answer, error) {
+	if err := x.decodeOptional(&noBody{}); err != nil {
+		return answer{}, err
+	}
+	a, changed, err := s.engine.ResumeAgent(x.r.Context(), x.caller, x.vars["agent"])
+	return reply(api.AgentChanged{Agent: a, Changed: changed}, err)
+}
+
+func (s *Server) ledger(x *exchange) (answer, error) {
+	q := x.query()
+	page := q.page()
+	if err := q.end(); err != nil {
+		return answer{}, err
+	}
+	return reply(s.engine.Ledger(x.r.Context(), x.caller, x.vars["agent"], page))
+}
+
+func (s *Server) preview(x *exchange) (answer, error) {
+	q := x.query()
+	schedule, zone, from := q.text("schedule"), q.text("timeZone"), q.time("from")
+	n := q.whole("n", 1, 100, 5)
+	if err := q.end(); err != nil {
+		return answer{}, err
+	}
+	if zone == "" {
+		zone = "UTC"
+	}
+	if from.IsZero() {
+		from = s.engine.Now()
+	}
+	return reply(s.engine.Preview(x.r.Context(), schedule, zone, from, int(n)))
+}
+
+// under is a path below the caller's workspace, for Location.
+func (x *exchange) under(noun, id string) string {
+	return "/api/v1/workspaces/" + x.vars["workspace"] + "/" + noun + "/" + id
+}

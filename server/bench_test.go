@@ -1,0 +1,84 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"testing"
+
+	"stint/server/servertest"
+)
+
+func serveHandler(tb testing.TB, h http.Handler) string {
+	tb.Helper()
+	ln, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	hs := &http.Server{Handler: h}
+	done := make(chan struct{})
+	go func() { defer close(done); _ = hs.Serve(ln) }()
+	tb.Cleanup(func() { _ = hs.Close(); <-done })
+	return "http://" + ln.Addr().String()
+}
+
+// benchDesk is a coordinator at full durability with a worker for each connection.
+func benchDesk(b *testing.B, workers int) (*desk, []string) {
+	b.Helper()
+	d := newDesk(b, servertest.Options{Durable: true, Quiet: true})
+	ids := []string{d.worker.ID.String()}
+	for i := 1; i < workers; i++ {
+		ids = append(ids, d.addWorker("tidy", fmt.Sprintf("bench-%d", i)).ID.String())
+	}
+	return d, ids
+}
+
+// BenchmarkHTTPLifecycle compares, in the same rounds, the requests/s of session
+// life cycles (create, claim-next, activity, complete: four durable writes) with
+// those of a handler that answers {}. Both clients are processes of their own.
+func BenchmarkHTTPLifecycle(b *testing.B) {
+	for _, connections := range []int{64, 256} {
+		b.Run(fmt.Sprintf("connections=%d", connections), func(b *testing.B) {
+			d, workers := benchDesk(b, connections)
+			life := load{URL: d.URL, Token: d.Token, Kind: "lifecycle", Connections: connections, Workers: workers, Agent: "tidy", Millis: 2000}
+			empty := life
+			empty.URL, empty.Kind = emptyServer(b), "empty"
+			warm := life
+			warm.Millis = 300
+			warm.run(b)
+			var lifes, empties, ratios []float64
+			for b.Loop() {
+				e, l := empty.run(b), life.run(b)
+				perSecond := func(m measured) float64 { return float64(m.Requests) / m.Seconds }
+				empties, lifes = append(empties, perSecond(e)), append(lifes, perSecond(l))
+				ratios = append(ratios, perSecond(l)/perSecond(e))
+			}
+			b.ReportMetric(0, "ns/op") // an operation is a round, its time says nothing
+			b.ReportMetric(median(empties), "empty-req/s")
+			b.ReportMetric(median(lifes), "life-req/s")
+			b.ReportMetric(median(ratios), "ratio")
+		})
+	}
+}
+
+func median(v []float64) float64 {
+	slices.Sort(v)
+	return v[len(v)/2]
+}
+
+// BenchmarkClaimLatency reports how long it takes from POST session until the
+// worker that waits in claim-next holds the claim.
+func BenchmarkClaimLatency(b *testing.B) {
+	d, workers := benchDesk(b, 1)
+	l := load{URL: d.URL, Token: d.Token, Kind: "latency", Connections: 4, Workers: workers, Agent: "tidy", Rounds: 500}
+	var all []int64
+	for b.Loop() {
+		all = append(all, l.run(b).Micros...)
+	}
+	slices.Sort(all)
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(all[len(all)/2])/1000, "p50-ms")
+	b.ReportMetric(float64(all[len(all)*99/100])/1000, "p99-ms")
+}

@@ -1,0 +1,377 @@
+package server_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"stint/api"
+	"stint/server/servertest"
+)
+
+// TestDocument_EveryStatusOfEveryRoute calls each operation of the document in
+// each of the ways that it says it can be answered. The client holds every
+// answer against the document; at the end no documented status is left that
+// nobody has seen.
+func TestDocument_EveryStatusOfEveryRoute(t *testing.T) {
+	d := newDesk(t, servertest.Options{})
+	live := d.running()
+	fill := strings.NewReplacer(
+		"{workspace}", "default", "{agent}", "tidy", "{session}", live.SessionID.String(),
+		"{worker}", d.worker.ID.String(), "{thread}", live.Session.ThreadID.String(),
+	)
+	viewer := d.As(d.AddUser("default", api.Viewer))
+	for _, op := range servertest.Operations() {
+		path := fill.Replace(op.Path)
+		nowhere := strings.Replace(path, "/workspaces/default", "/workspaces/nowhere", 1)
+		body := any(nil)
+		if op.Body {
+			body = `{}`
+		}
+		for _, status := range op.Statuses {
+			switch status {
+			case http.StatusUnauthorized:
+				d.Refused(status, api.CodeUnauthenticated, op.Method, path, body, servertest.With("Authorization", ""))
+			case http.StatusMisdirectedRequest:
+				d.Refused(status, api.CodeMisdirected, op.Method, path, body, func(r *http.Request) { r.Host = "evil.test" })
+			case http.StatusForbidden:
+				d.Refused(status, api.CodeCrossOrigin, op.Method, path, body, servertest.With("Sec-Fetch-Site", "cross-site"))
+			case http.StatusNotFound:
+				d.Refused(status, api.CodeNotFound, op.Method, nowhere, body)
+			case http.StatusUnsupportedMediaType:
+				d.Refused(status, api.CodeUnsupportedType, op.Method, path, `{}`, servertest.With("Content-Type", "text/plain"))
+			case http.StatusRequestEntityTooLarge:
+				d.Refused(status, api.CodeTooLarge, op.Method, path, `{"x":"`+strings.Repeat("x", 1<<20)+`"}`)
+			case http.StatusBadRequest:
+				d.Refused(status, api.CodeMalformed, op.Method, path, `[]`)
+			case http.StatusUnprocessableEntity:
+				if op.Method == "GET" {
+					d.Refused(status, api.CodeInvalid, op.Method, path+"?colour=red", nil)
+				}
+			}
+		}
+	}
+	agentsAnswer(d, viewer)
+	sessionsAnswer(d, viewer)
+	workersAnswer(d, viewer)
+	claimsAnswer(d)
+	promptsAnswer(d)
+	serverAnswers(d)
+
+	for _, op := range servertest.Operations() {
+		for _, status := range op.Statuses {
+			if !servertest.Seen(op, status) {
+				t.Errorf("%s %s is documented to answer %d, and never did", op.Method, op.Path, status)
+			}
+		}
+	}
+}
+
+type (
+	m    = map[string]any
+	list = api.List[map[string]any]
+)
+
+func agentsAnswer(d *desk, viewer *servertest.Server) {
+	s := d.Server
+	body := m{"slug": "nightly", "run": m{"command": []string{"true"}}, "schedule": "0 5 * * *", "timeZone": "Europe/Berlin"}
+	a := servertest.Must[api.Agent](s, 201, "POST", "agents", body)
+	s.Refused(409, api.CodeSlugTaken, "POST", "agents", body)
+	s.Refused(422, api.CodeInvalid, "POST", "agents", m{"slug": "!"})
+	viewer.Refused(403, api.CodeForbidden, "POST", "agents", with(body, m{"slug": "mine"}))
+	servertest.Must[list](s, 200, "GET", "agents?limit=1", nil)
+	servertest.Must[api.Agent](s, 200, "GET", "agents/nightly", nil)
+	servertest.Must[api.Agent](s, 200, "PATCH", "agents/"+a.ID.String(), m{"description": "every night"})
+	s.Refused(409, api.CodeSlugTaken, "PATCH", "agents/nightly", m{"slug": "tidy"})
+	s.Refused(422, api.CodeInvalid, "PATCH", "agents/nightly", m{"maxConcurrent": -1})
+	if got := servertest.Must[api.AgentChanged](s, 200, "POST", "agents/nightly/pause", m{"reason": "holiday"}); !got.Changed || !got.Agent.Paused || got.Agent.PausedReason != "holiday" {
+		d.tb.Errorf("pause answered %+v", got)
+	}
+	if got := servertest.Must[api.AgentChanged](s, 200, "POST", "agents/nightly/pause", nil); got.Changed {
+		d.tb.Error("a second pause says that it changed something")
+	}
+	if got := servertest.Must[api.AgentChanged](s, 200, "POST", "agents/nightly/resume", nil); !got.Changed || got.Agent.Paused {
+		d.tb.Errorf("resume answered %+v", got)
+	}
+	servertest.Must[list](s, 200, "GET", "agents/nightly/ledger", nil)
+	p := servertest.Must[api.SchedulePreview](s, 200, "GET", "schedules/preview?schedule=0+5+*+*+*&timeZone=Europe/Berlin&from=2026-03-28T12:00:00Z&n=2", nil)
+	if len(p.Slots) != 2 || p.Slots[0].Local != "2026-03-29T05:00:00+02:00" || p.Words == "" {
+		d.tb.Errorf("preview answered %+v", p)
+	}
+	servertest.Must[any](s, 204, "DELETE", "agents/nightly", nil)
+	s.Refused(404, api.CodeNotFound, "GET", "agents/nightly", nil)
+}
+
+func sessionsAnswer(d *desk, viewer *servertest.Server) {
+	s := d.Server
+	viewer.Refused(403, api.CodeForbidden, "POST", "agents/tidy/sessions", m{})
+	key := servertest.With("Idempotency-Key", "k1")
+	first := servertest.Must[api.Session](s, 201, "POST", "agents/tidy/sessions", m{"prompt": "a", "notBefore": "2099-01-01T00:00:00Z"}, key)
+	servertest.Must[api.Session](s, 200, "POST", "agents/tidy/sessions", m{"prompt": "a", "notBefore": "2099-01-01T00:00:00Z"}, key)
+	s.Refused(422, api.CodeIdempotencyReuse, "POST", "agents/tidy/sessions", m{"prompt": "b"}, key)
+	servertest.Must[list](s, 200, "GET", "agents/tidy/sessions?status=queued,pending&phase=pending&limit=200", nil)
+	servertest.Must[list](s, 200, "GET", "sessions?agent=tidy&triggeredBy=user&q=hello&since=2020-01-01T00:00:00Z&archived=true", nil)
+	counts := servertest.Must[map[api.Status]int64](s, 200, "GET", "sessions/counts?agent=tidy", nil)
+	if len(counts) != 8 || counts[api.Pending] != 1 || counts[api.Active] != 1 {
+		d.tb.Errorf("counts are %v", counts)
+	}
+	for _, under := range []string{"sessions/", "agents/tidy/sessions/"} {
+		one := under + d.addSession().ID.String()
+		servertest.Must[api.Session](s, 200, "GET", one, nil)
+		servertest.Must[api.ItemsPage](s, 200, "GET", one+"/items?after=0&limit=10", nil)
+		servertest.Must[list](s, 200, "GET", one+"/activities", nil)
+		if got := servertest.Must[api.List[api.Event]](s, 200, "GET", one+"/events", nil); len(got.Items) == 0 {
+			d.tb.Error("a session without an event")
+		}
+		s.Refused(409, api.CodeConflict, "POST", one+"/archive", nil)
+		if got := servertest.Must[api.Changed](s, 200, "POST", one+"/cancel", m{"reason": "wrong one"}); !got.Changed || got.Session.Status != api.Cancelled {
+			d.tb.Errorf("cancel answered %+v", got)
+		}
+		servertest.Must[api.Changed](s, 200, "POST", one+"/archive", nil)
+		servertest.Must[api.Changed](s, 200, "POST", one+"/stop", nil)
+		again := servertest.Must[api.Session](s, 201, "POST", one+"/retry", nil)
+		if again.RetryOf.String() != one[len(under):] || again.Attempt != 2 {
+			d.tb.Errorf("retry answered %+v", again)
+		}
+		running := d.claim(again.ID)
+		s.Refused(409, api.CodeSessionRunning, "POST", under+again.ID.String()+"/cancel", m{"onlyPending": true})
+		s.Refused(409, api.CodeSessionRunning, "POST", under+again.ID.String()+"/retry", nil)
+		s.Refused(422, api.CodeInvalid, "POST", under+again.ID.String()+"/cancel", m{"reason": strings.Repeat("x", 100_000)})
+		// A worker that is deleted leaves its session stale: retrying that queues it.
+		w := d.addWorker("tidy", "short-lived")
+		stale := d.addSession()
+		at := "agents/tidy/workers/" + w.ID.String()
+		servertest.Must[api.Claim](s, 200, "POST", at+"/sessions/"+stale.ID.String()+"/claim", m{"instanceId": instance})
+		servertest.Must[any](s, 204, "DELETE", at, nil)
+		if got := servertest.Must[api.Session](s, 200, "POST", under+stale.ID.String()+"/retry", nil); got.ID != stale.ID || got.Status != api.Queued {
+			d.tb.Errorf("retry of a stale session answered %+v", got)
+		}
+		servertest.Must[api.Finished](s, 200, "POST", d.at(again.ID, "/complete"), proof(running))
+	}
+	servertest.Must[api.Changed](s, 200, "POST", "sessions/"+first.ID.String()+"/cancel", m{})
+}
+
+func workersAnswer(d *desk, viewer *servertest.Server) {
+	s := d.Server
+	servertest.Must[list](s, 200, "GET", "workers", nil)
+	servertest.Must[list](s, 200, "GET", "agents/tidy/workers", nil)
+	in := m{"name": "w1", "instanceId": "boot-2", "previousInstanceId": instance, "types": []string{"command"}, "maxConcurrent": 1000}
+	s.Refused(409, api.CodeWorkerRunning, "POST", "agents/tidy/workers", with(in, m{"previousInstanceId": ""}))
+	s.Refused(422, api.CodeInvalid, "POST", "agents/tidy/workers", m{"name": ""})
+	viewer.Refused(403, api.CodeForbidden, "POST", "agents/tidy/workers", with(in, m{"name": "w2"}))
+	if got := servertest.Must[api.Registered](s, 200, "POST", "agents/tidy/workers", in); got.Worker.ID != d.worker.ID || len(got.Claims) == 0 {
+		d.tb.Errorf("registering again answered %+v", got)
+	}
+	servertest.Must[api.Registered](s, 200, "POST", "agents/tidy/workers", with(in, m{"instanceId": instance, "previousInstanceId": "boot-2"}))
+	at := "agents/tidy/workers/" + d.worker.ID.String()
+	servertest.Must[api.Worker](s, 200, "GET", at, nil)
+	live := d.running()
+	got := servertest.Must[api.BeatAnswer](s, 200, "POST", at+"/heartbeat", m{"instanceId": instance, "platform": "linux/amd64", "claimIds": []string{live.ClaimID.String(), "clm_gone"}})
+	if len(got.Claims) != 2 || got.Claims[0].State != api.BeatRenewed || got.Claims[1].State != api.BeatLost {
+		d.tb.Errorf("a beat answered %+v", got.Claims)
+	}
+	s.Refused(409, api.CodeInstanceSuperseded, "POST", at+"/heartbeat", m{"instanceId": "boot-0"})
+	s.Refused(422, api.CodeInvalid, "POST", at+"/heartbeat", m{"instanceId": instance, "platform": strings.Repeat("x", 10_000)})
+	d.addSession()
+	if got := servertest.Must[api.List[api.Claimable]](s, 200, "GET", at+"/sessions?wait=1&instanceId="+instance, nil); len(got.Items) == 0 || !got.Items[0].Claimable {
+		d.tb.Errorf("poll answered %+v", got)
+	}
+	s.Refused(409, api.CodeInstanceSuperseded, "GET", at+"/sessions?instanceId=boot-0", nil)
+}
+
+func claimsAnswer(d *desk) {
+	s := d.Server
+	next := m{"workerIds": []string{d.worker.ID.String()}, "instanceId": instance, "requestId": "r1"}
+	first := servertest.Must[api.Claim](s, 200, "POST", "claim-next", next)
+	if again := servertest.Must[api.Claim](s, 200, "POST", "claim-next", next); again.ClaimID != first.ClaimID {
+		d.tb.Error("the same request got another claim")
+	}
+	s.Refused(422, api.CodeInvalid, "POST", "claim-next", m{"instanceId": instance})
+	s.Refused(409, api.CodeInstanceSuperseded, "POST", "claim-next", with(next, m{"instanceId": "boot-0"}))
+	for d.Do("POST", "claim-next", m{"workerIds": next["workerIds"], "instanceId": instance}).Status == 200 {
+		// until nothing is left
+	}
+	servertest.Must[any](s, 204, "POST", "claim-next", m{"workerIds": next["workerIds"], "instanceId": instance, "wait": 1})
+
+	c := d.running()
+	other := d.addWorker("tidy", "w9")
+	e := s.Refused(409, api.CodeAlreadyClaimed, "POST", "agents/tidy/workers/"+other.ID.String()+"/sessions/"+c.SessionID.String()+"/claim", m{"instanceId": instance})
+	if e.Holder != d.worker.Name || e.ExpiresAt.IsZero() {
+		d.tb.Errorf("the holder isn't named: %+v", e)
+	}
+	gone := with(proof(c), m{"claimId": "clm_gone"})
+	servertest.Must[api.Lease](s, 200, "POST", d.at(c.SessionID, "/renew"), proof(c))
+	s.Refused(409, api.CodeClaimNotActive, "POST", d.at(c.SessionID, "/renew"), gone)
+	servertest.Must[api.Lease](s, 200, "POST", d.at(c.SessionID, "/extend"), with(proof(c), m{"addSeconds": 60}))
+	s.Refused(409, api.CodeClaimNotActive, "POST", d.at(c.SessionID, "/extend"), with(gone, m{"addSeconds": 60}))
+	servertest.Must[api.Activity](s, 201, "POST", d.at(c.SessionID, "/activities"), with(proof(c), m{"type": "progress", "text": "half", "key": "a1"}))
+	s.Refused(409, api.CodeClaimNotActive, "POST", d.at(c.SessionID, "/activities"), with(gone, m{"type": "progress"}))
+	s.Refused(422, api.CodeInvalid, "POST", d.at(c.SessionID, "/activities"), with(proof(c), m{"type": "gossip"}))
+	one := m{"kind": "text", "stream": "stdout", "text": "\x1b[32mok\x1b[0m\n", "clientId": "i1"}
+	if got := servertest.Must[api.ItemsAnswer](s, 200, "POST", d.at(c.SessionID, "/items"), with(proof(c), m{"items": []any{one, one}})); got.LastSeq != 1 || got.Appended != 1 {
+		d.tb.Errorf("items answered %+v", got)
+	}
+	s.Refused(409, api.CodeClaimNotActive, "POST", d.at(c.SessionID, "/items"), with(gone, m{"items": []any{one}}))
+	s.Refused(422, api.CodeInvalid, "POST", d.at(c.SessionID, "/items"), with(proof(c), m{"items": []any{}}))
+	got := servertest.Must[api.Session](s, 200, "PATCH", d.at(c.SessionID, ""), with(proof(c), m{"plan": "1. look", "usage": m{"turns": 2}}))
+	if got.Plan != "1. look" || got.Usage.Turns != 2 {
+		d.tb.Errorf("the patch answered %+v", got)
+	}
+	s.Refused(409, api.CodeClaimNotActive, "PATCH", d.at(c.SessionID, ""), with(gone, m{"plan": "x"}))
+	s.Refused(422, api.CodeInvalid, "PATCH", d.at(c.SessionID, ""), with(proof(c), m{"externalUrl": "javascript:alert(1)"}))
+
+	s.Refused(422, api.CodeInvalid, "POST", d.at(c.SessionID, "/complete"), with(proof(c), m{"result": strings.Repeat("x", 300<<10)}))
+	s.Refused(422, api.CodeInvalid, "POST", d.at(c.SessionID, "/fail"), proof(c))
+	s.Refused(422, api.CodeInvalid, "POST", d.at(c.SessionID, "/release"), with(proof(c), m{"reason": strings.Repeat("x", 300<<10)}))
+	s.Refused(409, api.CodeConflict, "POST", "threads/"+c.Session.ThreadID.String()+"/late-results", with(proof(c), m{"result": "too early"}))
+	if got := servertest.Must[api.Finished](s, 200, "POST", d.at(c.SessionID, "/release"), with(proof(c), m{"reason": "busy"})); got.Session.Status != api.Queued {
+		d.tb.Errorf("release answered %+v", got)
+	}
+	s.Refused(409, api.CodeOutcomeConflict, "POST", d.at(c.SessionID, "/complete"), proof(c))
+	s.Refused(409, api.CodeOutcomeConflict, "POST", d.at(c.SessionID, "/fail"), with(proof(c), m{"code": "X"}))
+	s.Refused(409, api.CodeOutcomeConflict, "POST", d.at(c.SessionID, "/release"), with(proof(c), m{"reason": "bored"}))
+	c = d.claim(c.SessionID)
+	if got := servertest.Must[api.Finished](s, 200, "POST", d.at(c.SessionID, "/fail"), with(proof(c), m{"code": "AGENT_EXIT_NONZERO", "message": "exit 3"})); got.Session.Error.Code != "AGENT_EXIT_NONZERO" {
+		d.tb.Errorf("fail answered %+v", got)
+	}
+	c = d.running()
+	d.addSession()
+	fin := servertest.Must[api.Finished](s, 200, "POST", d.at(c.SessionID, "/complete"), with(proof(c), m{
+		"result": "fine", "outcome": "done", "usage": m{"inputTokens": 5}, "claimNext": m{"workerIds": next["workerIds"], "requestId": "r2"},
+	}))
+	if fin.Session.Status != api.Complete || fin.Claim == nil {
+		d.tb.Errorf("complete answered %+v", fin)
+	}
+	late := d.running()
+	servertest.Must[api.Changed](s, 200, "POST", "sessions/"+late.SessionID.String()+"/cancel", nil)
+	path := "threads/" + late.Session.ThreadID.String() + "/late-results"
+	servertest.Must[any](s, 204, "POST", path, with(proof(late), m{"result": "just missed it"}))
+	s.Refused(422, api.CodeInvalid, "POST", path, with(proof(late), m{"result": strings.Repeat("x", 300<<10)}))
+}
+
+func promptsAnswer(d *desk) {
+	for _, under := range []string{"sessions/", "agents/tidy/sessions/"} {
+		c := d.running()
+		ask := with(proof(c), m{"status": "awaiting_input", "prompt": m{"kind": "text", "text": "Which one?"}})
+		got := servertest.Must[api.Session](d.Server, 200, "PATCH", d.at(c.SessionID, ""), ask)
+		if got.Status != api.AwaitingInput || got.Prompted == nil {
+			d.tb.Fatalf("asking answered %+v", got)
+		}
+		path := under + c.SessionID.String() + "/answer"
+		answer := m{"promptId": got.Prompted.ID.String(), "text": "The first."}
+		d.Refused(422, api.CodeInvalid, "POST", path, m{"promptId": "", "text": ""})
+		servertest.Must[api.Session](d.Server, 200, "POST", path, answer)
+		d.Refused(409, api.CodePromptClosed, "POST", path, answer)
+	}
+}
+
+func serverAnswers(d *desk) {
+	s := d.Server
+	if got := servertest.Must[list](s, 200, "GET", "events?after=0&limit=3", nil); len(got.Items) != 3 {
+		d.tb.Errorf("%d events, not 3", len(got.Items))
+	}
+	servertest.Must[api.Workspace](s, 200, "GET", servertest.Base, nil)
+	servertest.Must[list](s, 200, "GET", "/api/v1/workspaces", nil)
+	if got := servertest.Must[api.Whoami](s, 200, "GET", "/api/v1/whoami", nil); got.UserID == 0 || got.Name == "" {
+		d.tb.Errorf("whoami answered %+v", got)
+	}
+	servertest.Must[m](s, 200, "GET", "/healthz", nil, servertest.With("Authorization", ""))
+	servertest.Must[m](s, 200, "GET", "/readyz", nil, servertest.With("Authorization", ""))
+	servertest.Must[m](s, 200, "GET", "/openapi.json", nil)
+	if a := s.Do("GET", "/openapi.yaml", nil); a.Status != 200 || !strings.HasPrefix(string(a.Body), "openapi: 3.1") {
+		d.tb.Errorf("/openapi.yaml answered %d %.40s", a.Status, a.Body)
+	}
+}
+
+func TestLists_EmptyOnesAnswerAnEmptyList(t *testing.T) {
+	d := newDesk(t, servertest.Options{})
+	d.addAgent("idle", 1)
+	id := d.addSession().ID.String()
+	for _, path := range []string{
+		"agents/idle/sessions", "agents/idle/workers", "agents/idle/ledger", "sessions?agent=idle", "sessions?status=error",
+		"sessions?status=queued&phase=complete", "sessions/" + id + "/activities", "sessions/" + id + "/items",
+		"sessions/" + id + "/items?before=0", "events?after=999999", "sessions?q=nothing-has-this",
+	} {
+		a := d.Do("GET", path, nil)
+		if a.Status != 200 || !strings.Contains(string(a.Body), `"items":[]`) {
+			t.Errorf("%s answered %d %s", path, a.Status, a.Body)
+		}
+	}
+	fresh := servertest.New(t, servertest.Options{})
+	for _, path := range []string{"agents", "sessions", "workers", "events?after=999"} {
+		if a := fresh.Do("GET", path, nil); a.Status != 200 || !strings.Contains(string(a.Body), `"items":[]`) {
+			t.Errorf("on a new file %s answered %d %s", path, a.Status, a.Body)
+		}
+	}
+}
+
+func TestLists_PagesShowEachOnceInBothDirections(t *testing.T) {
+	d := newDesk(t, servertest.Options{})
+	c := d.running()
+	const n = 100
+	for range n {
+		servertest.Must[api.Activity](d.Server, 201, "POST", d.at(c.SessionID, "/activities"), with(proof(c), m{"type": "progress"}))
+	}
+	seen := map[api.ActivityID]bool{}
+	path := "sessions/" + c.SessionID.String() + "/activities?limit=7"
+	last := api.ActivityID(1<<63 - 1)
+	for cursor := ""; ; {
+		page := servertest.Must[api.List[api.Activity]](d.Server, 200, "GET", path+"&cursor="+cursor, nil)
+		for _, a := range page.Items {
+			if seen[a.ID] || a.ID >= last {
+				t.Fatalf("%s comes twice or out of order", a.ID)
+			}
+			seen[a.ID], last = true, a.ID
+		}
+		if cursor = page.NextCursor; cursor == "" {
+			break
+		}
+	}
+	if len(seen) != n {
+		t.Errorf("%d activities were shown, not %d", len(seen), n)
+	}
+	items := make([]any, n)
+	for i := range items {
+		items[i] = m{"kind": "text", "text": "line"}
+	}
+	servertest.Must[api.ItemsAnswer](d.Server, 200, "POST", d.at(c.SessionID, "/items"), with(proof(c), m{"items": items}))
+	forward, backward := 0, 0
+	for after := int64(0); ; {
+		page := servertest.Must[api.ItemsPage](d.Server, 200, "GET", path[:len(path)-len("activities?limit=7")]+"items?limit=7&after="+itoa(after), nil)
+		if len(page.Items) == 0 {
+			break
+		}
+		for _, i := range page.Items {
+			if forward++; i.Seq != after+1 || page.LastSeq != n {
+				t.Fatalf("item %d after %d of %d", i.Seq, after, page.LastSeq)
+			}
+			after = i.Seq
+		}
+	}
+	for before := int64(0); before != 1; {
+		page := servertest.Must[api.ItemsPage](d.Server, 200, "GET", path[:len(path)-len("activities?limit=7")]+"items?limit=7&before="+itoa(before), nil)
+		if page.LastSeq != n {
+			t.Fatalf("the last is said to be %d", page.LastSeq)
+		}
+		backward += len(page.Items)
+		before = page.Items[0].Seq
+	}
+	if forward != n || backward != n {
+		t.Errorf("%d items forward and %d backward, not %d", forward, backward, n)
+	}
+}
+
+func TestServerTime_IsTheCommits(t *testing.T) {
+	d := newDesk(t, servertest.Options{})
+	c := d.addSession()
+	a := d.Do("POST", d.at(c.ID, "/claim"), m{"instanceId": instance})
+	if a.Header.Get("Stint-Server-Time") == "" || !strings.Contains(string(a.Body), `"serverTime":"`+a.Header.Get("Stint-Server-Time")) {
+		t.Errorf("the header says %q, the body %s", a.Header.Get("Stint-Server-Time"), a.Body)
+	}
+	for _, path := range []string{"/healthz", "agents", "sessions/nonsense", "/nowhere", "/signin"} {
+		var at api.Time
+		if err := at.UnmarshalText([]byte(d.Do("GET", path, nil).Header.Get("Stint-Server-Time"))); err != nil || at.IsZero() {
+			t.Errorf("%s carries no time: %v", path, err)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package server_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"stint/api"
+	"stint/server/servertest"
+)
+
+const instance = "boot-1"
+
+// desk is a coordinator with one agent and one worker of it.
+type desk struct {
+	*servertest.Server
+	tb     testing.TB
+	agent  api.Agent
+	worker api.Worker
+}
+
+func newDesk(tb testing.TB, o servertest.Options) *desk {
+	tb.Helper()
+	d := &desk{Server: servertest.New(tb, o), tb: tb}
+	d.agent = d.addAgent("tidy", 1000)
+	d.worker = d.addWorker("tidy", "w1")
+	return d
+}
+
+func (d *desk) addAgent(slug string, most int) api.Agent {
+	d.tb.Helper()
+	return servertest.Must[api.Agent](d.Server, http.StatusCreated, "POST", "agents", map[string]any{
+		"slug": slug, "name": "Tidy up", "run": map[string]any{"command": []string{"true"}}, "maxConcurrent": most,
+	})
+}
+
+func (d *desk) addWorker(agent, name string) api.Worker {
+	d.tb.Helper()
+	return servertest.Must[api.Registered](d.Server, http.StatusCreated, "POST", "agents/"+agent+"/workers", api.WorkerInput{
+		Name: name, InstanceID: instance, Types: []api.AgentType{api.TypeCommand}, MaxConcurrent: 1000,
+	}).Worker
+}
+
+func (d *desk) addSession() api.Session {
+	d.tb.Helper()
+	return servertest.Must[api.Session](d.Server, http.StatusCreated, "POST", "agents/tidy/sessions", map[string]any{"prompt": "Say hello."})
+}
+
+// at is the path of a verb of the desk's worker on a session.
+func (d *desk) at(s api.SessionID, verb string) string {
+	return fmt.Sprintf("agents/%s/workers/%s/sessions/%s%s", d.agent.ID, d.worker.ID, s, verb)
+}
+
+func (d *desk) claim(s api.SessionID) api.Claim {
+	d.tb.Helper()
+	return servertest.Must[api.Claim](d.Server, http.StatusOK, "POST", d.at(s, "/claim"), map[string]any{"instanceId": instance})
+}
+
+// running makes a session and claims it.
+func (d *desk) running() api.Claim {
+	d.tb.Helper()
+	return d.claim(d.addSession().ID)
+}
+
+func proof(c api.Claim) map[string]any {
+	return map[string]any{"claimId": c.ClaimID.String(), "instanceId": instance}
+}
+
+func with(body map[string]any, more map[string]any) map[string]any {
+	out := map[string]any{}
+	for k, v := range body {
+		out[k] = v
+	}
+	for k, v := range more {
+		out[k] = v
+	}
+	return out
+}
+
+// stranger makes a user of another workspace, with an agent, a session and a
+// worker of his own.
+func (d *desk) stranger() (agent api.Agent, session api.Session, worker api.Worker) {
+	d.tb.Helper()
+	const base = "/api/v1/workspaces/elsewhere/"
+	s := d.As(d.AddUser("elsewhere", api.Owner))
+	agent = servertest.Must[api.Agent](s, http.StatusCreated, "POST", base+"agents", map[string]any{
+		"slug": "secret-agent", "run": map[string]any{"command": []string{"true"}},
+	})
+	session = servertest.Must[api.Session](s, http.StatusCreated, "POST", base+"agents/secret-agent/sessions", map[string]any{"prompt": "canary"})
+	worker = servertest.Must[api.Registered](s, http.StatusCreated, "POST", base+"agents/secret-agent/workers", api.WorkerInput{
+		Name: "theirs", InstanceID: instance, Types: []api.AgentType{api.TypeCommand}, MaxConcurrent: 1,
+	}).Worker
+	return agent, session, worker
+}

@@ -1,0 +1,121 @@
+package server
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"stint/api"
+)
+
+// CheckAddr refuses an address to listen on that other machines could reach:
+// only loopback is allowed until people can sign in with more than a link.
+func CheckAddr(addr string) error {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fmt.Errorf("%q is no address: write it as 127.0.0.1:7717", addr)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return fmt.Errorf("%q is no port: use a number from 0 to 65535", port)
+	}
+	if host == "localhost" {
+		return nil
+	}
+	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+		return fmt.Errorf("%q can be reached from other machines: listen on a loopback address such as 127.0.0.1", addr)
+	}
+	return nil
+}
+
+// hostList is the exact list of Host values that are ours. Whatever name a
+// foreign page has bound to this machine's address is not on it (contract 8.1).
+type hostList map[string]struct{}
+
+func newHostList(addr string) *hostList {
+	list := hostList{}
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return &list
+	}
+	for _, name := range []string{"127.0.0.1", "localhost", "::1", "stint.localhost", host} {
+		if name == "" {
+			continue
+		}
+		list[net.JoinHostPort(name, port)] = struct{}{}
+		if port == "80" {
+			list[strings.TrimSuffix(net.JoinHostPort(name, port), ":80")] = struct{}{}
+		}
+	}
+	return &list
+}
+
+func (l *hostList) has(host string) bool {
+	if _, ok := (*l)[host]; ok {
+		return true
+	}
+	_, ok := (*l)[strings.ToLower(host)]
+	return ok
+}
+
+// checkOrigin refuses what no browser page and no program of ours would send:
+// a Host that isn't ours, and a write that a page of another origin caused.
+func (s *Server) checkOrigin(r *http.Request) error {
+	if !s.hosts.Load().has(r.Host) {
+		return api.Refuse(api.CodeMisdirected, "This server does not answer for that host name. Use the address that it printed when it started.")
+	}
+	if isSignIn(r) {
+		return nil
+	}
+	if s.origins.Check(r) != nil {
+		return api.Refuse(api.CodeCrossOrigin, "A page of another origin may not change anything here.")
+	}
+	return nil
+}
+
+// sameOrigin reports whether the browser says that one of our own pages made
+// the request. A client that says nothing is not believed: a cookie may then
+// not authenticate a write.
+func sameOrigin(r *http.Request) bool {
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" {
+		return site == "same-origin"
+	}
+	origin, err := url.Parse(r.Header.Get("Origin"))
+	return err == nil && origin.Scheme == "http" && origin.Host == r.Host
+}
+
+// safe reports whether the method changes nothing.
+func safe(method string) bool {
+	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
+}
+
+// Content policies. Pages load only what we serve; JSON loads nothing.
+const (
+	pagePolicy = "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; " +
+		"connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+	dataPolicy = "default-src 'none'; frame-ancestors 'none'"
+)
+
+// The values of the headers that every answer carries. They are shared between
+// answers; a handler that wants another value sets the header anew.
+var (
+	headNoSniff  = []string{"nosniff"}
+	headReferrer = []string{"no-referrer"}
+	headOpener   = []string{"same-origin"}
+	headNoStore  = []string{"no-store"}
+	headPage     = []string{pagePolicy}
+	headData     = []string{dataPolicy}
+	headJSON     = []string{"application/json"}
+	headProblem  = []string{"application/problem+json"}
+)
+
+func secure(h http.Header, policy []string) {
+	h["Content-Security-Policy"] = policy
+	h["X-Content-Type-Options"] = headNoSniff
+	h["Referrer-Policy"] = headReferrer
+	h["Cross-Origin-Opener-Policy"] = headOpener
+	h["Cross-Origin-Resource-Policy"] = headOpener
+	h["Cache-Control"] = headNoStore
+}

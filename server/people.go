@@ -1,0 +1,63 @@
+package server
+
+import (
+	"net/http"
+	"strings"
+
+	"stint/api"
+)
+
+func (s *Server) whoami(x *exchange) (answer, error) {
+	return reply(api.Whoami{UserID: x.grant.who.UserID, Name: x.grant.who.Name}, nil)
+}
+
+func (s *Server) listWorkspaces(x *exchange) (answer, error) {
+	all, err := s.engine.Workspaces(x.r.Context(), x.grant.who)
+	return reply(api.List[api.Workspace]{Items: all}, err)
+}
+
+func (s *Server) showWorkspace(x *exchange) (answer, error) {
+	all, err := s.engine.Workspaces(x.r.Context(), x.grant.who)
+	if err != nil {
+		return answer{}, err
+	}
+	for _, w := range all {
+		if w.ID == x.caller.WorkspaceID {
+			return reply(w, nil)
+		}
+	}
+	return answer{}, api.Refuse(api.CodeNotFound, "There is no such workspace here.")
+}
+
+// health is what /healthz and /readyz answer.
+type health struct {
+	Status  string `json:"status"`
+	Version string `json:"version,omitzero"`
+}
+
+// healthy says that the process answers.
+func (s *Server) healthy(*exchange) (answer, error) {
+	return reply(health{Status: "ok", Version: s.version}, nil)
+}
+
+// ready says that the store answers too, and that no shutdown has begun.
+func (s *Server) ready(x *exchange) (answer, error) {
+	if s.closing.Err() != nil {
+		return answer{}, api.Refuse(api.CodeUnavailable, "The server is shutting down.")
+	}
+	if _, err := s.engine.LastEvent(x.r.Context()); err != nil {
+		return answer{}, err
+	}
+	return reply(health{Status: "ready"}, nil)
+}
+
+func (s *Server) openAPI(x *exchange) (answer, error) {
+	kind, text := "application/yaml", api.OpenAPIYAML
+	if strings.HasSuffix(x.r.URL.Path, ".json") {
+		kind, text = "application/json", api.OpenAPIJSON
+	}
+	x.Header().Set("Content-Type", kind)
+	x.WriteHeader(http.StatusOK)
+	_, _ = x.Write(text) // a client that went away is no failure of ours
+	return answer{written: true}, nil
+}

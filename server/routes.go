@@ -1,0 +1,174 @@
+package server
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/gorilla/mux"
+)
+
+// verb answers one request. It returns what to say; refusals are errors.
+type verb func(s *Server, x *exchange) (answer, error)
+
+// route is a row of the table below. api/openapi.yaml describes the same paths.
+type route struct {
+	method, path string
+	verb         verb
+}
+
+const (
+	get   = http.MethodGet
+	post  = http.MethodPost
+	patch = http.MethodPatch
+	del   = http.MethodDelete
+
+	base           = "/api/v1/workspaces/{workspace}"
+	oneAgent       = base + "/agents/{agent}"
+	oneWorker      = oneAgent + "/workers/{worker}"
+	claimed        = oneWorker + "/sessions/{session}"
+	oneSession     = base + "/sessions/{session}"
+	sessionOfAgent = oneAgent + "/sessions/{session}"
+)
+
+// routes is every path that needs a caller. The busiest stand first, because
+// they are tried in order.
+var routes = []route{
+	{post, base + "/claim-next", (*Server).claimNext},
+	{post, oneAgent + "/sessions", (*Server).createSession},
+	{post, claimed + "/complete", (*Server).complete},
+	{post, claimed + "/activities", (*Server).addActivity},
+	{post, claimed + "/items", (*Server).addItems},
+	{post, claimed + "/renew", (*Server).renew},
+	{post, oneWorker + "/heartbeat", (*Server).beat},
+	{get, oneWorker + "/sessions", (*Server).poll},
+	{get, base + "/events", (*Server).events},
+
+	{post, claimed + "/claim", (*Server).claim},
+	{post, claimed + "/extend", (*Server).extend},
+	{post, claimed + "/release", (*Server).release},
+	{post, claimed + "/fail", (*Server).failSession},
+	{patch, claimed, (*Server).patchSession},
+	{post, base + "/threads/{thread}/late-results", (*Server).keepLateResult},
+
+	{get, oneAgent + "/sessions", (*Server).agentSessions},
+	{get, base + "/sessions", (*Server).listSessions},
+	{get, base + "/sessions/counts", (*Server).countSessions},
+
+	{get, base + "/agents", (*Server).listAgents},
+	{post, base + "/agents", (*Server).createAgent},
+	{get, oneAgent, (*Server).showAgent},
+	{patch, oneAgent, (*Server).editAgent},
+	{del, oneAgent, (*Server).deleteAgent},
+	{post, oneAgent + "/pause", (*Server).pauseAgent},
+	{post, oneAgent + "/resume", (*Server).resumeAgent},
+	{get, oneAgent + "/ledger", (*Server).ledger},
+	{get, base + "/schedules/preview", (*Server).preview},
+
+	{get, base + "/workers", (*Server).listWorkers},
+	{get, oneAgent + "/workers", (*Server).agentWorkers},
+	{post, oneAgent + "/workers", (*Server).registerWorker},
+	{get, oneWorker, (*Server).showWorker},
+	{del, oneWorker, (*Server).deleteWorker},
+
+	{get, base, (*Server).showWorkspace},
+	{get, "/api/v1/workspaces", (*Server).listWorkspaces},
+	{get, "/api/v1/whoami", (*Server).whoami},
+	{post, "/api/v1/signin-links", (*Server).newSignInLink},
+	{get, "/openapi.yaml", (*Server).openAPI},
+	{get, "/openapi.json", (*Server).openAPI},
+	{post, "/signout", (*Server).signOut},
+}
+
+// sessionVerbs stand below a session's path and below its path by agent.
+var sessionVerbs = []route{
+	{get, "", (*Server).showSession},
+	{get, "/items", (*Server).items},
+	{get, "/activities", (*Server).activities},
+	{get, "/events", (*Server).sessionEvents},
+	{post, "/cancel", (*Server).cancelSession},
+	{post, "/stop", (*Server).stopSession},
+	{post, "/retry", (*Server).retrySession},
+	{post, "/archive", (*Server).archiveSession},
+	{post, "/answer", (*Server).answerPrompt},
+}
+
+// openRoutes answer without sign-in.
+var openRoutes = []route{
+	{get, "/healthz", (*Server).healthy},
+	{get, "/readyz", (*Server).ready},
+	{get, signInRoute, (*Server).signInPage},
+	{post, signInRoute, (*Server).signIn},
+	{get, signInStyle, (*Server).signInSheet},
+}
+
+// allRoutes is the table with the session verbs under both of their paths.
+func allRoutes() []route {
+	all := slices.Clone(routes)
+	for _, under := range []string{oneSession, sessionOfAgent} {
+		for _, r := range sessionVerbs {
+			all = append(all, route{r.method, under + r.path, r.verb})
+		}
+	}
+	return all
+}
+
+// resource is a path and what its methods do.
+type resource struct {
+	verbs map[string]verb
+	allow []string // the Allow header
+}
+
+func newResources(table []route) map[string]*resource {
+	all := map[string]*resource{}
+	for _, r := range table {
+		p := all[r.path]
+		if p == nil {
+			p = &resource{verbs: map[string]verb{}}
+			all[r.path] = p
+		}
+		p.verbs[r.method] = r.verb
+	}
+	for _, p := range all {
+		methods := []string{http.MethodOptions}
+		for m := range p.verbs {
+			methods = append(methods, m)
+			if m == http.MethodGet {
+				methods = append(methods, http.MethodHead)
+			}
+		}
+		slices.Sort(methods)
+		p.allow = []string{strings.Join(methods, ", ")}
+	}
+	return all
+}
+
+// newRouter makes the router, one route a path: which methods a path has is the
+// resource's to say, because mux answers a wrong method with 404 or without an
+// Allow header. The server asks it to match, which spares the request copies
+// that mux makes to hand out variables.
+func newRouter(table []route) (*mux.Router, map[string]*resource) {
+	all := newResources(table)
+	router := mux.NewRouter()
+	seen := map[string]bool{}
+	for _, r := range table {
+		if !seen[r.path] {
+			seen[r.path] = true
+			router.NewRoute().MatcherFunc(shape(r.path)).Path(r.path).Name(r.path)
+		}
+	}
+	return router, all
+}
+
+// shape tells most paths apart by the number and the end of their segments,
+// before mux runs the route's regular expression.
+func shape(template string) mux.MatcherFunc {
+	depth := strings.Count(template, "/")
+	end := template[strings.LastIndexByte(template, '/'):]
+	if strings.HasSuffix(end, "}") {
+		end = ""
+	}
+	return func(r *http.Request, _ *mux.RouteMatch) bool {
+		return strings.HasSuffix(r.URL.Path, end) && strings.Count(r.URL.Path, "/") == depth
+	}
+}

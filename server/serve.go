@@ -1,0 +1,183 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+
+	"github.com/gorilla/mux"
+
+	"stint/api"
+)
+
+// ServeHTTP answers one request. Everything passes here, also what no route
+// knows: the request's number, the security headers, the checks of Host, origin
+// and sign-in, the log, and the end of a panic.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := &exchange{ResponseWriter: w, r: r, server: s, id: s.requests.next()}
+	defer s.finish(x)
+	h := w.Header()
+	h["Stint-Request-Id"] = []string{x.id}
+	isAPI := strings.HasPrefix(r.URL.Path, "/api/")
+	if isAPI {
+		secure(h, headData)
+	} else {
+		secure(h, headPage)
+	}
+	if err := s.checkOrigin(r); err != nil {
+		x.fail(err)
+		return
+	}
+	if p := s.open[r.URL.Path]; p != nil {
+		x.run(p)
+		return
+	}
+	var err error
+	if x.grant, err = s.signedIn(r.Context(), r); err != nil {
+		x.turnAway(err)
+		return
+	}
+	var match mux.RouteMatch
+	if s.router.Match(r, &match) {
+		x.vars = match.Vars
+		x.run(s.resources[match.Route.GetName()])
+		return
+	}
+	if isAPI || s.web == nil {
+		x.fail(errNoRoute)
+		return
+	}
+	s.serveWeb(x)
+}
+
+// run calls the verb that the request's method names on a resource.
+func (x *exchange) run(p *resource) {
+	method := x.r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet // net/http leaves the body out
+	}
+	verb := p.verbs[method]
+	if verb == nil {
+		x.Header()["Allow"] = p.allow
+		if method == http.MethodOptions {
+			x.WriteHeader(http.StatusNoContent)
+			return
+		}
+		x.fail(errNoMethod)
+		return
+	}
+	if err := x.resolve(); err != nil {
+		x.fail(err)
+		return
+	}
+	a, err := verb(x.server, x)
+	if err == nil {
+		err = x.send(a)
+	}
+	if err != nil {
+		x.fail(err)
+	}
+}
+
+// resolve turns the names in the path into the caller's rights and into ids. A
+// text that can't be an id names nothing, so it is answered like an unknown one.
+func (x *exchange) resolve() error {
+	if len(x.vars) == 0 {
+		return nil
+	}
+	ctx := x.r.Context()
+	var err error
+	if x.caller, err = x.server.rights.caller(ctx, x.grant, x.vars["workspace"]); err != nil {
+		return err
+	}
+	if text, ok := x.vars["session"]; ok {
+		if x.session.UnmarshalText([]byte(text)) != nil {
+			return api.Refuse(api.CodeNotFound, "There is no such session here.")
+		}
+	}
+	if text, ok := x.vars["thread"]; ok {
+		if x.thread.UnmarshalText([]byte(text)) != nil {
+			return api.Refuse(api.CodeNotFound, "There is no such thread here.")
+		}
+	}
+	if text, ok := x.vars["worker"]; ok {
+		if x.worker.UnmarshalText([]byte(text)) != nil {
+			return api.Refuse(api.CodeNotFound, "There is no such worker here.")
+		}
+		return x.server.rights.ofAgent(ctx, x.grant, x.caller, x.vars["agent"], x.worker)
+	}
+	return nil
+}
+
+// serveWeb passes a signed-in request on to the dashboard. A stream's context
+// ends when the server shuts down.
+func (s *Server) serveWeb(x *exchange) {
+	ctx := context.WithValue(x.r.Context(), askingKey{}, asking{server: s, r: x.r})
+	if acceptsStream(x.r) {
+		x.vars = map[string]string{"workspace": defaultWorkspace}
+		held, release, err := s.hold(x, heldStream)
+		if err != nil {
+			x.fail(err)
+			return
+		}
+		defer release()
+		ctx = context.WithValue(held, askingKey{}, asking{server: s, r: x.r})
+	}
+	s.web.ServeHTTP(x, x.r.WithContext(ctx))
+}
+
+// turnAway answers someone who isn't signed in: a person on the way to a page is
+// shown how to, anybody else is refused. Unknown paths get the same, so that
+// nobody can find out by it which routes there are.
+func (x *exchange) turnAway(err error) {
+	page := x.r.Method == http.MethodGet && !strings.HasPrefix(x.r.URL.Path, "/api/") &&
+		strings.Contains(x.r.Header.Get("Accept"), "text/html") && x.r.Header.Get("HX-Request") == ""
+	var refused *api.Error
+	if !page || !errors.As(err, &refused) || refused.Code != api.CodeUnauthenticated {
+		x.fail(err)
+		return
+	}
+	http.Redirect(x, x.r, signInPath(x.r.URL.RequestURI()), http.StatusSeeOther)
+}
+
+// finish ends a panic and writes the log.
+func (s *Server) finish(x *exchange) {
+	if cause := recover(); cause != nil {
+		if err, ok := cause.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+			panic(cause)
+		}
+		s.log.Error("panic in a request", "request", x.id, "method", x.r.Method, "path", x.r.URL.Path,
+			"cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
+		if x.status != 0 {
+			panic(http.ErrAbortHandler) // a half answer must not look like a whole one
+		}
+		x.problem(api.Refuse(api.CodeInternal, "Something went wrong in the server. Its log has more under this request id."))
+	}
+	s.logRequest(x)
+}
+
+// logRequest writes one line for a request: no query, no header, no body, since
+// any of them may hold a secret.
+func (s *Server) logRequest(x *exchange) {
+	level := slog.LevelDebug
+	switch {
+	case x.status >= http.StatusInternalServerError:
+		level = slog.LevelError
+	case x.status == http.StatusForbidden, x.status == http.StatusMisdirectedRequest, x.status == http.StatusTooManyRequests:
+		level = slog.LevelWarn
+	}
+	ctx := x.r.Context()
+	if !s.log.Enabled(ctx, level) {
+		return
+	}
+	var user string
+	if x.grant != nil {
+		user = x.grant.who.UserID.String()
+	}
+	s.log.LogAttrs(ctx, level, "request", slog.String("request", x.id), slog.String("method", x.r.Method),
+		slog.String("path", x.r.URL.Path), slog.Int("status", x.status), slog.String("user", user))
+}

@@ -1,0 +1,243 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+
+	"stint/api"
+	"stint/engine"
+)
+
+const maxKey = 255 // of an Idempotency-Key
+
+func (s *Server) createSession(x *exchange) (answer, error) {
+	sent, err := x.readBody()
+	if err != nil {
+		return answer{}, err
+	}
+	defer sent.give()
+	var in api.SessionInput
+	if !sent.empty() {
+		if err := decodeJSON(sent.bytes(), &in); err != nil {
+			return answer{}, err
+		}
+	}
+	key, err := x.idempotency(sent)
+	if err != nil {
+		return answer{}, err
+	}
+	made, replayed, err := s.engine.CreateSession(x.r.Context(), x.caller, x.vars["agent"], in, key)
+	if err != nil {
+		return answer{}, err
+	}
+	a := answer{status: http.StatusCreated, body: made, location: x.under("sessions", made.ID.String()), replayed: replayed}
+	if replayed {
+		a.status = http.StatusOK
+	}
+	return a, nil
+}
+
+// idempotency reads the Idempotency-Key (contract 2.8). A key counts for one
+// user on one path.
+func (x *exchange) idempotency(sent body) (engine.Idempotency, error) {
+	keys := x.r.Header["Idempotency-Key"]
+	if len(keys) == 0 {
+		return engine.Idempotency{}, nil
+	}
+	key := keys[0]
+	good := len(keys) == 1 && key != "" && len(key) <= maxKey
+	for i := 0; good && i < len(key); i++ {
+		good = key[i] > ' ' && key[i] <= '~'
+	}
+	if !good {
+		return engine.Idempotency{}, &api.Error{
+			Code: api.CodeInvalid, Detail: "The Idempotency-Key is not valid.",
+			Fields: []api.FieldError{{Field: "Idempotency-Key", Detail: "must be one text of 1 to 255 printable ASCII characters without spaces"}},
+		}
+	}
+	route := "POST " + x.caller.WorkspaceID.String() + "/agents/" + x.vars["agent"] + "/sessions"
+	// The write may outlive this request, and with it the buffer.
+	return engine.Idempotency{Key: key, Route: route, Body: bytes.Clone(sent.bytes())}, nil
+}
+
+func (s *Server) listSessions(x *exchange) (answer, error) {
+	q := x.query()
+	f, none := q.sessions()
+	f.Agent = q.text("agent")
+	return s.sessionPage(x, q, f, none)
+}
+
+func (s *Server) agentSessions(x *exchange) (answer, error) {
+	q := x.query()
+	f, none := q.sessions()
+	f.Agent = x.vars["agent"]
+	return s.sessionPage(x, q, f, none)
+}
+
+func (s *Server) sessionPage(x *exchange, q *query, f api.SessionFilter, none bool) (answer, error) {
+	page := q.page()
+	if err := q.end(); err != nil {
+		return answer{}, err
+	}
+	if none {
+		return reply(api.List[api.Session]{}, nil)
+	}
+	return reply(s.engine.Sessions(x.r.Context(), x.caller, f, page))
+}
+
+func (s *Server) countSessions(x *exchange) (answer, error) {
+	q := x.query()
+	f, none := q.sessions()
+	f.Agent = q.text("agent")
+	if err := q.end(); err != nil {
+		return answer{}, err
+	}
+	all := make(map[api.Status]int64, len(api.Statuses))
+	for _, status := range api.Statuses {
+		all[status] = 0
+	}
+	if none {
+		return reply(all, nil)
+	}
+	counts, err := s.engine.SessionCounts(x.r.Context(), x.caller, f)
+	for status, n := range counts {
+		all[status] = n
+	}
+	return reply(all, err)
+}
+
+// sessionHere checks that a path which names an agent and a session names the
+// session's own agent.
+func (s *Server) sessionHere(ctx context.Context, x *exchange) error {
+	agent, named := x.vars["agent"]
+	if !named {
+		return nil
+	}
+	one, err := s.engine.Session(ctx, x.caller, x.session)
+	if err != nil {
+		return err
+	}
+	if agent != one.AgentSlug && agent != one.AgentID.String() {
+		return api.Refuse(api.CodeNotFound, "This agent has no such session.")
+	}
+	return nil
+}
+
+func (s *Server) showSession(x *exchange) (answer, error) {
+	if err := s.sessionHere(x.r.Context(), x); err != nil {
+		return answer{}, err
+	}
+	return reply(s.engine.Session(x.r.Context(), x.caller, x.session))
+}
+
+func (s *Server) cancelSession(x *exchange) (answer, error) {
+	var in api.CancelInput
+	if err := s.sessionVerb(x, &in); err != nil {
+		return answer{}, err
+	}
+	return reply(s.engine.CancelSession(x.r.Context(), x.caller, x.session, in))
+}
+
+func (s *Server) stopSession(x *exchange) (answer, error) {
+	if err := s.sessionVerb(x, &noBody{}); err != nil {
+		return answer{}, err
+	}
+	return reply(s.engine.StopSession(x.r.Context(), x.caller, x.session))
+}
+
+func (s *Server) archiveSession(x *exchange) (answer, error) {
+	if err := s.sessionVerb(x, &noBody{}); err != nil {
+		return answer{}, err
+	}
+	return reply(s.engine.ArchiveSession(x.r.Context(), x.caller, x.session))
+}
+
+// retrySession answers 201 with the new session of a finished one, and 200 with
+// the same session when it was stale and is queued again (contract 2.6).
+func (s *Server) retrySession(x *exchange) (answer, error) {
+	if err := s.sessionVerb(x, &noBody{}); err != nil {
+		return answer{}, err
+	}
+	one, err := s.engine.RetrySession(x.r.Context(), x.caller, x.session)
+	if err != nil || one.ID == x.session {
+		return reply(one, err)
+	}
+	return answer{status: http.StatusCreated, body: one, location: x.under("sessions", one.ID.String())}, nil
+}
+
+func (s *Server) answerPrompt(x *exchange) (answer, error) {
+	var in api.AnswerInput
+	if err := x.decode(&in); err != nil {
+		return answer{}, err
+	}
+	if err := s.sessionHere(x.r.Context(), x); err != nil {
+		return answer{}, err
+	}
+	return reply(s.engine.AnswerPrompt(x.r.Context(), x.caller, x.session, in))
+}
+
+// sessionVerb reads the body, which may be absent, and checks the path.
+func (s *Server) sessionVerb(x *exchange, in any) error {
+	if err := x.decodeOptional(in); err != nil {
+		return err
+	}
+	return s.sessionHere(x.r.Context(), x)
+}
+
+func (s *Server) activities(x *exchange) (answer, error) {
+	page, err := s.sessionList(x)
+	if err != nil {
+		return answer{}, err
+	}
+	return reply(s.engine.Activities(x.r.Context(), x.caller, x.session, page))
+}
+
+func (s *Server) sessionEvents(x *exchange) (answer, error) {
+	page, err := s.sessionList(x)
+	if err != nil {
+		return answer{}, err
+	}
+	return reply(s.engine.SessionEvents(x.r.Context(), x.caller, x.session, page))
+}
+
+func (s *Server) sessionList(x *exchange) (api.Page, error) {
+	q := x.query()
+	page := q.page()
+	if err := q.end(); err != nil {
+		return api.Page{}, err
+	}
+	return page, s.sessionHere(x.r.Context(), x)
+}
+
+const itemPage = 200 // items of a page when the request doesn't say
+
+// items answers the items after or before a sequence number, ascending both ways.
+func (s *Server) items(x *exchange) (answer, error) {
+	const end = 1<<63 - 1
+	q := x.query()
+	after, before := q.whole("after", 0, end, -1), q.whole("before", 0, end, -1)
+	limit := int(q.whole("limit", 1, maxItems, itemPage))
+	if after >= 0 && before >= 0 {
+		q.bad.Add("before", "can't be given together with after")
+	}
+	if err := q.end(); err != nil {
+		return answer{}, err
+	}
+	ctx := x.r.Context()
+	if err := s.sessionHere(ctx, x); err != nil {
+		return answer{}, err
+	}
+	if before < 0 {
+		some, last, err := s.engine.Items(ctx, x.caller, x.session, max(after, 0), limit)
+		return reply(api.ItemsPage{Items: some, LastSeq: last}, err)
+	}
+	some, err := s.engine.ItemsBefore(ctx, x.caller, x.session, before, limit)
+	if err != nil {
+		return answer{}, err
+	}
+	_, last, err := s.engine.Items(ctx, x.caller, x.session, end, 1)
+	return reply(api.ItemsPage{Items: some, LastSeq: last}, err)
+}
+
+const maxItems = 1000 // of one page

@@ -1,0 +1,173 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/pb33f/go-yaml"
+
+	"stint/api"
+)
+
+// codes reads the constants of type Code from the source, so that a new one
+// can't be forgotten here.
+func codes(t *testing.T) []api.Code {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "../api/error.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []api.Code
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		if kind, ok := spec.Type.(*ast.Ident); !ok || kind.Name != "Code" {
+			return true
+		}
+		for _, v := range spec.Values {
+			text, err := strconv.Unquote(v.(*ast.BasicLit).Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, api.Code(text))
+		}
+		return true
+	})
+	if len(all) < 25 {
+		t.Fatalf("found only %d codes in api/error.go", len(all))
+	}
+	return all
+}
+
+func TestErrors_EveryCodeHasAStatus(t *testing.T) {
+	for _, code := range codes(t) {
+		if statusOf[code] == 0 {
+			t.Errorf("%s has no row in errors.go", code)
+		}
+	}
+	if n := len(codes(t)); len(statusOf) != n {
+		t.Errorf("errors.go has %d rows for %d codes", len(statusOf), n)
+	}
+}
+
+func TestRoutes_EqualTheDocument(t *testing.T) {
+	var doc struct {
+		Paths map[string]map[string]any `yaml:"paths"`
+	}
+	if err := yaml.Unmarshal(api.OpenAPIYAML, &doc); err != nil {
+		t.Fatal(err)
+	}
+	var documented, served []string
+	for path, item := range doc.Paths {
+		for method := range item {
+			if method != "parameters" {
+				documented = append(documented, strings.ToUpper(method)+" "+path)
+			}
+		}
+	}
+	for _, r := range append(allRoutes(), openRoutes...) {
+		if !strings.HasPrefix(r.path, "/sign") { // for browsers, not for programs
+			served = append(served, r.method+" "+r.path)
+		}
+	}
+	slices.Sort(documented)
+	slices.Sort(served)
+	for _, r := range documented {
+		if !slices.Contains(served, r) {
+			t.Errorf("documented but not served: %s", r)
+		}
+	}
+	for _, r := range served {
+		if !slices.Contains(documented, r) {
+			t.Errorf("served but not documented: %s", r)
+		}
+	}
+	if len(slices.Compact(served)) != len(allRoutes())+len(openRoutes)-4 {
+		t.Error("a route stands twice in the table")
+	}
+}
+
+func TestSamePlace_NeverLeadsElsewhere(t *testing.T) {
+	good := []string{"/", "/sessions", "/sessions/ses_1?x=1#log", "/a//b"}
+	for _, next := range good {
+		if got := samePlace(next); got != next {
+			t.Errorf("%q became %q", next, got)
+		}
+	}
+	bad := []string{
+		"", "sessions", "//evil.test", "///evil.test", `/\evil.test`, `\\evil.test`, "http://evil.test/", "https:evil.test",
+		"javascript:alert(1)", "/\x00", "/a\r\nSet-Cookie: x=1", " /", "//evil.test/%2f..", `/a\..\b`, "http:/x", "?x", "#x",
+	}
+	for _, next := range bad {
+		if got := samePlace(next); got != "/" {
+			t.Errorf("%q became %q", next, got)
+		}
+	}
+}
+
+func TestCheckAddr_AllowsLoopbackOnly(t *testing.T) {
+	for _, addr := range []string{"127.0.0.1:7717", "127.0.0.1:0", "127.9.9.9:1", "[::1]:7717", "localhost:65535"} {
+		if err := CheckAddr(addr); err != nil {
+			t.Errorf("%s: %v", addr, err)
+		}
+	}
+	bad := []string{
+		"", "7717", ":7717", "0.0.0.0:7717", "[::]:7717", "192.168.1.5:7717", "example.com:80", "127.0.0.1", "127.0.0.1:x",
+		"127.0.0.1:65536", "127.0.0.1:-1", "localhost.evil.test:80", "[::ffff:8.8.8.8]:1", "stint.localhost:1", "10.0.0.1:7717",
+	}
+	for _, addr := range bad {
+		if err := CheckAddr(addr); err == nil {
+			t.Errorf("%q is allowed", addr)
+		}
+	}
+}
+
+func TestHostList_IsExact(t *testing.T) {
+	list := newHostList("127.0.0.1:7717")
+	for _, host := range []string{"127.0.0.1:7717", "localhost:7717", "LocalHost:7717", "[::1]:7717", "stint.localhost:7717"} {
+		if !list.has(host) {
+			t.Errorf("%s is refused", host)
+		}
+	}
+	bad := []string{
+		"", "127.0.0.1", "localhost", "127.0.0.1:7718", "evil.test", "evil.test:7717", "stint.localhost.evil.test:7717",
+		"localhost.:7717", "x.stint.localhost:7717", "127.0.0.2:7717", "[::1]", "::1:7717", "0.0.0.0:7717", "2130706433:7717",
+	}
+	for _, host := range bad {
+		if list.has(host) {
+			t.Errorf("%q is let in", host)
+		}
+	}
+	if !newHostList("127.0.0.1:80").has("stint.localhost") {
+		t.Error("a browser leaves the port 80 out, and is refused")
+	}
+}
+
+// FuzzDecode shows that no body panics or takes long, and that what is refused
+// is refused as malformed.
+func FuzzDecode(f *testing.F) {
+	for _, seed := range []string{
+		`{}`, `{"prompt":"x"}`, `{"Prompt":"x"}`, `{"a":{"b":[1,2,{"c":null}]}}`, `null`, `[]`, "\xef\xbb\xbf{}", `{"prompt":"a"}{}`,
+		`{"priority":1e400}`, `{"notBefore":"0000-00-00"}`, strings.Repeat(`{"a":`, 2000),
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var in api.SessionInput
+		err := decodeJSON(b, &in)
+		var refused *api.Error
+		if err != nil && (!errors.As(err, &refused) || refused.Code != api.CodeMalformed || len(refused.Detail) > 1000) {
+			t.Errorf("%q: %v", b, err)
+		}
+		_ = fmt.Sprint(in)
+	})
+}
