@@ -37,10 +37,10 @@ func (signalKind) prefix() string    { return "sig" }
 func (tokenKind) prefix() string     { return "tok" }
 func (ledgerKind) prefix() string    { return "slt" }
 
-// ID is a 63-bit, strictly increasing number made by the store: milliseconds
-// since 2024 in its upper 41 bits. Outside the store it is written as a prefix
-// and 13 base32 digits ("ses_01kx3v0n8e2dg"), so that texts sort as the numbers
-// do. The zero ID means "none" and is written as the empty string.
+// ID is a strictly increasing number of at most 50 bits made by the store:
+// seconds since 2024 in its upper 32 bits. Outside the store it is written as a
+// prefix and 10 base32 digits ("ses_02r3v0n8e2"), so that texts sort as the
+// numbers do. The zero ID means "none" and is written as the empty string.
 type ID[K kind] int64
 
 // The ids of the product's nouns.
@@ -62,7 +62,7 @@ type (
 // Crockford's alphabet in lower case: no i, l, o, u, and it sorts as ASCII.
 const digits = "0123456789abcdefghjkmnpqrstvwxyz"
 
-const idDigits = 13
+const idDigits = 10
 
 // String returns the id's text, or "" for the zero id.
 func (id ID[K]) String() string {
@@ -125,9 +125,6 @@ func ParseID[K kind](text string) (ID[K], error) {
 		d := strings.IndexByte(digits, c)
 		if d < 0 {
 			return 0, fmt.Errorf("%q is no id: %q is not one of its characters", text, c)
-		}
-		if n>>58 != 0 {
-			return 0, fmt.Errorf("%q is no id: it is out of range", text)
 		}
 		n = n<<5 | uint64(d)
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -9,8 +10,6 @@ import (
 	"stint/db"
 	"stint/queries"
 )
-
-const batch = 200 // rows that one timer transaction handles
 
 // tryAdmit moves a pending session to queued if no row gate holds it any more;
 // otherwise it sees to it that the timer looks again at the right moment.
@@ -93,103 +92,110 @@ func (e *Engine) letHeldGo(tx *db.Tx, agent api.AgentID) error {
 // Admit queues pending sessions whose time has come and closes those that
 // nobody claimed within their queue time-out. It answers when to look again.
 func (e *Engine) Admit(ctx context.Context) (time.Time, error) {
-	var next int64
-	for {
-		var more bool
-		err := e.write(ctx, func(tx *db.Tx) error {
-			rows, err := tx.DueAdmissions(wctx(), queries.DueAdmissionsParams{Now: micros(tx.Now), N: batch})
-			if err != nil {
-				return err
-			}
-			for i := range rows {
-				if err := e.tryAdmit(tx, &rows[i]); err != nil {
-					return err
-				}
-			}
-			more = len(rows) == batch
-			next, err = tx.NextAdmission(wctx())
-			if none(err) {
-				next, err = 0, nil
-			}
-			return err
-		})
-		if err != nil {
-			return time.Time{}, fmt.Errorf("admit due sessions: %w", err)
-		}
-		if !more {
-			break
-		}
-	}
-	timeout, err := e.closeUnclaimed(ctx)
-	if err != nil {
+	if err := errors.Join(e.admitDue(ctx), e.closeUnclaimed(ctx)); err != nil {
 		return time.Time{}, err
 	}
-	return earliest(api.At(next).Time, timeout), nil
+	var next int64
+	err := e.store.Read(ctx, func(tx *db.ReadTx) (err error) {
+		next, err = e.nextAdmission(ctx, tx, micros(tx.Now))
+		return err
+	})
+	return api.At(next).Time, err
+}
+
+func (e *Engine) admitDue(ctx context.Context) error {
+	return e.eachDue(ctx, "queue a session whose time has come", func(tx *db.ReadTx, n int64) ([]int64, error) {
+		rows, err := tx.DueAdmissions(ctx, queries.DueAdmissionsParams{Now: micros(tx.Now), N: n})
+		return keysOf(rows, func(id api.SessionID) int64 { return int64(id) }), err
+	}, func(tx *db.Tx, id int64) error {
+		s, err := tx.Session(wctx(), api.SessionID(id))
+		if err != nil {
+			return err
+		}
+		if s.Status != api.Pending || s.AdmitAt == 0 || s.AdmitAt > micros(tx.Now) {
+			return nil
+		}
+		return e.tryAdmit(tx, &s)
+	})
 }
 
 // closeUnclaimed ends sessions that no worker claimed within the agent's
 // queueTimeout, counted from the later of queued and the last unpause (contract 2.3).
-func (e *Engine) closeUnclaimed(ctx context.Context) (time.Time, error) {
-	var next time.Time
-	err := e.write(ctx, func(tx *db.Tx) error {
-		next = time.Time{}
-		agents, err := tx.AgentsWithQueueTimeout(wctx())
+func (e *Engine) closeUnclaimed(ctx context.Context) error {
+	return e.eachDue(ctx, "close a session that nobody claimed", func(tx *db.ReadTx, n int64) (due []int64, err error) {
+		agents, err := tx.AgentsWithQueueTimeout(ctx)
 		if err != nil {
-			return err
+			return nil, err
 		}
+		now := micros(tx.Now)
 		for i := range agents {
-			at, err := e.closeUnclaimedOf(tx, &agents[i])
-			if err != nil {
-				return fmt.Errorf("agent %s: %w", agents[i].ID, err)
+			a := &agents[i]
+			if a.UnpausedAt+seconds(a.QueueTimeout) > now {
+				continue
 			}
-			next = earliest(next, at)
+			rows, err := tx.OldestWaiting(ctx, queries.OldestWaitingParams{AgentID: a.ID, Before: now - seconds(a.QueueTimeout), N: n - int64(len(due))})
+			if err != nil {
+				return nil, err
+			}
+			due = append(due, keysOf(rows, func(id api.SessionID) int64 { return int64(id) })...)
+			if int64(len(due)) >= n {
+				break
+			}
 		}
-		return nil
-	})
+		return due, nil
+	}, e.neverClaimed)
+}
+
+// nextAdmission is the first instant after now at which a session's time comes
+// or its queue time-out ends; 0 when there is none.
+func (e *Engine) nextAdmission(ctx context.Context, tx *db.ReadTx, now int64) (int64, error) {
+	next, err := tx.NextAdmission(ctx, now)
+	if err != nil && !none(err) {
+		return 0, err
+	}
+	agents, err := tx.AgentsWithQueueTimeout(ctx)
 	if err != nil {
-		return next, fmt.Errorf("close unclaimed sessions: %w", err)
+		return 0, err
+	}
+	for i := range agents {
+		a := &agents[i]
+		wait := seconds(a.QueueTimeout)
+		since := now - wait // what is older was tried just now
+		if a.UnpausedAt > since {
+			since = 0
+		}
+		first, err := tx.FirstWaitingSince(ctx, queries.FirstWaitingSinceParams{AgentID: a.ID, Since: since})
+		if err != nil {
+			return 0, fmt.Errorf("agent %s: %w", a.ID, err)
+		}
+		if at := max(first, a.UnpausedAt) + wait; first != 0 && (next == 0 || at < next) {
+			next = at
+		}
 	}
 	return next, nil
 }
 
-func (e *Engine) closeUnclaimedOf(tx *db.Tx, a *agentRow) (time.Time, error) {
-	now, wait := micros(tx.Now), seconds(a.QueueTimeout)
-	if a.UnpausedAt+wait <= now {
-		rows, err := tx.OldestWaiting(wctx(), queries.OldestWaitingParams{AgentID: a.ID, Before: now - wait, N: batch})
-		if err != nil {
-			return time.Time{}, err
-		}
-		for i := range rows {
-			if err := e.neverClaimed(tx, &rows[i], a); err != nil {
-				return time.Time{}, err
-			}
-		}
-		if len(rows) == batch {
-			return tx.Now, nil
-		}
+// neverClaimed ends one session, if it is still unclaimed and its time is over.
+func (e *Engine) neverClaimed(tx *db.Tx, id int64) error {
+	s, err := tx.Session(wctx(), api.SessionID(id))
+	if err != nil {
+		return err
 	}
-	first, err := tx.FirstWaitingSince(wctx(), a.ID)
-	if err != nil || first == 0 {
-		return time.Time{}, err
+	a, err := tx.AgentEvenDeleted(wctx(), s.AgentID)
+	if err != nil {
+		return fmt.Errorf("read agent %s: %w", s.AgentID, err)
 	}
-	return api.At(max(first, a.UnpausedAt) + wait).Time, nil
-}
-
-func (e *Engine) neverClaimed(tx *db.Tx, s *sessionRow, a *agentRow) error {
-	next := *s
+	waits := s.Status == api.Queued || s.Status == api.Stale
+	if !waits || a.Paused != 0 || a.QueueTimeout == 0 || max(s.QueuedAt, a.UnpausedAt)+seconds(a.QueueTimeout) > micros(tx.Now) {
+		return nil
+	}
+	next := s
 	next.Status = api.Failed
 	next.ErrorCode = "never_claimed"
 	next.ErrorMessage = fmt.Sprintf("No worker claimed it within the agent's queue time-out of %d seconds.", a.QueueTimeout)
 	if err := e.closePrompt(tx, &next, actorSystem, "cancelled"); err != nil {
 		return err
 	}
-	_, err := e.move(tx, s, next, actorSystem, evSessionError, api.EventData{"code": next.ErrorCode})
+	_, err = e.move(tx, &s, next, actorSystem, evSessionError, api.EventData{"code": next.ErrorCode})
 	return err
-}
-
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
-		return b
-	}
-	return a
 }

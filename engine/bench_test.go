@@ -19,6 +19,7 @@ import (
 type bench struct {
 	e       *engine.Engine
 	store   *db.Store
+	path    string
 	c       engine.Caller
 	agent   api.Agent
 	workers []api.WorkerID
@@ -27,12 +28,13 @@ type bench struct {
 func newBench(b *testing.B, workers int) *bench {
 	b.Helper()
 	ctx := context.Background()
-	store, err := db.Open(ctx, db.Options{Path: filepath.Join(b.TempDir(), "stint.db")})
+	path := filepath.Join(b.TempDir(), "stint.db")
+	store, err := db.Open(ctx, db.Options{Path: path})
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = store.Close() })
-	s := &bench{e: engine.New(store, engine.DefaultConfig()), store: store}
+	s := &bench{e: engine.New(store, engine.DefaultConfig()), store: store, path: path}
 	token, _, err := s.e.EnsureOwner(ctx)
 	if err != nil {
 		b.Fatal(err)
@@ -95,12 +97,12 @@ func (s *bench) cycle(worker api.WorkerID, activity bool) error {
 	return err
 }
 
-func (s *bench) run(b *testing.B, callers int, do func(worker api.WorkerID) error) {
+// run shares n cycles among the callers.
+func (s *bench) run(b *testing.B, callers, n int, do func(worker api.WorkerID) error) {
 	b.Helper()
 	var left atomic.Int64
-	left.Store(int64(b.N))
+	left.Store(int64(n))
 	var wg sync.WaitGroup
-	b.ResetTimer()
 	for i := range callers {
 		wg.Go(func() {
 			for left.Add(-1) >= 0 {
@@ -112,6 +114,12 @@ func (s *bench) run(b *testing.B, callers int, do func(worker api.WorkerID) erro
 		})
 	}
 	wg.Wait()
+}
+
+func (s *bench) measure(b *testing.B, callers int, do func(worker api.WorkerID) error) {
+	b.Helper()
+	b.ResetTimer()
+	s.run(b, callers, b.N, do)
 	b.StopTimer()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "cycles/s")
 }
@@ -121,7 +129,7 @@ func BenchmarkLifecycle(b *testing.B) {
 	for _, callers := range []int{1, 16, 64, 256} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
 			s := newBench(b, callers)
-			s.run(b, callers, func(w api.WorkerID) error { return s.cycle(w, true) })
+			s.measure(b, callers, func(w api.WorkerID) error { return s.cycle(w, true) })
 		})
 	}
 }
@@ -131,7 +139,7 @@ func BenchmarkClosedCycle(b *testing.B) {
 	for _, callers := range []int{64} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
 			s := newBench(b, callers)
-			s.run(b, callers, func(w api.WorkerID) error { return s.cycle(w, false) })
+			s.measure(b, callers, func(w api.WorkerID) error { return s.cycle(w, false) })
 		})
 	}
 }

@@ -65,7 +65,7 @@ type event struct {
 // log appends an event in the transaction that makes the change, and wakes the
 // streams after its commit.
 func (e *Engine) logEvent(tx *db.Tx, ev event) error {
-	data := "{}"
+	data := ""
 	if len(ev.data) > 0 {
 		b, err := json.Marshal(ev.data)
 		if err != nil {
@@ -85,7 +85,7 @@ func (e *Engine) logEvent(tx *db.Tx, ev event) error {
 }
 
 func (e *Engine) logSession(tx *db.Tx, s *sessionRow, actor, kind string, data api.EventData) error {
-	return e.logEvent(tx, event{workspace: s.WorkspaceID, agent: s.AgentID, session: s.ID, actor: actor, kind: kind, data: data})
+	return e.logEvent(tx, event{session: s.ID, actor: actor, kind: kind, data: data})
 }
 
 func (e *Engine) logAgent(tx *db.Tx, a *agentRow, actor, kind string, data api.EventData) error {
@@ -94,6 +94,9 @@ func (e *Engine) logAgent(tx *db.Tx, a *agentRow, actor, kind string, data api.E
 
 func toEvent(r queries.Event) api.Event {
 	ev := api.Event{Seq: r.Seq, At: api.At(r.At), Type: r.Type, Actor: r.Actor, AgentID: r.AgentID, SessionID: r.SessionID, Data: api.EventData{}}
+	if r.Data == "" {
+		return ev
+	}
 	if err := json.Unmarshal([]byte(r.Data), &ev.Data); err != nil {
 		ev.Data = api.EventData{"unreadable": r.Data}
 	}
@@ -109,7 +112,9 @@ func (e *Engine) Events(ctx context.Context, c Caller, after int64, limit int) (
 			After: after, WorkspaceID: c.WorkspaceID, Me: c.UserID, N: int64(min(max(limit, 1), 1000)),
 		})
 		for _, r := range rows {
-			out = append(out, toEvent(r))
+			ev := toEvent(r.Event)
+			ev.AgentID = api.AgentID(r.Agent)
+			out = append(out, ev)
 		}
 		return err
 	})
@@ -142,11 +147,16 @@ func (e *Engine) SessionEvents(ctx context.Context, c Caller, id api.SessionID, 
 		return out, err
 	}
 	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
-		if _, err := visible(ctx, tx.Queries, c, id); err != nil {
+		s, err := visible(ctx, tx.Queries, c, id)
+		if err != nil {
 			return err
 		}
 		rows, err := tx.EventsOfSession(ctx, queries.EventsOfSessionParams{SessionID: id, Before: before, N: n + 1})
-		out = listOf(rows, n, toEvent, func(r queries.Event) int64 { return r.Seq })
+		out = listOf(rows, n, func(r queries.Event) api.Event {
+			ev := toEvent(r)
+			ev.AgentID = s.AgentID
+			return ev
+		}, func(r queries.Event) int64 { return r.Seq })
 		return err
 	})
 	return out, err

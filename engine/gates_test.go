@@ -83,7 +83,9 @@ func TestClaim_AgentsLeaseBelowTheLeastIsLifted(t *testing.T) {
 // A waiting run behind the gate overlap is looked at again when the rule changes.
 func TestEdit_OverlapRuleThatHoldsNothingBackLetsTheWaitingRunGo(t *testing.T) {
 	w := enginetest.New(t)
-	a := w.Agent(func(in *api.AgentInput) { in.Schedule, in.Overlap, in.MaxConcurrent = "* * * * *", api.OverlapQueueOne, 2 })
+	a := w.Agent(func(in *api.AgentInput) {
+		in.Schedule, in.Overlap, in.MaxConcurrent = "* * * * *", api.OverlapQueueOne, 2
+	})
 	k := w.Worker(a)
 	k.Claim(w.New(a).ID)
 	w.Advance(time.Minute)
@@ -145,7 +147,7 @@ func TestLapse_OneBrokenClaimHoldsUpNobody(t *testing.T) {
 	broken, sound := w.New(a), w.New(a)
 	first := k.Claim(broken.ID)
 	k.Claim(sound.ID)
-	damage(t, w, `UPDATE sessions SET claim_id = claim_id + 1 WHERE id = `+number(first.SessionID))
+	damage(t, w, `UPDATE sessions SET status = 'queued' WHERE id = `+number(first.SessionID))
 	for range 200 { // nobody beats: the leases are over after 15 minutes
 		w.Clock.Step(5 * time.Second)
 		_ = w.Alive(context.Background())
@@ -153,4 +155,3 @@ func TestLapse_OneBrokenClaimHoldsUpNobody(t *testing.T) {
 	}
 	w.Want(sound.ID, api.Stale)
 }
-

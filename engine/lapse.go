@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,48 +15,120 @@ import (
 // and drains what must be gone by now: each in its own step, exactly once. It
 // answers the next instant at which anything can be due.
 func (e *Engine) Lapse(ctx context.Context) (time.Time, error) {
-	var next time.Time
-	steps := []struct {
-		what string
-		do   func(*db.Tx) (more bool, next int64, err error)
-	}{
-		{"end lapsed claims", e.lapseDue},
-		{"mark quiet workers", e.quietDue},
-		{"drain closed claims", e.drainDue},
+	err := errors.Join(e.lapseDue(ctx), e.offlineDue(ctx), e.quietDue(ctx), e.drainDue(ctx))
+	if err != nil {
+		return time.Time{}, err
 	}
-	for _, step := range steps {
-		for more := true; more; {
-			var at int64
-			err := e.write(ctx, func(tx *db.Tx) (err error) {
-				more, at, err = step.do(tx)
-				return err
-			})
-			if err != nil {
-				return time.Time{}, fmt.Errorf("%s: %w", step.what, err)
-			}
-			if !more {
-				next = earliest(next, api.At(at).Time)
-			}
+	var next int64
+	err = e.store.Read(ctx, func(tx *db.ReadTx) (err error) {
+		next, err = e.nextLapse(ctx, tx, micros(tx.Now))
+		return err
+	})
+	return api.At(next).Time, err
+}
+
+// lapseDue ends claims whose lease is over.
+func (e *Engine) lapseDue(ctx context.Context) error {
+	return e.eachDue(ctx, "end a lapsed claim", func(tx *db.ReadTx, n int64) ([]int64, error) {
+		rows, err := tx.DueLapses(ctx, queries.DueLapsesParams{Now: micros(tx.Now), N: n})
+		return keysOf(rows, func(c claimRow) int64 { return int64(c.ID) }), err
+	}, func(tx *db.Tx, id int64) error {
+		c, err := tx.Claim(wctx(), api.ClaimKey(id))
+		if err != nil {
+			return err
+		}
+		if c.ClosedAt != 0 || c.ExpiresAt > micros(tx.Now) {
+			return nil
+		}
+		return e.lapseRow(tx, &c, closedByLapse)
+	})
+}
+
+// offlineDue ends the claims of workers that have been silent for too long (contract 5.2).
+func (e *Engine) offlineDue(ctx context.Context) error {
+	limit := span(e.cfg.OfflineAfter)
+	return e.eachDue(ctx, "mark a worker offline", func(tx *db.ReadTx, n int64) ([]int64, error) {
+		rows, err := tx.OfflineDue(ctx, queries.OfflineDueParams{Before: micros(tx.Now) - limit, N: n})
+		return keysOf(rows, func(w workerRow) int64 { return int64(w.ID) }), err
+	}, func(tx *db.Tx, id int64) error {
+		w, err := tx.Worker(wctx(), api.WorkerID(id))
+		if none(err) || (err == nil && (w.State == api.Offline || w.LastBeatAt > micros(tx.Now)-limit)) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := e.setWorkerState(tx, &w, api.Offline, evWorkerOffline); err != nil {
+			return err
+		}
+		return e.endClaims(tx, &w, closedByOffline)
+	})
+}
+
+// quietDue marks workers stale that have been silent for a while.
+func (e *Engine) quietDue(ctx context.Context) error {
+	limit := span(e.cfg.StaleAfter)
+	return e.eachDue(ctx, "mark a worker stale", func(tx *db.ReadTx, n int64) ([]int64, error) {
+		rows, err := tx.StaleDue(ctx, queries.StaleDueParams{Before: micros(tx.Now) - limit, N: n})
+		return keysOf(rows, func(w workerRow) int64 { return int64(w.ID) }), err
+	}, func(tx *db.Tx, id int64) error {
+		w, err := tx.Worker(wctx(), api.WorkerID(id))
+		if none(err) || (err == nil && (w.State != api.Online || w.LastBeatAt > micros(tx.Now)-limit)) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return e.setWorkerState(tx, &w, api.WorkerStale, evWorkerStale)
+	})
+}
+
+// drainDue counts closed claims as drained whose worker must have ended them.
+func (e *Engine) drainDue(ctx context.Context) error {
+	return e.eachDue(ctx, "drain a closed claim", func(tx *db.ReadTx, n int64) ([]int64, error) {
+		rows, err := tx.DueDrains(ctx, queries.DueDrainsParams{Now: micros(tx.Now), N: n})
+		return keysOf(rows, func(c claimRow) int64 { return int64(c.ID) }), err
+	}, func(tx *db.Tx, id int64) error {
+		c, err := tx.Claim(wctx(), api.ClaimKey(id))
+		if err != nil {
+			return err
+		}
+		if c.ClosedAt == 0 || c.Drained != 0 || c.DrainBy > micros(tx.Now) {
+			return nil
+		}
+		return e.drained(tx, &c, actorSystem)
+	})
+}
+
+// nextLapse is the first instant after now at which a lease ends, a drain is
+// over or a worker becomes stale or offline; 0 when there is none.
+func (e *Engine) nextLapse(ctx context.Context, tx *db.ReadTx, now int64) (next int64, err error) {
+	for _, look := range []struct {
+		query func(context.Context, int64) (int64, error)
+		after time.Duration // what is added to the instant in the row
+	}{
+		{tx.NextLapse, 0}, {tx.NextDrain, 0}, {tx.NextBeat, e.cfg.OfflineAfter}, {tx.NextOnlineBeat, e.cfg.StaleAfter},
+	} {
+		at, err := look.query(ctx, now-span(look.after))
+		if none(err) {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		if at += span(look.after); next == 0 || at < next {
+			next = at
 		}
 	}
 	return next, nil
 }
 
-func (e *Engine) lapseDue(tx *db.Tx) (bool, int64, error) {
-	rows, err := tx.DueLapses(wctx(), queries.DueLapsesParams{Now: micros(tx.Now), N: batch})
-	if err != nil {
-		return false, 0, err
+func keysOf[R any](rows []R, key func(R) int64) []int64 {
+	out := make([]int64, 0, len(rows))
+	for _, r := range rows {
+		out = append(out, key(r))
 	}
-	for i := range rows {
-		if err := e.lapseRow(tx, &rows[i], closedByLapse); err != nil {
-			return false, 0, fmt.Errorf("claim %s: %w", rows[i].ID, err)
-		}
-	}
-	next, err := tx.NextLapse(wctx())
-	if none(err) {
-		next, err = 0, nil
-	}
-	return len(rows) == batch, next, err
+	return out
 }
 
 func (e *Engine) lapseRow(tx *db.Tx, c *claimRow, by string) error {
@@ -124,69 +197,6 @@ func (e *Engine) lapseClaim(tx *db.Tx, c *claimRow, s *sessionRow, a *agentRow, 
 		a.Running--
 	}
 	return moved, nil
-}
-
-func (e *Engine) drainDue(tx *db.Tx) (bool, int64, error) {
-	rows, err := tx.DueDrains(wctx(), queries.DueDrainsParams{Now: micros(tx.Now), N: batch})
-	if err != nil {
-		return false, 0, err
-	}
-	for i := range rows {
-		if err := e.drained(tx, &rows[i], actorSystem); err != nil {
-			return false, 0, err
-		}
-	}
-	next, err := tx.NextDrain(wctx())
-	if none(err) {
-		next, err = 0, nil
-	}
-	return len(rows) == batch, next, err
-}
-
-// quietDue makes workers without a beat stale and then offline; offline ends
-// their claims (contract 5.2).
-func (e *Engine) quietDue(tx *db.Tx) (bool, int64, error) {
-	now := micros(tx.Now)
-	gone, err := tx.OfflineDue(wctx(), queries.OfflineDueParams{Before: now - span(e.cfg.OfflineAfter), N: batch})
-	if err != nil {
-		return false, 0, err
-	}
-	for i := range gone {
-		if err := e.setWorkerState(tx, &gone[i], api.Offline, evWorkerOffline); err != nil {
-			return false, 0, err
-		}
-		if err := e.endClaims(tx, &gone[i], closedByOffline); err != nil {
-			return false, 0, fmt.Errorf("worker %s: %w", gone[i].ID, err)
-		}
-	}
-	quiet, err := tx.StaleDue(wctx(), queries.StaleDueParams{Before: now - span(e.cfg.StaleAfter), N: batch})
-	if err != nil {
-		return false, 0, err
-	}
-	for i := range quiet {
-		if err := e.setWorkerState(tx, &quiet[i], api.WorkerStale, evWorkerStale); err != nil {
-			return false, 0, err
-		}
-	}
-	next, err := e.nextQuiet(tx)
-	return len(gone) == batch || len(quiet) == batch, next, err
-}
-
-// nextQuiet is when the next worker becomes stale or offline; 0 when there is none.
-func (e *Engine) nextQuiet(tx *db.Tx) (int64, error) {
-	oldest, err := tx.OldestBeat(wctx())
-	if none(err) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	next := oldest + span(e.cfg.OfflineAfter)
-	online, err := tx.OldestOnlineBeat(wctx())
-	if none(err) {
-		return next, nil
-	}
-	return min(next, online+span(e.cfg.StaleAfter)), err
 }
 
 // endClaims takes the live claims of a worker away, at once and exactly once.

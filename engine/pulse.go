@@ -79,8 +79,12 @@ func (e *Engine) recover(tx *db.Tx, last, now int64) error {
 // grace period, once per renewal. It never shortens anything.
 func (e *Engine) outage(tx *db.Tx, last, now int64) error {
 	until := now + span(e.cfg.Grace)
-	n, err := tx.GraceClaims(wctx(), queries.GraceClaimsParams{Until: until, LastAlive: last})
+	n, err := tx.GraceClaims(wctx(), queries.GraceClaimsParams{Until: until, Now: now, LastAlive: last})
 	if err != nil {
+		return err
+	}
+	// What was cancelled may still run too: its worker hears of it at its next beat.
+	if _, err := tx.GraceDrains(wctx(), queries.GraceDrainsParams{Until: until, Now: now, LastAlive: last}); err != nil {
 		return err
 	}
 	_, err = tx.GraceWorkers(wctx(), queries.GraceWorkersParams{
@@ -95,8 +99,8 @@ func (e *Engine) outage(tx *db.Tx, last, now int64) error {
 	}})
 }
 
-// clockBack keeps every lease at its own length, counted from now, and takes
-// back beats from the future.
+// clockBack keeps every lease, drain and delay at its own length, counted from
+// now, and takes back beats from the future.
 func (e *Engine) clockBack(tx *db.Tx, last, now int64) error {
 	n, err := tx.ClampClaims(wctx(), now)
 	if err != nil {
@@ -106,6 +110,9 @@ func (e *Engine) clockBack(tx *db.Tx, last, now int64) error {
 		return err
 	}
 	if _, err := tx.ClampBeats(wctx(), now); err != nil {
+		return err
+	}
+	if _, err := tx.ClampQueued(wctx(), now); err != nil {
 		return err
 	}
 	e.log.Warn("the clock was set back", "seconds", (last-now)/1_000_000, "leases clamped", n)

@@ -74,7 +74,7 @@ func toSession(s *sessionRow, agentSlug string) api.Session {
 	out := api.Session{
 		ID: s.ID, WorkspaceID: s.WorkspaceID, AgentID: s.AgentID, AgentSlug: agentSlug, ThreadID: s.ThreadID, Mode: s.Mode,
 		Status: s.Status, Phase: s.Status.Phase(), TriggeredBy: s.TriggeredBy, TriggeredByUserID: s.TriggeredByUserID,
-		TriggeredAt: api.At(s.TriggeredAt), OwnerUserID: s.OwnerUserID, Title: s.Title, Prompt: s.Prompt,
+		TriggeredAt: api.At(s.TriggeredAt), OwnerUserID: s.OwnerUserID, Title: title(s), Prompt: s.Prompt,
 		TrustedInstructions: s.Instructions, UntrustedContext: s.UntrustedContext, Priority: s.Priority,
 		NotBefore: api.At(s.NotBefore), After: s.AfterID, AfterAny: s.AfterAny != 0, Labels: s.Labels, Fence: s.Fence,
 		WorkerID: s.WorkerID, Attempt: s.Attempt, RetryOf: s.RetryOf, Parent: s.ParentID, Depth: s.Depth,

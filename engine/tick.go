@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"sync"
 	"time"
 
 	"stint/api"
@@ -43,19 +42,15 @@ func (e *Engine) Tick(ctx context.Context) (time.Time, error) {
 		}
 	}
 	now := micros(e.Now())
-	tried := map[api.AgentID]bool{}
-	for {
-		due, err := e.dueAgents(ctx, now, tried)
-		if err != nil {
-			return time.Time{}, fmt.Errorf("read due agents: %w", err)
-		}
-		if len(due) == 0 {
-			break
-		}
-		e.tickAll(ctx, due)
+	err := e.eachDue(ctx, "decide a slot", func(tx *db.ReadTx, n int64) ([]int64, error) {
+		rows, err := tx.DueAgents(ctx, queries.DueAgentsParams{Now: now, N: n})
+		return keysOf(rows, func(id api.AgentID) int64 { return int64(id) }), err
+	}, func(tx *db.Tx, id int64) error { return e.tickAgent(tx, api.AgentID(id)) })
+	if err != nil {
+		return time.Time{}, err
 	}
 	var next int64
-	err := e.store.Read(ctx, func(tx *db.ReadTx) (err error) {
+	err = e.store.Read(ctx, func(tx *db.ReadTx) (err error) {
 		next, err = tx.NextAgentSlot(ctx, now)
 		if none(err) {
 			next, err = 0, nil
@@ -63,38 +58,6 @@ func (e *Engine) Tick(ctx context.Context) (time.Time, error) {
 		return err
 	})
 	return api.At(next).Time, err
-}
-
-func (e *Engine) dueAgents(ctx context.Context, now int64, tried map[api.AgentID]bool) (due []api.AgentID, err error) {
-	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
-		rows, err := tx.DueAgents(ctx, queries.DueAgentsParams{Now: now, N: batch + int64(len(tried))})
-		for _, id := range rows {
-			if !tried[id] {
-				tried[id] = true
-				due = append(due, id)
-			}
-		}
-		return err
-	})
-	return due, err
-}
-
-// tickAll decides the slots of many agents side by side, so that their
-// transactions share commits.
-func (e *Engine) tickAll(ctx context.Context, due []api.AgentID) {
-	var wg sync.WaitGroup
-	gate := make(chan struct{}, 64)
-	for _, id := range due {
-		gate <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-gate }()
-			err := e.write(ctx, func(tx *db.Tx) error { return e.tickAgent(tx, id) })
-			if err != nil && ctx.Err() == nil {
-				e.log.Error("a slot could not be decided; it is tried again at the next tick", "agent", id.String(), "error", err)
-			}
-		})
-	}
-	wg.Wait()
 }
 
 // decision is what becomes of the due slots of one agent.
@@ -138,7 +101,7 @@ func (e *Engine) tickAgent(tx *db.Tx, id api.AgentID) error {
 	if n == 0 || !ok {
 		return nil // another coordinator on this file was first, or the slot was only derived anew
 	}
-	return e.decide(tx, a, due)
+	return e.decide(tx, a, slots{s, time.UnixMicro(was)}, due)
 }
 
 func (e *Engine) brokenSchedule(tx *db.Tx, a *agentRow, cause error) error {
@@ -155,30 +118,27 @@ func (e *Engine) brokenSchedule(tx *db.Tx, a *agentRow, cause error) error {
 // decide settles the slots that came due since the anchor: the last one fires
 // unless it is too late or an earlier run still lasts, the older ones are folded
 // into it (contract 3.3, 3.5, 3.6).
-func (e *Engine) decide(tx *db.Tx, a *agentRow, due scheduler.Due) error {
+func (e *Engine) decide(tx *db.Tx, a *agentRow, s slots, due scheduler.Due) error {
 	now := micros(tx.Now)
-	d := decision{first: micros(due.First), last: micros(due.Last), count: due.Count}
+	d, ok, err := e.undecided(tx, a, s, due)
+	if err != nil || !ok {
+		return err
+	}
 	late := now - d.last
 	switch {
 	case late <= span(e.cfg.OnTime):
 	case a.CatchUp == api.CatchUpNone:
-		d.verdict, d.reason = api.SlotMissed, "The coordinator was away, and the agent doesn't catch up."
+		d.verdict, d.reason = api.SlotMissed, reasonMissed
 		return e.note(tx, a, d)
 	case a.CatchUpWindow > 0 && late > seconds(a.CatchUpWindow):
 		d.verdict, d.reason = api.SlotMissed, fmt.Sprintf("The coordinator was away for longer than the catch-up window of %d seconds.", a.CatchUpWindow)
 		return e.note(tx, a, d)
 	}
 	if a.CatchUp == api.CatchUpNone && d.count > 1 {
-		s, err := scheduler.Parse(a.Schedule, a.TimeZone, tx.Now)
-		if err != nil {
+		older := s.within(d.first, d.last-1)
+		older.verdict, older.reason = api.SlotMissed, reasonMissed
+		if err := e.note(tx, a, older); err != nil {
 			return err
-		}
-		prev, ok := s.LatestBefore(due.First.Add(-time.Second), due.Last)
-		if ok {
-			older := decision{verdict: api.SlotMissed, reason: "The coordinator was away, and the agent doesn't catch up.", first: d.first, last: micros(prev), count: d.count - 1}
-			if err := e.note(tx, a, older); err != nil {
-				return err
-			}
 		}
 		d.first, d.count = d.last, 1
 	}
@@ -208,8 +168,8 @@ func (e *Engine) fire(tx *db.Tx, a *agentRow, d decision) error {
 		d.verdict, d.reason = api.SlotSkipped, "An earlier run still lasts."
 		return e.note(tx, a, d)
 	}
-	in := api.SessionInput{Prompt: a.Prompt, Title: firstLine(a.Prompt)}
-	if in.Title == "" {
+	in := api.SessionInput{Prompt: a.Prompt}
+	if a.Prompt == "" {
 		in.Title = a.Name
 	}
 	if a.Jitter > 0 {
@@ -260,8 +220,7 @@ func (e *Engine) replace(tx *db.Tx, a *agentRow) (held bool, err error) {
 	return n > 0, nil
 }
 
-// duplicate swallows a slot whose session exists already: another coordinator
-// on this file, or a tick before a crash, made it.
+// duplicate swallows a slot whose session exists already.
 func (e *Engine) duplicate(tx *db.Tx, a *agentRow, d decision) error {
 	existing, err := tx.SessionByTrigger(wctx(), queries.SessionByTriggerParams{AgentID: a.ID, TriggeredAt: d.last})
 	if err != nil {
@@ -280,7 +239,7 @@ func (e *Engine) duplicate(tx *db.Tx, a *agentRow, d decision) error {
 func (e *Engine) note(tx *db.Tx, a *agentRow, d decision) error {
 	now := micros(tx.Now)
 	if d.verdict != api.SlotFired {
-		last, err := tx.LatestLedger(wctx(), a.ID)
+		last, err := tx.LatestLedger(wctx(), queries.LatestLedgerParams{AgentID: a.ID, Before: d.first})
 		if err != nil && !none(err) {
 			return fmt.Errorf("read the ledger of agent %s: %w", a.ID, err)
 		}
@@ -312,46 +271,69 @@ func (e *Engine) notePaused(tx *db.Tx, a *agentRow) error {
 	if !ok {
 		return nil
 	}
-	return e.note(tx, a, decision{
-		verdict: api.SlotPaused, reason: "The agent was paused" + because(a.PausedReason) + ".",
-		first: micros(due.First), last: micros(due.Last), count: due.Count,
-	})
+	gaps, err := e.gaps(tx, a, slots{s, time.UnixMicro(a.AnchorAt)}, due)
+	for _, d := range gaps {
+		d.verdict, d.reason = api.SlotPaused, "The agent was paused"+because(a.PausedReason)+"."
+		if err := e.note(tx, a, d); err != nil {
+			return err
+		}
+	}
+	return err
 }
 
 // planAll derives every next slot again: at start, after a clock step and with
-// new zone data. An anchor more than a tick ahead, left by a clock that was set
-// back, is clamped to now (contract 3.3).
+// new zone data. Only agents whose slot or anchor changes are written.
 func (e *Engine) planAll(ctx context.Context) error {
-	return e.write(ctx, func(tx *db.Tx) error {
-		rows, err := tx.ScheduledAgents(wctx())
+	return e.eachDue(ctx, "derive an agent's next slot", func(tx *db.ReadTx, n int64) (changed []int64, err error) {
+		rows, err := tx.ScheduledAgents(ctx)
 		if err != nil {
+			return nil, err
+		}
+		for i := range rows {
+			a := rows[i]
+			if e.replanned(&a, tx.Now); a.AnchorAt != rows[i].AnchorAt || a.NextSlotAt != rows[i].NextSlotAt || a.ScheduleError != rows[i].ScheduleError {
+				changed = append(changed, int64(a.ID))
+			}
+			if int64(len(changed)) == n {
+				break
+			}
+		}
+		return changed, nil
+	}, e.replanAgent)
+}
+
+// replanned plans the agent as of now. An anchor more than a tick ahead, left by
+// a clock that was set back, is clamped to now (contract 3.3).
+func (e *Engine) replanned(a *agentRow, now time.Time) (clamped bool) {
+	if a.AnchorAt > micros(now)+span(e.cfg.TickEvery) {
+		a.AnchorAt, clamped = wholeSecond(micros(now)), true
+	}
+	plan(a, now)
+	return clamped
+}
+
+func (e *Engine) replanAgent(tx *db.Tx, id int64) error {
+	was, err := tx.Agent(wctx(), api.AgentID(id))
+	if none(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	a := was
+	if e.replanned(&a, tx.Now) {
+		if err := e.recall(tx, &was, micros(tx.Now)); err != nil {
 			return err
 		}
-		now := micros(tx.Now)
-		for i := range rows {
-			a, was := &rows[i], rows[i]
-			if a.AnchorAt > now+span(e.cfg.TickEvery) {
-				a.AnchorAt = wholeSecond(now)
-				e.log.Warn("an agent's anchor lay in the future and is set to now", "agent", a.ID.String())
-			}
-			plan(a, tx.Now)
-			if a.AnchorAt == was.AnchorAt && a.NextSlotAt == was.NextSlotAt && a.ScheduleError == was.ScheduleError {
-				continue
-			}
-			_, err := tx.MoveAnchor(wctx(), queries.MoveAnchorParams{
-				AnchorAt: a.AnchorAt, NextSlotAt: a.NextSlotAt, ScheduleError: a.ScheduleError, ID: a.ID, FromAnchor: was.AnchorAt,
-			})
-			if err != nil {
-				return fmt.Errorf("agent %s: %w", a.ID, err)
-			}
-			if a.ScheduleError != "" && was.ScheduleError == "" {
-				if err := e.logAgent(tx, a, actorScheduler, evScheduleError, api.EventData{"error": a.ScheduleError}); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
+		e.log.Warn("an agent's anchor lay in the future and is set to now", "agent", a.ID.String())
+	}
+	n, err := tx.MoveAnchor(wctx(), queries.MoveAnchorParams{
+		AnchorAt: a.AnchorAt, NextSlotAt: a.NextSlotAt, ScheduleError: a.ScheduleError, ID: a.ID, FromAnchor: was.AnchorAt,
 	})
+	if err != nil || n == 0 || a.ScheduleError == "" || was.ScheduleError != "" {
+		return err
+	}
+	return e.logAgent(tx, &a, actorScheduler, evScheduleError, api.EventData{"error": a.ScheduleError})
 }
 
 // jitter is a delay below the agent's jitter that every coordinator computes alike.

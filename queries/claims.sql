@@ -21,7 +21,9 @@ UPDATE claims SET renewed_at = @now, expires_at = @expires_at, graced = 0
 WHERE id = @id AND closed_at = 0 AND expires_at > @now AND expires_at <= @expires_at;
 
 -- name: CloseClaim :execrows
-UPDATE claims SET closed_at = @closed_at, closed_by = @closed_by, finish_hash = @finish_hash, drained = @drained, drain_by = @drain_by
+UPDATE claims SET
+    closed_at = @closed_at, closed_by = @closed_by, finish_hash = @finish_hash, drained = @drained, drain_by = @drain_by,
+    renewed_at = @closed_at, graced = 0
 WHERE id = @id AND closed_at = 0;
 
 -- name: DrainClaim :execrows
@@ -31,13 +33,13 @@ UPDATE claims SET drained = 1 WHERE id = @id AND drained = 0 AND closed_at > 0;
 SELECT * FROM claims WHERE drained = 0 AND closed_at > 0 AND drain_by <= @now ORDER BY drain_by LIMIT @n;
 
 -- name: NextDrain :one
-SELECT drain_by FROM claims WHERE drained = 0 AND closed_at > 0 ORDER BY drain_by LIMIT 1;
+SELECT drain_by FROM claims WHERE drained = 0 AND closed_at > 0 AND drain_by > @now ORDER BY drain_by LIMIT 1;
 
 -- name: DueLapses :many
 SELECT * FROM claims WHERE closed_at = 0 AND expires_at <= @now ORDER BY expires_at LIMIT @n;
 
 -- name: NextLapse :one
-SELECT expires_at FROM claims WHERE closed_at = 0 ORDER BY expires_at LIMIT 1;
+SELECT expires_at FROM claims WHERE closed_at = 0 AND expires_at > @now ORDER BY expires_at LIMIT 1;
 
 -- name: LiveClaimsOfWorker :many
 SELECT * FROM claims WHERE worker_id = @worker_id AND drained = 0 AND closed_at = 0 ORDER BY id;
@@ -57,16 +59,20 @@ WHERE c.drained = 0 AND c.agent_id = @agent_id AND s.triggered_by = 'scheduler' 
 SELECT * FROM claims WHERE worker_id = @worker_id AND request_id = @request_id AND request_id <> '' ORDER BY id DESC LIMIT 1;
 
 -- name: GraceClaims :execrows
-UPDATE claims SET expires_at = @until, graced = 1
+UPDATE claims SET expires_at = @until, renewed_at = @now, graced = 1
 WHERE closed_at = 0 AND graced = 0 AND expires_at > @last_alive AND expires_at < @until;
+
+-- name: GraceDrains :execrows
+UPDATE claims SET drain_by = @until, renewed_at = @now, graced = 1
+WHERE drained = 0 AND closed_at > 0 AND graced = 0 AND drain_by > @last_alive AND drain_by < @until;
 
 -- name: ClampClaims :execrows
 UPDATE claims SET expires_at = @now + (expires_at - renewed_at), renewed_at = @now
 WHERE closed_at = 0 AND renewed_at > @now;
 
 -- name: ClampDrains :execrows
-UPDATE claims SET drain_by = @now + (drain_by - closed_at)
-WHERE drained = 0 AND closed_at > @now AND drain_by > closed_at;
+UPDATE claims SET drain_by = @now + (drain_by - renewed_at), renewed_at = @now
+WHERE drained = 0 AND closed_at > 0 AND renewed_at > @now;
 
 -- name: MoveClaimsToInstance :execrows
 UPDATE claims SET instance_id = @instance_id WHERE worker_id = @worker_id AND closed_at = 0 AND drained = 0;

@@ -96,8 +96,8 @@ func (q *Queries) ClampClaims(ctx context.Context, now int64) (int64, error) {
 }
 
 const clampDrains = `-- name: ClampDrains :execrows
-UPDATE claims SET drain_by = ?1 + (drain_by - closed_at)
-WHERE drained = 0 AND closed_at > ?1 AND drain_by > closed_at
+UPDATE claims SET drain_by = ?1 + (drain_by - renewed_at), renewed_at = ?1
+WHERE drained = 0 AND closed_at > 0 AND renewed_at > ?1
 `
 
 func (q *Queries) ClampDrains(ctx context.Context, now int64) (int64, error) {
@@ -109,7 +109,9 @@ func (q *Queries) ClampDrains(ctx context.Context, now int64) (int64, error) {
 }
 
 const closeClaim = `-- name: CloseClaim :execrows
-UPDATE claims SET closed_at = ?1, closed_by = ?2, finish_hash = ?3, drained = ?4, drain_by = ?5
+UPDATE claims SET
+    closed_at = ?1, closed_by = ?2, finish_hash = ?3, drained = ?4, drain_by = ?5,
+    renewed_at = ?1, graced = 0
 WHERE id = ?6 AND closed_at = 0
 `
 
@@ -258,17 +260,37 @@ func (q *Queries) DueLapses(ctx context.Context, arg DueLapsesParams) ([]Claim, 
 }
 
 const graceClaims = `-- name: GraceClaims :execrows
-UPDATE claims SET expires_at = ?1, graced = 1
-WHERE closed_at = 0 AND graced = 0 AND expires_at > ?2 AND expires_at < ?1
+UPDATE claims SET expires_at = ?1, renewed_at = ?2, graced = 1
+WHERE closed_at = 0 AND graced = 0 AND expires_at > ?3 AND expires_at < ?1
 `
 
 type GraceClaimsParams struct {
 	Until     int64
+	Now       int64
 	LastAlive int64
 }
 
 func (q *Queries) GraceClaims(ctx context.Context, arg GraceClaimsParams) (int64, error) {
-	result, err := q.exec(ctx, q.graceClaimsStmt, graceClaims, arg.Until, arg.LastAlive)
+	result, err := q.exec(ctx, q.graceClaimsStmt, graceClaims, arg.Until, arg.Now, arg.LastAlive)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const graceDrains = `-- name: GraceDrains :execrows
+UPDATE claims SET drain_by = ?1, renewed_at = ?2, graced = 1
+WHERE drained = 0 AND closed_at > 0 AND graced = 0 AND drain_by > ?3 AND drain_by < ?1
+`
+
+type GraceDrainsParams struct {
+	Until     int64
+	Now       int64
+	LastAlive int64
+}
+
+func (q *Queries) GraceDrains(ctx context.Context, arg GraceDrainsParams) (int64, error) {
+	result, err := q.exec(ctx, q.graceDrainsStmt, graceDrains, arg.Until, arg.Now, arg.LastAlive)
 	if err != nil {
 		return 0, err
 	}
@@ -455,22 +477,22 @@ func (q *Queries) MoveClaimsToInstance(ctx context.Context, arg MoveClaimsToInst
 }
 
 const nextDrain = `-- name: NextDrain :one
-SELECT drain_by FROM claims WHERE drained = 0 AND closed_at > 0 ORDER BY drain_by LIMIT 1
+SELECT drain_by FROM claims WHERE drained = 0 AND closed_at > 0 AND drain_by > ?1 ORDER BY drain_by LIMIT 1
 `
 
-func (q *Queries) NextDrain(ctx context.Context) (int64, error) {
-	row := q.queryRow(ctx, q.nextDrainStmt, nextDrain)
+func (q *Queries) NextDrain(ctx context.Context, now int64) (int64, error) {
+	row := q.queryRow(ctx, q.nextDrainStmt, nextDrain, now)
 	var drain_by int64
 	err := row.Scan(&drain_by)
 	return drain_by, err
 }
 
 const nextLapse = `-- name: NextLapse :one
-SELECT expires_at FROM claims WHERE closed_at = 0 ORDER BY expires_at LIMIT 1
+SELECT expires_at FROM claims WHERE closed_at = 0 AND expires_at > ?1 ORDER BY expires_at LIMIT 1
 `
 
-func (q *Queries) NextLapse(ctx context.Context) (int64, error) {
-	row := q.queryRow(ctx, q.nextLapseStmt, nextLapse)
+func (q *Queries) NextLapse(ctx context.Context, now int64) (int64, error) {
+	row := q.queryRow(ctx, q.nextLapseStmt, nextLapse, now)
 	var expires_at int64
 	err := row.Scan(&expires_at)
 	return expires_at, err

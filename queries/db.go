@@ -60,6 +60,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.clampDrainsStmt, err = db.PrepareContext(ctx, clampDrains); err != nil {
 		return nil, fmt.Errorf("error preparing query ClampDrains: %w", err)
 	}
+	if q.clampQueuedStmt, err = db.PrepareContext(ctx, clampQueued); err != nil {
+		return nil, fmt.Errorf("error preparing query ClampQueued: %w", err)
+	}
 	if q.clearPromptStmt, err = db.PrepareContext(ctx, clearPrompt); err != nil {
 		return nil, fmt.Errorf("error preparing query ClearPrompt: %w", err)
 	}
@@ -77,6 +80,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.deleteAgentStmt, err = db.PrepareContext(ctx, deleteAgent); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteAgent: %w", err)
+	}
+	if q.deleteLedgerStmt, err = db.PrepareContext(ctx, deleteLedger); err != nil {
+		return nil, fmt.Errorf("error preparing query DeleteLedger: %w", err)
 	}
 	if q.deleteWorkerStmt, err = db.PrepareContext(ctx, deleteWorker); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteWorker: %w", err)
@@ -122,6 +128,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.graceClaimsStmt, err = db.PrepareContext(ctx, graceClaims); err != nil {
 		return nil, fmt.Errorf("error preparing query GraceClaims: %w", err)
+	}
+	if q.graceDrainsStmt, err = db.PrepareContext(ctx, graceDrains); err != nil {
+		return nil, fmt.Errorf("error preparing query GraceDrains: %w", err)
 	}
 	if q.graceWorkersStmt, err = db.PrepareContext(ctx, graceWorkers); err != nil {
 		return nil, fmt.Errorf("error preparing query GraceWorkers: %w", err)
@@ -195,6 +204,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.latestLedgerStmt, err = db.PrepareContext(ctx, latestLedger); err != nil {
 		return nil, fmt.Errorf("error preparing query LatestLedger: %w", err)
 	}
+	if q.ledgerWithinStmt, err = db.PrepareContext(ctx, ledgerWithin); err != nil {
+		return nil, fmt.Errorf("error preparing query LedgerWithin: %w", err)
+	}
 	if q.liftOverlapStmt, err = db.PrepareContext(ctx, liftOverlap); err != nil {
 		return nil, fmt.Errorf("error preparing query LiftOverlap: %w", err)
 	}
@@ -249,6 +261,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.nextAgentSlotStmt, err = db.PrepareContext(ctx, nextAgentSlot); err != nil {
 		return nil, fmt.Errorf("error preparing query NextAgentSlot: %w", err)
 	}
+	if q.nextBeatStmt, err = db.PrepareContext(ctx, nextBeat); err != nil {
+		return nil, fmt.Errorf("error preparing query NextBeat: %w", err)
+	}
 	if q.nextDrainStmt, err = db.PrepareContext(ctx, nextDrain); err != nil {
 		return nil, fmt.Errorf("error preparing query NextDrain: %w", err)
 	}
@@ -258,17 +273,14 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.nextLapseStmt, err = db.PrepareContext(ctx, nextLapse); err != nil {
 		return nil, fmt.Errorf("error preparing query NextLapse: %w", err)
 	}
+	if q.nextOnlineBeatStmt, err = db.PrepareContext(ctx, nextOnlineBeat); err != nil {
+		return nil, fmt.Errorf("error preparing query NextOnlineBeat: %w", err)
+	}
 	if q.offlineDueStmt, err = db.PrepareContext(ctx, offlineDue); err != nil {
 		return nil, fmt.Errorf("error preparing query OfflineDue: %w", err)
 	}
-	if q.oldestBeatStmt, err = db.PrepareContext(ctx, oldestBeat); err != nil {
-		return nil, fmt.Errorf("error preparing query OldestBeat: %w", err)
-	}
 	if q.oldestEventStmt, err = db.PrepareContext(ctx, oldestEvent); err != nil {
 		return nil, fmt.Errorf("error preparing query OldestEvent: %w", err)
-	}
-	if q.oldestOnlineBeatStmt, err = db.PrepareContext(ctx, oldestOnlineBeat); err != nil {
-		return nil, fmt.Errorf("error preparing query OldestOnlineBeat: %w", err)
 	}
 	if q.oldestWaitingStmt, err = db.PrepareContext(ctx, oldestWaiting); err != nil {
 		return nil, fmt.Errorf("error preparing query OldestWaiting: %w", err)
@@ -320,6 +332,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.setFailuresInRowStmt, err = db.PrepareContext(ctx, setFailuresInRow); err != nil {
 		return nil, fmt.Errorf("error preparing query SetFailuresInRow: %w", err)
+	}
+	if q.setLedgerRangeStmt, err = db.PrepareContext(ctx, setLedgerRange); err != nil {
+		return nil, fmt.Errorf("error preparing query SetLedgerRange: %w", err)
 	}
 	if q.setWorkerStateStmt, err = db.PrepareContext(ctx, setWorkerState); err != nil {
 		return nil, fmt.Errorf("error preparing query SetWorkerState: %w", err)
@@ -488,6 +503,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing clampDrainsStmt: %w", cerr)
 		}
 	}
+	if q.clampQueuedStmt != nil {
+		if cerr := q.clampQueuedStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing clampQueuedStmt: %w", cerr)
+		}
+	}
 	if q.clearPromptStmt != nil {
 		if cerr := q.clearPromptStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing clearPromptStmt: %w", cerr)
@@ -516,6 +536,11 @@ func (q *Queries) Close() error {
 	if q.deleteAgentStmt != nil {
 		if cerr := q.deleteAgentStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing deleteAgentStmt: %w", cerr)
+		}
+	}
+	if q.deleteLedgerStmt != nil {
+		if cerr := q.deleteLedgerStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing deleteLedgerStmt: %w", cerr)
 		}
 	}
 	if q.deleteWorkerStmt != nil {
@@ -591,6 +616,11 @@ func (q *Queries) Close() error {
 	if q.graceClaimsStmt != nil {
 		if cerr := q.graceClaimsStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing graceClaimsStmt: %w", cerr)
+		}
+	}
+	if q.graceDrainsStmt != nil {
+		if cerr := q.graceDrainsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing graceDrainsStmt: %w", cerr)
 		}
 	}
 	if q.graceWorkersStmt != nil {
@@ -713,6 +743,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing latestLedgerStmt: %w", cerr)
 		}
 	}
+	if q.ledgerWithinStmt != nil {
+		if cerr := q.ledgerWithinStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing ledgerWithinStmt: %w", cerr)
+		}
+	}
 	if q.liftOverlapStmt != nil {
 		if cerr := q.liftOverlapStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing liftOverlapStmt: %w", cerr)
@@ -803,6 +838,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing nextAgentSlotStmt: %w", cerr)
 		}
 	}
+	if q.nextBeatStmt != nil {
+		if cerr := q.nextBeatStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing nextBeatStmt: %w", cerr)
+		}
+	}
 	if q.nextDrainStmt != nil {
 		if cerr := q.nextDrainStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing nextDrainStmt: %w", cerr)
@@ -818,24 +858,19 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing nextLapseStmt: %w", cerr)
 		}
 	}
+	if q.nextOnlineBeatStmt != nil {
+		if cerr := q.nextOnlineBeatStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing nextOnlineBeatStmt: %w", cerr)
+		}
+	}
 	if q.offlineDueStmt != nil {
 		if cerr := q.offlineDueStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing offlineDueStmt: %w", cerr)
 		}
 	}
-	if q.oldestBeatStmt != nil {
-		if cerr := q.oldestBeatStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing oldestBeatStmt: %w", cerr)
-		}
-	}
 	if q.oldestEventStmt != nil {
 		if cerr := q.oldestEventStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing oldestEventStmt: %w", cerr)
-		}
-	}
-	if q.oldestOnlineBeatStmt != nil {
-		if cerr := q.oldestOnlineBeatStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing oldestOnlineBeatStmt: %w", cerr)
 		}
 	}
 	if q.oldestWaitingStmt != nil {
@@ -921,6 +956,11 @@ func (q *Queries) Close() error {
 	if q.setFailuresInRowStmt != nil {
 		if cerr := q.setFailuresInRowStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing setFailuresInRowStmt: %w", cerr)
+		}
+	}
+	if q.setLedgerRangeStmt != nil {
+		if cerr := q.setLedgerRangeStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing setLedgerRangeStmt: %w", cerr)
 		}
 	}
 	if q.setWorkerStateStmt != nil {
@@ -1144,12 +1184,14 @@ type Queries struct {
 	clampBeatsStmt             *sql.Stmt
 	clampClaimsStmt            *sql.Stmt
 	clampDrainsStmt            *sql.Stmt
+	clampQueuedStmt            *sql.Stmt
 	clearPromptStmt            *sql.Stmt
 	closeClaimStmt             *sql.Stmt
 	closePromptStmt            *sql.Stmt
 	countSessionsStmt          *sql.Stmt
 	counterStmt                *sql.Stmt
 	deleteAgentStmt            *sql.Stmt
+	deleteLedgerStmt           *sql.Stmt
 	deleteWorkerStmt           *sql.Stmt
 	drainClaimStmt             *sql.Stmt
 	dropIdempotencyKeysStmt    *sql.Stmt
@@ -1165,6 +1207,7 @@ type Queries struct {
 	followersStmt              *sql.Stmt
 	freeAgentSlotStmt          *sql.Stmt
 	graceClaimsStmt            *sql.Stmt
+	graceDrainsStmt            *sql.Stmt
 	graceWorkersStmt           *sql.Stmt
 	growLedgerStmt             *sql.Stmt
 	heldByOverlapStmt          *sql.Stmt
@@ -1189,6 +1232,7 @@ type Queries struct {
 	lastItemStmt               *sql.Stmt
 	latestClaimOfStmt          *sql.Stmt
 	latestLedgerStmt           *sql.Stmt
+	ledgerWithinStmt           *sql.Stmt
 	liftOverlapStmt            *sql.Stmt
 	likelyWorkerStmt           *sql.Stmt
 	listActivitiesStmt         *sql.Stmt
@@ -1207,13 +1251,13 @@ type Queries struct {
 	newestOfThreadStmt         *sql.Stmt
 	nextAdmissionStmt          *sql.Stmt
 	nextAgentSlotStmt          *sql.Stmt
+	nextBeatStmt               *sql.Stmt
 	nextDrainStmt              *sql.Stmt
 	nextLaneStmt               *sql.Stmt
 	nextLapseStmt              *sql.Stmt
+	nextOnlineBeatStmt         *sql.Stmt
 	offlineDueStmt             *sql.Stmt
-	oldestBeatStmt             *sql.Stmt
 	oldestEventStmt            *sql.Stmt
-	oldestOnlineBeatStmt       *sql.Stmt
 	oldestWaitingStmt          *sql.Stmt
 	openOfAgentStmt            *sql.Stmt
 	promptStmt                 *sql.Stmt
@@ -1231,6 +1275,7 @@ type Queries struct {
 	setArchivedStmt            *sql.Stmt
 	setCounterStmt             *sql.Stmt
 	setFailuresInRowStmt       *sql.Stmt
+	setLedgerRangeStmt         *sql.Stmt
 	setWorkerStateStmt         *sql.Stmt
 	staleDueStmt               *sql.Stmt
 	takeAgentSlotStmt          *sql.Stmt
@@ -1283,12 +1328,14 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		clampBeatsStmt:             q.clampBeatsStmt,
 		clampClaimsStmt:            q.clampClaimsStmt,
 		clampDrainsStmt:            q.clampDrainsStmt,
+		clampQueuedStmt:            q.clampQueuedStmt,
 		clearPromptStmt:            q.clearPromptStmt,
 		closeClaimStmt:             q.closeClaimStmt,
 		closePromptStmt:            q.closePromptStmt,
 		countSessionsStmt:          q.countSessionsStmt,
 		counterStmt:                q.counterStmt,
 		deleteAgentStmt:            q.deleteAgentStmt,
+		deleteLedgerStmt:           q.deleteLedgerStmt,
 		deleteWorkerStmt:           q.deleteWorkerStmt,
 		drainClaimStmt:             q.drainClaimStmt,
 		dropIdempotencyKeysStmt:    q.dropIdempotencyKeysStmt,
@@ -1304,6 +1351,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		followersStmt:              q.followersStmt,
 		freeAgentSlotStmt:          q.freeAgentSlotStmt,
 		graceClaimsStmt:            q.graceClaimsStmt,
+		graceDrainsStmt:            q.graceDrainsStmt,
 		graceWorkersStmt:           q.graceWorkersStmt,
 		growLedgerStmt:             q.growLedgerStmt,
 		heldByOverlapStmt:          q.heldByOverlapStmt,
@@ -1328,6 +1376,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		lastItemStmt:               q.lastItemStmt,
 		latestClaimOfStmt:          q.latestClaimOfStmt,
 		latestLedgerStmt:           q.latestLedgerStmt,
+		ledgerWithinStmt:           q.ledgerWithinStmt,
 		liftOverlapStmt:            q.liftOverlapStmt,
 		likelyWorkerStmt:           q.likelyWorkerStmt,
 		listActivitiesStmt:         q.listActivitiesStmt,
@@ -1346,13 +1395,13 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		newestOfThreadStmt:         q.newestOfThreadStmt,
 		nextAdmissionStmt:          q.nextAdmissionStmt,
 		nextAgentSlotStmt:          q.nextAgentSlotStmt,
+		nextBeatStmt:               q.nextBeatStmt,
 		nextDrainStmt:              q.nextDrainStmt,
 		nextLaneStmt:               q.nextLaneStmt,
 		nextLapseStmt:              q.nextLapseStmt,
+		nextOnlineBeatStmt:         q.nextOnlineBeatStmt,
 		offlineDueStmt:             q.offlineDueStmt,
-		oldestBeatStmt:             q.oldestBeatStmt,
 		oldestEventStmt:            q.oldestEventStmt,
-		oldestOnlineBeatStmt:       q.oldestOnlineBeatStmt,
 		oldestWaitingStmt:          q.oldestWaitingStmt,
 		openOfAgentStmt:            q.openOfAgentStmt,
 		promptStmt:                 q.promptStmt,
@@ -1370,6 +1419,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		setArchivedStmt:            q.setArchivedStmt,
 		setCounterStmt:             q.setCounterStmt,
 		setFailuresInRowStmt:       q.setFailuresInRowStmt,
+		setLedgerRangeStmt:         q.setLedgerRangeStmt,
 		setWorkerStateStmt:         q.setWorkerStateStmt,
 		staleDueStmt:               q.staleDueStmt,
 		takeAgentSlotStmt:          q.takeAgentSlotStmt,

@@ -3,9 +3,11 @@ INSERT INTO events (seq, workspace_id, agent_id, session_id, at, actor, type, da
 VALUES (@seq, @workspace_id, @agent_id, @session_id, @at, @actor, @type, @data);
 
 -- name: EventsAfter :many
-SELECT e.* FROM events e LEFT JOIN sessions s ON s.id = e.session_id
-WHERE e.seq > @after AND e.workspace_id = @workspace_id
-  AND (e.session_id = 0 OR s.mode = 'cloud' OR s.owner_user_id = @me)
+SELECT sqlc.embed(e), CAST(COALESCE(s.agent_id, e.agent_id) AS INTEGER) AS agent
+FROM events e LEFT JOIN sessions s ON s.id = e.session_id
+WHERE e.seq > @after
+  AND ((e.session_id = 0 AND e.workspace_id = @workspace_id)
+    OR (s.workspace_id = @workspace_id AND (s.mode = 'cloud' OR s.owner_user_id = @me)))
 ORDER BY e.seq LIMIT @n;
 
 -- name: EventsOfSession :many
@@ -74,7 +76,16 @@ INSERT INTO ledger (id, agent_id, verdict, reason, first_slot, last_slot, slots,
 VALUES (@id, @agent_id, @verdict, @reason, @first_slot, @last_slot, @slots, @session_id, @decided_at);
 
 -- name: LatestLedger :one
-SELECT * FROM ledger WHERE agent_id = @agent_id ORDER BY last_slot DESC, id DESC LIMIT 1;
+SELECT * FROM ledger WHERE agent_id = @agent_id AND last_slot < @before ORDER BY last_slot DESC, id DESC LIMIT 1;
+
+-- name: LedgerWithin :many
+SELECT * FROM ledger WHERE agent_id = @agent_id AND last_slot >= @from_slot AND first_slot <= @to_slot ORDER BY last_slot;
+
+-- name: SetLedgerRange :execrows
+UPDATE ledger SET first_slot = @first_slot, last_slot = @last_slot, slots = @slots WHERE id = @id;
+
+-- name: DeleteLedger :execrows
+DELETE FROM ledger WHERE id = @id AND verdict <> 'fired';
 
 -- name: GrowLedger :execrows
 UPDATE ledger SET last_slot = @last_slot, slots = slots + @slots, decided_at = @decided_at WHERE id = @id AND last_slot < @last_slot;

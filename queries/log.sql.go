@@ -62,6 +62,18 @@ func (q *Queries) ClosePrompt(ctx context.Context, arg ClosePromptParams) (int64
 	return result.RowsAffected()
 }
 
+const deleteLedger = `-- name: DeleteLedger :execrows
+DELETE FROM ledger WHERE id = ?1 AND verdict <> 'fired'
+`
+
+func (q *Queries) DeleteLedger(ctx context.Context, id api.LedgerID) (int64, error) {
+	result, err := q.exec(ctx, q.deleteLedgerStmt, deleteLedger, id)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const dropIdempotencyKeys = `-- name: DropIdempotencyKeys :execrows
 DELETE FROM idempotency_keys WHERE created_at < ?1
 `
@@ -75,9 +87,11 @@ func (q *Queries) DropIdempotencyKeys(ctx context.Context, before int64) (int64,
 }
 
 const eventsAfter = `-- name: EventsAfter :many
-SELECT e.seq, e.workspace_id, e.agent_id, e.session_id, e.at, e.actor, e.type, e.data FROM events e LEFT JOIN sessions s ON s.id = e.session_id
-WHERE e.seq > ?1 AND e.workspace_id = ?2
-  AND (e.session_id = 0 OR s.mode = 'cloud' OR s.owner_user_id = ?3)
+SELECT e.seq, e.workspace_id, e.agent_id, e.session_id, e.at, e.actor, e.type, e.data, CAST(COALESCE(s.agent_id, e.agent_id) AS INTEGER) AS agent
+FROM events e LEFT JOIN sessions s ON s.id = e.session_id
+WHERE e.seq > ?1
+  AND ((e.session_id = 0 AND e.workspace_id = ?2)
+    OR (s.workspace_id = ?2 AND (s.mode = 'cloud' OR s.owner_user_id = ?3)))
 ORDER BY e.seq LIMIT ?4
 `
 
@@ -88,7 +102,12 @@ type EventsAfterParams struct {
 	N           int64
 }
 
-func (q *Queries) EventsAfter(ctx context.Context, arg EventsAfterParams) ([]Event, error) {
+type EventsAfterRow struct {
+	Event Event
+	Agent int64
+}
+
+func (q *Queries) EventsAfter(ctx context.Context, arg EventsAfterParams) ([]EventsAfterRow, error) {
 	rows, err := q.query(ctx, q.eventsAfterStmt, eventsAfter,
 		arg.After,
 		arg.WorkspaceID,
@@ -99,18 +118,19 @@ func (q *Queries) EventsAfter(ctx context.Context, arg EventsAfterParams) ([]Eve
 		return nil, err
 	}
 	defer rows.Close()
-	items := []Event{}
+	items := []EventsAfterRow{}
 	for rows.Next() {
-		var i Event
+		var i EventsAfterRow
 		if err := rows.Scan(
-			&i.Seq,
-			&i.WorkspaceID,
-			&i.AgentID,
-			&i.SessionID,
-			&i.At,
-			&i.Actor,
-			&i.Type,
-			&i.Data,
+			&i.Event.Seq,
+			&i.Event.WorkspaceID,
+			&i.Event.AgentID,
+			&i.Event.SessionID,
+			&i.Event.At,
+			&i.Event.Actor,
+			&i.Event.Type,
+			&i.Event.Data,
+			&i.Agent,
 		); err != nil {
 			return nil, err
 		}
@@ -537,11 +557,16 @@ func (q *Queries) LastItem(ctx context.Context, sessionID api.SessionID) (int64,
 }
 
 const latestLedger = `-- name: LatestLedger :one
-SELECT id, agent_id, verdict, reason, first_slot, last_slot, slots, session_id, decided_at FROM ledger WHERE agent_id = ?1 ORDER BY last_slot DESC, id DESC LIMIT 1
+SELECT id, agent_id, verdict, reason, first_slot, last_slot, slots, session_id, decided_at FROM ledger WHERE agent_id = ?1 AND last_slot < ?2 ORDER BY last_slot DESC, id DESC LIMIT 1
 `
 
-func (q *Queries) LatestLedger(ctx context.Context, agentID api.AgentID) (Ledger, error) {
-	row := q.queryRow(ctx, q.latestLedgerStmt, latestLedger, agentID)
+type LatestLedgerParams struct {
+	AgentID api.AgentID
+	Before  int64
+}
+
+func (q *Queries) LatestLedger(ctx context.Context, arg LatestLedgerParams) (Ledger, error) {
+	row := q.queryRow(ctx, q.latestLedgerStmt, latestLedger, arg.AgentID, arg.Before)
 	var i Ledger
 	err := row.Scan(
 		&i.ID,
@@ -555,6 +580,49 @@ func (q *Queries) LatestLedger(ctx context.Context, agentID api.AgentID) (Ledger
 		&i.DecidedAt,
 	)
 	return i, err
+}
+
+const ledgerWithin = `-- name: LedgerWithin :many
+SELECT id, agent_id, verdict, reason, first_slot, last_slot, slots, session_id, decided_at FROM ledger WHERE agent_id = ?1 AND last_slot >= ?2 AND first_slot <= ?3 ORDER BY last_slot
+`
+
+type LedgerWithinParams struct {
+	AgentID  api.AgentID
+	FromSlot int64
+	ToSlot   int64
+}
+
+func (q *Queries) LedgerWithin(ctx context.Context, arg LedgerWithinParams) ([]Ledger, error) {
+	rows, err := q.query(ctx, q.ledgerWithinStmt, ledgerWithin, arg.AgentID, arg.FromSlot, arg.ToSlot)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Ledger{}
+	for rows.Next() {
+		var i Ledger
+		if err := rows.Scan(
+			&i.ID,
+			&i.AgentID,
+			&i.Verdict,
+			&i.Reason,
+			&i.FirstSlot,
+			&i.LastSlot,
+			&i.Slots,
+			&i.SessionID,
+			&i.DecidedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const listActivities = `-- name: ListActivities :many
@@ -699,4 +767,28 @@ func (q *Queries) PutIdempotencyKey(ctx context.Context, arg PutIdempotencyKeyPa
 		arg.CreatedAt,
 	)
 	return err
+}
+
+const setLedgerRange = `-- name: SetLedgerRange :execrows
+UPDATE ledger SET first_slot = ?1, last_slot = ?2, slots = ?3 WHERE id = ?4
+`
+
+type SetLedgerRangeParams struct {
+	FirstSlot int64
+	LastSlot  int64
+	Slots     int64
+	ID        api.LedgerID
+}
+
+func (q *Queries) SetLedgerRange(ctx context.Context, arg SetLedgerRangeParams) (int64, error) {
+	result, err := q.exec(ctx, q.setLedgerRangeStmt, setLedgerRange,
+		arg.FirstSlot,
+		arg.LastSlot,
+		arg.Slots,
+		arg.ID,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
 }

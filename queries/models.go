@@ -263,6 +263,7 @@ type Worker struct {
 	State         api.WorkerState
 	Desired       api.Desired
 	LastBeatAt    int64
+	Graced        int64
 	CreatedAt     int64
 	DeletedAt     int64
 }

@@ -51,10 +51,10 @@ UPDATE sessions SET followers = followers + 1 WHERE id = @id;
 SELECT * FROM sessions WHERE after_id = @after_id AND status = 'pending' AND after_id > 0 ORDER BY id;
 
 -- name: DueAdmissions :many
-SELECT * FROM sessions WHERE status = 'pending' AND admit_at > 0 AND admit_at <= @now ORDER BY admit_at LIMIT @n;
+SELECT id FROM sessions WHERE status = 'pending' AND admit_at > 0 AND admit_at <= @now ORDER BY admit_at LIMIT @n;
 
 -- name: NextAdmission :one
-SELECT admit_at FROM sessions WHERE status = 'pending' AND admit_at > 0 ORDER BY admit_at LIMIT 1;
+SELECT admit_at FROM sessions WHERE status = 'pending' AND admit_at > 0 AND admit_at > @now ORDER BY admit_at LIMIT 1;
 
 -- name: SetAdmitAt :execrows
 UPDATE sessions SET admit_at = @admit_at WHERE id = @id AND status = 'pending';
@@ -85,16 +85,24 @@ WHERE s.agent_id = @agent_id AND s.lane >= @lane AND s.status IN ('queued', 'sta
   AND NOT EXISTS (SELECT 1 FROM claims c WHERE c.thread_id = s.thread_id AND c.drained = 0)
 ORDER BY s.lane, s.priority DESC, s.queued_at, s.id LIMIT 1;
 
+-- After a clock that was set back: what is counted from the moment of queueing is counted from now.
+-- name: ClampQueued :execrows
+UPDATE sessions SET
+    reclaim_at = CASE WHEN reclaim_at > queued_at THEN @now + (reclaim_at - queued_at) ELSE reclaim_at END,
+    affinity_until = CASE WHEN affinity_until > queued_at THEN @now + (affinity_until - queued_at) ELSE affinity_until END,
+    queued_at = @now
+WHERE status IN ('queued', 'stale') AND queued_at > @now;
+
 -- name: AgentsWithQueueTimeout :many
 SELECT * FROM agents WHERE queue_timeout > 0 AND deleted_at = 0 AND paused = 0;
 
 -- name: OldestWaiting :many
-SELECT * FROM sessions
+SELECT id FROM sessions
 WHERE agent_id = @agent_id AND status IN ('queued', 'stale') AND queued_at <= @before AND lane >= '' LIMIT @n;
 
 -- name: FirstWaitingSince :one
 SELECT CAST(COALESCE(MIN(queued_at), 0) AS INTEGER) AS queued_at FROM sessions
-WHERE agent_id = @agent_id AND status IN ('queued', 'stale') AND lane >= '';
+WHERE agent_id = @agent_id AND status IN ('queued', 'stale') AND lane >= '' AND queued_at > @since;
 
 -- name: SetArchived :execrows
 UPDATE sessions SET archived_at = @archived_at

@@ -92,6 +92,23 @@ func (q *Queries) AgentsWithQueueTimeout(ctx context.Context) ([]Agent, error) {
 	return items, nil
 }
 
+const clampQueued = `-- name: ClampQueued :execrows
+UPDATE sessions SET
+    reclaim_at = CASE WHEN reclaim_at > queued_at THEN ?1 + (reclaim_at - queued_at) ELSE reclaim_at END,
+    affinity_until = CASE WHEN affinity_until > queued_at THEN ?1 + (affinity_until - queued_at) ELSE affinity_until END,
+    queued_at = ?1
+WHERE status IN ('queued', 'stale') AND queued_at > ?1
+`
+
+// After a clock that was set back: what is counted from the moment of queueing is counted from now.
+func (q *Queries) ClampQueued(ctx context.Context, now int64) (int64, error) {
+	result, err := q.exec(ctx, q.clampQueuedStmt, clampQueued, now)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const clearPrompt = `-- name: ClearPrompt :execrows
 UPDATE sessions SET prompt_id = 0 WHERE id = ?1 AND status = ?2 AND prompt_id > 0
 `
@@ -166,7 +183,7 @@ func (q *Queries) CountSessions(ctx context.Context, arg CountSessionsParams) ([
 }
 
 const dueAdmissions = `-- name: DueAdmissions :many
-SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at FROM sessions WHERE status = 'pending' AND admit_at > 0 AND admit_at <= ?1 ORDER BY admit_at LIMIT ?2
+SELECT id FROM sessions WHERE status = 'pending' AND admit_at > 0 AND admit_at <= ?1 ORDER BY admit_at LIMIT ?2
 `
 
 type DueAdmissionsParams struct {
@@ -174,72 +191,19 @@ type DueAdmissionsParams struct {
 	N   int64
 }
 
-func (q *Queries) DueAdmissions(ctx context.Context, arg DueAdmissionsParams) ([]Session, error) {
+func (q *Queries) DueAdmissions(ctx context.Context, arg DueAdmissionsParams) ([]api.SessionID, error) {
 	rows, err := q.query(ctx, q.dueAdmissionsStmt, dueAdmissions, arg.Now, arg.N)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []Session{}
+	items := []api.SessionID{}
 	for rows.Next() {
-		var i Session
-		if err := rows.Scan(
-			&i.ID,
-			&i.WorkspaceID,
-			&i.AgentID,
-			&i.ThreadID,
-			&i.Status,
-			&i.Mode,
-			&i.TriggeredBy,
-			&i.TriggeredByUserID,
-			&i.TriggeredAt,
-			&i.OwnerUserID,
-			&i.Lane,
-			&i.Labels,
-			&i.Priority,
-			&i.Title,
-			&i.Prompt,
-			&i.Instructions,
-			&i.UntrustedContext,
-			&i.NotBefore,
-			&i.AdmitAt,
-			&i.AfterID,
-			&i.AfterAny,
-			&i.Followers,
-			&i.OverlapHeld,
-			&i.PromptID,
-			&i.ClaimID,
-			&i.WorkerID,
-			&i.Fence,
-			&i.Attempt,
-			&i.RetryOf,
-			&i.ParentID,
-			&i.Depth,
-			&i.AgentSessionID,
-			&i.ProcessID,
-			&i.AffinityUntil,
-			&i.ReclaimAt,
-			&i.StopRequestedAt,
-			&i.Lapses,
-			&i.Plan,
-			&i.ExternalUrl,
-			&i.Result,
-			&i.Outcome,
-			&i.ErrorCode,
-			&i.ErrorMessage,
-			&i.InputTokens,
-			&i.OutputTokens,
-			&i.CostMicros,
-			&i.Turns,
-			&i.CreatedAt,
-			&i.QueuedAt,
-			&i.StartedAt,
-			&i.EndedAt,
-			&i.ArchivedAt,
-		); err != nil {
+		var id api.SessionID
+		if err := rows.Scan(&id); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, id)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
@@ -252,11 +216,16 @@ func (q *Queries) DueAdmissions(ctx context.Context, arg DueAdmissionsParams) ([
 
 const firstWaitingSince = `-- name: FirstWaitingSince :one
 SELECT CAST(COALESCE(MIN(queued_at), 0) AS INTEGER) AS queued_at FROM sessions
-WHERE agent_id = ?1 AND status IN ('queued', 'stale') AND lane >= ''
+WHERE agent_id = ?1 AND status IN ('queued', 'stale') AND lane >= '' AND queued_at > ?2
 `
 
-func (q *Queries) FirstWaitingSince(ctx context.Context, agentID api.AgentID) (int64, error) {
-	row := q.queryRow(ctx, q.firstWaitingSinceStmt, firstWaitingSince, agentID)
+type FirstWaitingSinceParams struct {
+	AgentID api.AgentID
+	Since   int64
+}
+
+func (q *Queries) FirstWaitingSince(ctx context.Context, arg FirstWaitingSinceParams) (int64, error) {
+	row := q.queryRow(ctx, q.firstWaitingSinceStmt, firstWaitingSince, arg.AgentID, arg.Since)
 	var queued_at int64
 	err := row.Scan(&queued_at)
 	return queued_at, err
@@ -975,11 +944,11 @@ func (q *Queries) NewestOfThread(ctx context.Context, threadID api.ThreadID) (Se
 }
 
 const nextAdmission = `-- name: NextAdmission :one
-SELECT admit_at FROM sessions WHERE status = 'pending' AND admit_at > 0 ORDER BY admit_at LIMIT 1
+SELECT admit_at FROM sessions WHERE status = 'pending' AND admit_at > 0 AND admit_at > ?1 ORDER BY admit_at LIMIT 1
 `
 
-func (q *Queries) NextAdmission(ctx context.Context) (int64, error) {
-	row := q.queryRow(ctx, q.nextAdmissionStmt, nextAdmission)
+func (q *Queries) NextAdmission(ctx context.Context, now int64) (int64, error) {
+	row := q.queryRow(ctx, q.nextAdmissionStmt, nextAdmission, now)
 	var admit_at int64
 	err := row.Scan(&admit_at)
 	return admit_at, err
@@ -1079,7 +1048,7 @@ func (q *Queries) NextLane(ctx context.Context, arg NextLaneParams) (NextLaneRow
 }
 
 const oldestWaiting = `-- name: OldestWaiting :many
-SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at FROM sessions
+SELECT id FROM sessions
 WHERE agent_id = ?1 AND status IN ('queued', 'stale') AND queued_at <= ?2 AND lane >= '' LIMIT ?3
 `
 
@@ -1089,72 +1058,19 @@ type OldestWaitingParams struct {
 	N       int64
 }
 
-func (q *Queries) OldestWaiting(ctx context.Context, arg OldestWaitingParams) ([]Session, error) {
+func (q *Queries) OldestWaiting(ctx context.Context, arg OldestWaitingParams) ([]api.SessionID, error) {
 	rows, err := q.query(ctx, q.oldestWaitingStmt, oldestWaiting, arg.AgentID, arg.Before, arg.N)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []Session{}
+	items := []api.SessionID{}
 	for rows.Next() {
-		var i Session
-		if err := rows.Scan(
-			&i.ID,
-			&i.WorkspaceID,
-			&i.AgentID,
-			&i.ThreadID,
-			&i.Status,
-			&i.Mode,
-			&i.TriggeredBy,
-			&i.TriggeredByUserID,
-			&i.TriggeredAt,
-			&i.OwnerUserID,
-			&i.Lane,
-			&i.Labels,
-			&i.Priority,
-			&i.Title,
-			&i.Prompt,
-			&i.Instructions,
-			&i.UntrustedContext,
-			&i.NotBefore,
-			&i.AdmitAt,
-			&i.AfterID,
-			&i.AfterAny,
-			&i.Followers,
-			&i.OverlapHeld,
-			&i.PromptID,
-			&i.ClaimID,
-			&i.WorkerID,
-			&i.Fence,
-			&i.Attempt,
-			&i.RetryOf,
-			&i.ParentID,
-			&i.Depth,
-			&i.AgentSessionID,
-			&i.ProcessID,
-			&i.AffinityUntil,
-			&i.ReclaimAt,
-			&i.StopRequestedAt,
-			&i.Lapses,
-			&i.Plan,
-			&i.ExternalUrl,
-			&i.Result,
-			&i.Outcome,
-			&i.ErrorCode,
-			&i.ErrorMessage,
-			&i.InputTokens,
-			&i.OutputTokens,
-			&i.CostMicros,
-			&i.Turns,
-			&i.CreatedAt,
-			&i.QueuedAt,
-			&i.StartedAt,
-			&i.EndedAt,
-			&i.ArchivedAt,
-		); err != nil {
+		var id api.SessionID
+		if err := rows.Scan(&id); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, id)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err

@@ -1,10 +1,10 @@
 -- name: InsertWorker :exec
 INSERT INTO workers (
     id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels,
-    max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, created_at, deleted_at
+    max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at
 ) VALUES (
     @id, @workspace_id, @agent_id, @owner_user_id, @mode, @name, @instance_id, @process_id, @instructions, @types, @labels,
-    @max_concurrent, @platform, @version, @folder_key, @folder_shared, 'online', 'running', @last_beat_at, @last_beat_at, 0
+    @max_concurrent, @platform, @version, @folder_key, @folder_shared, 'online', 'running', @last_beat_at, 0, @last_beat_at, 0
 );
 
 -- name: Worker :one
@@ -44,11 +44,11 @@ ORDER BY id DESC LIMIT @n;
 UPDATE workers SET
     instance_id = @instance_id, process_id = @process_id, mode = @mode, instructions = @instructions, types = @types,
     labels = @labels, max_concurrent = @max_concurrent, platform = @platform, version = @version,
-    folder_key = @folder_key, folder_shared = @folder_shared, state = 'online', desired = @desired, last_beat_at = @last_beat_at
+    folder_key = @folder_key, folder_shared = @folder_shared, state = 'online', desired = @desired, last_beat_at = @last_beat_at, graced = 0
 WHERE id = @id AND instance_id = @from_instance_id AND deleted_at = 0;
 
 -- name: BeatWorker :execrows
-UPDATE workers SET last_beat_at = @last_beat_at, state = @state, platform = @platform, version = @version
+UPDATE workers SET last_beat_at = @last_beat_at, graced = 0, state = @state, platform = @platform, version = @version
 WHERE id = @id AND deleted_at = 0;
 
 -- name: SetWorkerState :execrows
@@ -64,15 +64,15 @@ SELECT * FROM workers WHERE deleted_at = 0 AND state <> 'offline' AND last_beat_
 SELECT * FROM workers
 WHERE deleted_at = 0 AND state <> 'offline' AND state = 'online' AND last_beat_at <= @before ORDER BY last_beat_at LIMIT @n;
 
--- name: OldestBeat :one
-SELECT last_beat_at FROM workers WHERE deleted_at = 0 AND state <> 'offline' ORDER BY last_beat_at LIMIT 1;
+-- name: NextBeat :one
+SELECT last_beat_at FROM workers WHERE deleted_at = 0 AND state <> 'offline' AND last_beat_at > @after ORDER BY last_beat_at LIMIT 1;
 
--- name: OldestOnlineBeat :one
-SELECT last_beat_at FROM workers WHERE deleted_at = 0 AND state <> 'offline' AND state = 'online' ORDER BY last_beat_at LIMIT 1;
+-- name: NextOnlineBeat :one
+SELECT last_beat_at FROM workers WHERE deleted_at = 0 AND state <> 'offline' AND state = 'online' AND last_beat_at > @after ORDER BY last_beat_at LIMIT 1;
 
 -- name: GraceWorkers :execrows
-UPDATE workers SET last_beat_at = @beat
-WHERE deleted_at = 0 AND state <> 'offline' AND last_beat_at < @beat AND last_beat_at > @oldest;
+UPDATE workers SET last_beat_at = @beat, graced = 1
+WHERE deleted_at = 0 AND state <> 'offline' AND graced = 0 AND last_beat_at < @beat AND last_beat_at > @oldest;
 
 -- name: ClampBeats :execrows
 UPDATE workers SET last_beat_at = @now WHERE deleted_at = 0 AND last_beat_at > @now;

@@ -12,7 +12,7 @@ import (
 )
 
 const beatWorker = `-- name: BeatWorker :execrows
-UPDATE workers SET last_beat_at = ?1, state = ?2, platform = ?3, version = ?4
+UPDATE workers SET last_beat_at = ?1, graced = 0, state = ?2, platform = ?3, version = ?4
 WHERE id = ?5 AND deleted_at = 0
 `
 
@@ -68,8 +68,8 @@ func (q *Queries) DeleteWorker(ctx context.Context, arg DeleteWorkerParams) (int
 }
 
 const graceWorkers = `-- name: GraceWorkers :execrows
-UPDATE workers SET last_beat_at = ?1
-WHERE deleted_at = 0 AND state <> 'offline' AND last_beat_at < ?1 AND last_beat_at > ?2
+UPDATE workers SET last_beat_at = ?1, graced = 1
+WHERE deleted_at = 0 AND state <> 'offline' AND graced = 0 AND last_beat_at < ?1 AND last_beat_at > ?2
 `
 
 type GraceWorkersParams struct {
@@ -88,10 +88,10 @@ func (q *Queries) GraceWorkers(ctx context.Context, arg GraceWorkersParams) (int
 const insertWorker = `-- name: InsertWorker :exec
 INSERT INTO workers (
     id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels,
-    max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, created_at, deleted_at
+    max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at
 ) VALUES (
     ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,
-    ?12, ?13, ?14, ?15, ?16, 'online', 'running', ?17, ?17, 0
+    ?12, ?13, ?14, ?15, ?16, 'online', 'running', ?17, 0, ?17, 0
 )
 `
 
@@ -139,7 +139,7 @@ func (q *Queries) InsertWorker(ctx context.Context, arg InsertWorkerParams) erro
 }
 
 const likelyWorker = `-- name: LikelyWorker :one
-SELECT w.id, w.workspace_id, w.agent_id, w.owner_user_id, w.mode, w.name, w.instance_id, w.process_id, w.instructions, w.types, w.labels, w.max_concurrent, w.platform, w.version, w.folder_key, w.folder_shared, w.state, w.desired, w.last_beat_at, w.created_at, w.deleted_at,
+SELECT w.id, w.workspace_id, w.agent_id, w.owner_user_id, w.mode, w.name, w.instance_id, w.process_id, w.instructions, w.types, w.labels, w.max_concurrent, w.platform, w.version, w.folder_key, w.folder_shared, w.state, w.desired, w.last_beat_at, w.graced, w.created_at, w.deleted_at,
        (SELECT COUNT(*) FROM claims c WHERE c.worker_id = w.id AND c.drained = 0) AS running,
        (SELECT COUNT(*) FROM claims f WHERE f.folder_key = w.folder_key AND f.drained = 0 AND f.folder_key <> '' AND w.folder_shared = 0) AS in_folder
 FROM workers w WHERE w.agent_id = ?1 AND w.deleted_at = 0 AND w.state <> 'offline' AND w.desired = 'running' LIMIT 1
@@ -175,6 +175,7 @@ func (q *Queries) LikelyWorker(ctx context.Context, agentID api.AgentID) (Likely
 		&i.Worker.State,
 		&i.Worker.Desired,
 		&i.Worker.LastBeatAt,
+		&i.Worker.Graced,
 		&i.Worker.CreatedAt,
 		&i.Worker.DeletedAt,
 		&i.Running,
@@ -184,7 +185,7 @@ func (q *Queries) LikelyWorker(ctx context.Context, agentID api.AgentID) (Likely
 }
 
 const listWorkers = `-- name: ListWorkers :many
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, created_at, deleted_at FROM workers
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at FROM workers
 WHERE workspace_id = ?1 AND deleted_at = 0 AND id < ?2
   AND (CAST(?3 AS INTEGER) = 0 OR agent_id = CAST(?3 AS INTEGER))
   AND (mode = 'cloud' OR owner_user_id = ?4 OR CAST(?5 AS INTEGER) = 1)
@@ -236,6 +237,7 @@ func (q *Queries) ListWorkers(ctx context.Context, arg ListWorkersParams) ([]Wor
 			&i.State,
 			&i.Desired,
 			&i.LastBeatAt,
+			&i.Graced,
 			&i.CreatedAt,
 			&i.DeletedAt,
 		); err != nil {
@@ -252,8 +254,30 @@ func (q *Queries) ListWorkers(ctx context.Context, arg ListWorkersParams) ([]Wor
 	return items, nil
 }
 
+const nextBeat = `-- name: NextBeat :one
+SELECT last_beat_at FROM workers WHERE deleted_at = 0 AND state <> 'offline' AND last_beat_at > ?1 ORDER BY last_beat_at LIMIT 1
+`
+
+func (q *Queries) NextBeat(ctx context.Context, after int64) (int64, error) {
+	row := q.queryRow(ctx, q.nextBeatStmt, nextBeat, after)
+	var last_beat_at int64
+	err := row.Scan(&last_beat_at)
+	return last_beat_at, err
+}
+
+const nextOnlineBeat = `-- name: NextOnlineBeat :one
+SELECT last_beat_at FROM workers WHERE deleted_at = 0 AND state <> 'offline' AND state = 'online' AND last_beat_at > ?1 ORDER BY last_beat_at LIMIT 1
+`
+
+func (q *Queries) NextOnlineBeat(ctx context.Context, after int64) (int64, error) {
+	row := q.queryRow(ctx, q.nextOnlineBeatStmt, nextOnlineBeat, after)
+	var last_beat_at int64
+	err := row.Scan(&last_beat_at)
+	return last_beat_at, err
+}
+
 const offlineDue = `-- name: OfflineDue :many
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, created_at, deleted_at FROM workers WHERE deleted_at = 0 AND state <> 'offline' AND last_beat_at <= ?1 ORDER BY last_beat_at LIMIT ?2
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at FROM workers WHERE deleted_at = 0 AND state <> 'offline' AND last_beat_at <= ?1 ORDER BY last_beat_at LIMIT ?2
 `
 
 type OfflineDueParams struct {
@@ -290,6 +314,7 @@ func (q *Queries) OfflineDue(ctx context.Context, arg OfflineDueParams) ([]Worke
 			&i.State,
 			&i.Desired,
 			&i.LastBeatAt,
+			&i.Graced,
 			&i.CreatedAt,
 			&i.DeletedAt,
 		); err != nil {
@@ -306,33 +331,11 @@ func (q *Queries) OfflineDue(ctx context.Context, arg OfflineDueParams) ([]Worke
 	return items, nil
 }
 
-const oldestBeat = `-- name: OldestBeat :one
-SELECT last_beat_at FROM workers WHERE deleted_at = 0 AND state <> 'offline' ORDER BY last_beat_at LIMIT 1
-`
-
-func (q *Queries) OldestBeat(ctx context.Context) (int64, error) {
-	row := q.queryRow(ctx, q.oldestBeatStmt, oldestBeat)
-	var last_beat_at int64
-	err := row.Scan(&last_beat_at)
-	return last_beat_at, err
-}
-
-const oldestOnlineBeat = `-- name: OldestOnlineBeat :one
-SELECT last_beat_at FROM workers WHERE deleted_at = 0 AND state <> 'offline' AND state = 'online' ORDER BY last_beat_at LIMIT 1
-`
-
-func (q *Queries) OldestOnlineBeat(ctx context.Context) (int64, error) {
-	row := q.queryRow(ctx, q.oldestOnlineBeatStmt, oldestOnlineBeat)
-	var last_beat_at int64
-	err := row.Scan(&last_beat_at)
-	return last_beat_at, err
-}
-
 const reregisterWorker = `-- name: ReregisterWorker :execrows
 UPDATE workers SET
     instance_id = ?1, process_id = ?2, mode = ?3, instructions = ?4, types = ?5,
     labels = ?6, max_concurrent = ?7, platform = ?8, version = ?9,
-    folder_key = ?10, folder_shared = ?11, state = 'online', desired = ?12, last_beat_at = ?13
+    folder_key = ?10, folder_shared = ?11, state = 'online', desired = ?12, last_beat_at = ?13, graced = 0
 WHERE id = ?14 AND instance_id = ?15 AND deleted_at = 0
 `
 
@@ -396,7 +399,7 @@ func (q *Queries) SetWorkerState(ctx context.Context, arg SetWorkerStateParams) 
 }
 
 const staleDue = `-- name: StaleDue :many
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, created_at, deleted_at FROM workers
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at FROM workers
 WHERE deleted_at = 0 AND state <> 'offline' AND state = 'online' AND last_beat_at <= ?1 ORDER BY last_beat_at LIMIT ?2
 `
 
@@ -434,6 +437,7 @@ func (q *Queries) StaleDue(ctx context.Context, arg StaleDueParams) ([]Worker, e
 			&i.State,
 			&i.Desired,
 			&i.LastBeatAt,
+			&i.Graced,
 			&i.CreatedAt,
 			&i.DeletedAt,
 		); err != nil {
@@ -451,7 +455,7 @@ func (q *Queries) StaleDue(ctx context.Context, arg StaleDueParams) ([]Worker, e
 }
 
 const worker = `-- name: Worker :one
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, created_at, deleted_at FROM workers WHERE id = ?1 AND deleted_at = 0
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at FROM workers WHERE id = ?1 AND deleted_at = 0
 `
 
 func (q *Queries) Worker(ctx context.Context, id api.WorkerID) (Worker, error) {
@@ -477,6 +481,7 @@ func (q *Queries) Worker(ctx context.Context, id api.WorkerID) (Worker, error) {
 		&i.State,
 		&i.Desired,
 		&i.LastBeatAt,
+		&i.Graced,
 		&i.CreatedAt,
 		&i.DeletedAt,
 	)
@@ -484,7 +489,7 @@ func (q *Queries) Worker(ctx context.Context, id api.WorkerID) (Worker, error) {
 }
 
 const workerAndLoad = `-- name: WorkerAndLoad :one
-SELECT w.id, w.workspace_id, w.agent_id, w.owner_user_id, w.mode, w.name, w.instance_id, w.process_id, w.instructions, w.types, w.labels, w.max_concurrent, w.platform, w.version, w.folder_key, w.folder_shared, w.state, w.desired, w.last_beat_at, w.created_at, w.deleted_at,
+SELECT w.id, w.workspace_id, w.agent_id, w.owner_user_id, w.mode, w.name, w.instance_id, w.process_id, w.instructions, w.types, w.labels, w.max_concurrent, w.platform, w.version, w.folder_key, w.folder_shared, w.state, w.desired, w.last_beat_at, w.graced, w.created_at, w.deleted_at,
        (SELECT COUNT(*) FROM claims c WHERE c.worker_id = w.id AND c.drained = 0) AS running,
        (SELECT COUNT(*) FROM claims f WHERE f.folder_key = w.folder_key AND f.drained = 0 AND f.folder_key <> '' AND w.folder_shared = 0) AS in_folder
 FROM workers w WHERE w.id = ?1 AND w.deleted_at = 0
@@ -520,6 +525,7 @@ func (q *Queries) WorkerAndLoad(ctx context.Context, id api.WorkerID) (WorkerAnd
 		&i.Worker.State,
 		&i.Worker.Desired,
 		&i.Worker.LastBeatAt,
+		&i.Worker.Graced,
 		&i.Worker.CreatedAt,
 		&i.Worker.DeletedAt,
 		&i.Running,
@@ -529,7 +535,7 @@ func (q *Queries) WorkerAndLoad(ctx context.Context, id api.WorkerID) (WorkerAnd
 }
 
 const workerByName = `-- name: WorkerByName :one
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, created_at, deleted_at FROM workers WHERE agent_id = ?1 AND owner_user_id = ?2 AND name = ?3 AND deleted_at = 0
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at FROM workers WHERE agent_id = ?1 AND owner_user_id = ?2 AND name = ?3 AND deleted_at = 0
 `
 
 type WorkerByNameParams struct {
@@ -561,6 +567,7 @@ func (q *Queries) WorkerByName(ctx context.Context, arg WorkerByNameParams) (Wor
 		&i.State,
 		&i.Desired,
 		&i.LastBeatAt,
+		&i.Graced,
 		&i.CreatedAt,
 		&i.DeletedAt,
 	)
@@ -568,7 +575,7 @@ func (q *Queries) WorkerByName(ctx context.Context, arg WorkerByNameParams) (Wor
 }
 
 const workerEvenDeleted = `-- name: WorkerEvenDeleted :one
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, created_at, deleted_at FROM workers WHERE id = ?1
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at FROM workers WHERE id = ?1
 `
 
 func (q *Queries) WorkerEvenDeleted(ctx context.Context, id api.WorkerID) (Worker, error) {
@@ -594,6 +601,7 @@ func (q *Queries) WorkerEvenDeleted(ctx context.Context, id api.WorkerID) (Worke
 		&i.State,
 		&i.Desired,
 		&i.LastBeatAt,
+		&i.Graced,
 		&i.CreatedAt,
 		&i.DeletedAt,
 	)
@@ -601,7 +609,7 @@ func (q *Queries) WorkerEvenDeleted(ctx context.Context, id api.WorkerID) (Worke
 }
 
 const workersOfAgent = `-- name: WorkersOfAgent :many
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, created_at, deleted_at FROM workers WHERE agent_id = ?1 AND deleted_at = 0 ORDER BY id
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at FROM workers WHERE agent_id = ?1 AND deleted_at = 0 ORDER BY id
 `
 
 func (q *Queries) WorkersOfAgent(ctx context.Context, agentID api.AgentID) ([]Worker, error) {
@@ -633,6 +641,7 @@ func (q *Queries) WorkersOfAgent(ctx context.Context, agentID api.AgentID) ([]Wo
 			&i.State,
 			&i.Desired,
 			&i.LastBeatAt,
+			&i.Graced,
 			&i.CreatedAt,
 			&i.DeletedAt,
 		); err != nil {

@@ -1,0 +1,144 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"stint/api"
+	"stint/db"
+	"stint/queries"
+	"stint/scheduler"
+)
+
+// A clock that was set back shows instants a second time. The rule: a slot that
+// fired never fires again; the other verdicts on slots that are to come again
+// are taken back, and given anew when they come. So a ledger never speaks twice
+// of a slot, and an agent whose anchor was far ahead is not silent until then.
+
+const (
+	reasonMissed = "The coordinator was away, and the agent doesn't catch up."
+	reasonPassed = "The clock was set back; a later slot was decided already."
+)
+
+// slots are an agent's slots as they are counted from one anchor.
+type slots struct {
+	schedule scheduler.Schedule
+	anchor   time.Time
+}
+
+// within is the run of slots from one instant to another, both included; its
+// count is 0 when there is none.
+func (s slots) within(from, to int64) decision {
+	first, last, n := s.schedule.Between(s.anchor, time.UnixMicro(from-1), time.UnixMicro(to))
+	if n == 0 {
+		return decision{}
+	}
+	return decision{first: micros(first), last: micros(last), count: n}
+}
+
+// gaps are the runs of due slots that have no verdict yet: all of them, but
+// after a clock that was set back. session is what the slot behind a gap made.
+func (e *Engine) gaps(tx *db.Tx, a *agentRow, s slots, due scheduler.Due) ([]decision, error) {
+	first, last := micros(due.First), micros(due.Last)
+	rows, err := tx.LedgerWithin(wctx(), queries.LedgerWithinParams{AgentID: a.ID, FromSlot: first, ToSlot: last})
+	if err != nil {
+		return nil, fmt.Errorf("read the ledger of agent %s: %w", a.ID, err)
+	}
+	if len(rows) == 0 {
+		return []decision{{first: first, last: last, count: due.Count}}, nil
+	}
+	var out []decision
+	from := first
+	for _, r := range rows {
+		if d := s.within(from, r.FirstSlot-1); r.FirstSlot > from && d.count > 0 {
+			d.session = r.SessionID
+			out = append(out, d)
+		}
+		from = max(from, r.LastSlot+1)
+	}
+	if d := s.within(from, last); from <= last && d.count > 0 {
+		out = append(out, d)
+	}
+	return out, nil
+}
+
+// undecided is the run of due slots that ends with the latest one and has no
+// verdict yet; ok is false when the latest has one. Older gaps are settled here:
+// what fired after them stands for them.
+func (e *Engine) undecided(tx *db.Tx, a *agentRow, s slots, due scheduler.Due) (d decision, ok bool, err error) {
+	gaps, err := e.gaps(tx, a, s, due)
+	if err != nil {
+		return d, false, err
+	}
+	for _, gap := range gaps {
+		if gap.last == micros(due.Last) {
+			gap.session = 0
+			return gap, true, nil
+		}
+		gap.verdict, gap.reason = api.SlotFolded, reasonPassed
+		if gap.session == 0 {
+			gap.verdict = api.SlotMissed
+		}
+		if err := e.note(tx, a, gap); err != nil {
+			return d, false, err
+		}
+	}
+	e.duplicates.Add(1)
+	return d, false, nil
+}
+
+// recall takes back the verdicts on slots after now, because they are to come
+// again; what fired stays, alone.
+func (e *Engine) recall(tx *db.Tx, a *agentRow, now int64) error {
+	rows, err := tx.LedgerWithin(wctx(), queries.LedgerWithinParams{AgentID: a.ID, FromSlot: now + 1, ToSlot: math.MaxInt64})
+	if err != nil {
+		return fmt.Errorf("read the ledger of agent %s: %w", a.ID, err)
+	}
+	for i := range rows {
+		if err := e.recallRow(tx, a, &rows[i], now); err != nil {
+			return fmt.Errorf("take ledger row %s back: %w", rows[i].ID, err)
+		}
+	}
+	return nil
+}
+
+func (e *Engine) recallRow(tx *db.Tx, a *agentRow, r *queries.Ledger, now int64) error {
+	passed, err := e.passed(tx, a, r, now)
+	if err != nil {
+		return err
+	}
+	if r.Verdict != api.SlotFired {
+		if passed.count == 0 {
+			return one(tx.DeleteLedger(wctx(), r.ID))
+		}
+		return one(tx.SetLedgerRange(wctx(), queries.SetLedgerRangeParams{FirstSlot: passed.first, LastSlot: passed.last, Slots: passed.count, ID: r.ID}))
+	}
+	err = one(tx.SetLedgerRange(wctx(), queries.SetLedgerRangeParams{FirstSlot: r.LastSlot, LastSlot: r.LastSlot, Slots: 1, ID: r.ID}))
+	if err != nil || passed.count == 0 {
+		return err
+	}
+	passed.verdict, passed.reason, passed.session = api.SlotFolded, reasonPassed, r.SessionID
+	return e.note(tx, a, passed)
+}
+
+// passed is the part of a ledger row up to now.
+func (e *Engine) passed(tx *db.Tx, a *agentRow, r *queries.Ledger, now int64) (decision, error) {
+	if r.FirstSlot > now {
+		return decision{}, nil
+	}
+	s, err := scheduler.Parse(a.Schedule, a.TimeZone, tx.Now)
+	if err != nil {
+		return decision{first: r.FirstSlot, last: r.FirstSlot, count: 1}, nil
+	}
+	anchor := time.UnixMicro(r.FirstSlot)
+	if every, ok := s.Every(); ok {
+		anchor = anchor.Add(-every) // the row's slots are counted from its own first
+	}
+	d := slots{s, anchor}.within(r.FirstSlot, now)
+	if d.first != r.FirstSlot || d.count >= r.Slots {
+		// The schedule was another one then.
+		return decision{first: r.FirstSlot, last: r.FirstSlot, count: 1}, nil
+	}
+	return d, nil
+}
