@@ -233,7 +233,9 @@ func TestRefused_EntriesAreTriedOnceAndTheResultStillGoes(t *testing.T) {
 				t.Errorf("%d tries for three batches that are refused for good", n)
 			}
 			g.end()
-			w.outboxIsEmpty(0)
+			if n := w.inState(); n != [2]int{} {
+				t.Errorf("the state file has outbox entries and claims: %v", n)
+			}
 		})
 	}
 }

@@ -68,6 +68,10 @@ func (p *Process) sweepLeftovers() (all <-chan struct{}, err error) {
 // lapse, and runs again, sooner than by waiting for the lease to end. Only a
 // session that has seen several workers die fails. contract 10.7
 func (p *Process) takeOver(rec *record, claims []api.Claim, sent proc.BootTime, server api.Time) {
+	if !p.admit() {
+		return // this life is over; the next one takes it up
+	}
+	defer p.parts.Done()
 	alive := map[api.ClaimID]api.Claim{}
 	for _, c := range claims {
 		alive[c.ClaimID] = c
@@ -89,9 +93,26 @@ func (p *Process) takeOver(rec *record, claims []api.Claim, sent proc.BootTime, 
 
 // abandon takes up what is left of a record that is gone: results go to the thread.
 func (p *Process) abandon(rec *record) {
+	if !p.admit() {
+		return
+	}
+	defer p.parts.Done()
 	for _, l := range p.leftoversOf(rec.agent) {
 		p.resume(rec, l, l.claim, false, 0)
 	}
+}
+
+// admit lets sessions be started by others than the loop that claims: it counts
+// as one until the caller calls parts.Done, and reports false once the shutdown
+// has begun, which waits for those that were admitted.
+func (p *Process) admit() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.draining {
+		return false
+	}
+	p.parts.Add(1)
+	return true
 }
 
 // leftoversOf hands over an agent's leftovers, each once.

@@ -126,7 +126,7 @@ type Life struct {
 func Lives(t testing.TB, file string) []Life {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Clean(file))
-	if os.IsNotExist(err) {
+	if os.IsNotExist(err) || (err == nil && len(b) == 0) {
 		return nil
 	}
 	if err != nil {
