@@ -34,7 +34,8 @@ func TestOutage_LeaseThatWasAliveGetsGraceOnce(t *testing.T) {
 			if left := got.LeaseExpiresAt.Sub(w.Now()); left != time.Minute {
 				t.Fatalf("renewed for %s, want a minute", left)
 			}
-			// Without a renewal since, a second outage gives no second grace.
+			// Renewed, it gets grace again; without a renewal, no second one.
+			k.Beat(c)
 			w.Jump(away)
 			w.Advance(0)
 			w.Want(s.ID, api.Active)
