@@ -2,6 +2,7 @@ package workertest
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"os"
 	"os/signal"
@@ -38,7 +39,7 @@ func AgentMain() {
 //	stamp FILE N     notes start, one tick each 10 ms and end in FILE; ends after N ticks, 0 = never
 //	deaf FILE        as stamp FILE 0, and takes no interrupt nor TERM
 //	flood BYTES      prints as fast as it can, in numbered lines
-//	pieces TEXT MS…  prints TEXT byte by byte, pausing
+//	pieces FILE MS   prints what is in FILE byte by byte, pausing
 func Agent(t testing.TB, play string, args ...string) []string {
 	t.Helper()
 	self, err := os.Executable()
@@ -107,7 +108,12 @@ func flood(args []string) {
 
 func pieces(args []string) {
 	pause := time.Duration(number(args, 1)) * time.Millisecond
-	for _, b := range []byte(args[0]) {
+	text, err := os.ReadFile(args[0])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(95)
+	}
+	for _, b := range text {
 		_, _ = os.Stdout.Write([]byte{b})
 		time.Sleep(pause)
 	}
@@ -126,6 +132,7 @@ type Life struct {
 func Lives(t testing.TB, file string) []Life {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Clean(file))
+	b = b[:bytes.LastIndexByte(b, '\n')+1] // one may just be writing
 	if os.IsNotExist(err) || (err == nil && len(b) == 0) {
 		return nil
 	}
