@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -59,5 +60,16 @@ func BenchmarkWarnings(b *testing.B) {
 	now := at("2026-03-07T12:00:00Z")
 	for b.Loop() {
 		s.Warnings(now)
+	}
+}
+
+// The longest expression there can be.
+func BenchmarkParse_AtItsLimit(b *testing.B) {
+	now := at("2026-01-01T00:00:00Z")
+	expr := "0 0 * * " + strings.Repeat("0-7,", 120) + "1"
+	for b.Loop() {
+		if _, err := Parse(expr, "Europe/Berlin", now); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

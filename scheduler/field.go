@@ -36,18 +36,7 @@ type item struct {
 	star            bool // written as *
 }
 
-// values lists what an item stands for, Sunday as 0.
-func (i item) values(f cronField) (values []int) {
-	for v := i.low; v <= i.high; v += i.step {
-		if v > f.max { // 7 is Sunday
-			return append(values, f.min)
-		}
-		values = append(values, v)
-	}
-	return values
-}
-
-// plain writes items for the cron parser, in numbers alone.
+// plain writes items for the cron parser, in numbers alone and with 0 for 7.
 func (f cronField) plain(items []item) string {
 	var parts []string
 	for _, i := range items {
@@ -56,12 +45,13 @@ func (f cronField) plain(items []item) string {
 			parts = append(parts, "*")
 		case i.star:
 			parts = append(parts, fmt.Sprintf("*/%d", i.step))
-		case i.high > f.max:
-			for _, v := range i.values(f) {
-				parts = append(parts, strconv.Itoa(v))
-			}
 		default:
-			parts = append(parts, fmt.Sprintf("%d-%d/%d", i.low, i.high, i.step))
+			if i.low <= f.max {
+				parts = append(parts, fmt.Sprintf("%d-%d/%d", i.low, min(i.high, f.max), i.step))
+			}
+			if i.high > f.max && (i.high-i.low)%i.step == 0 {
+				parts = append(parts, strconv.Itoa(f.min))
+			}
 		}
 	}
 	return strings.Join(parts, ",")

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The oracle knows nothing of bits, spans or offsets. It walks through real
+// The oracle knows nothing of bits, spans or clock changes. It walks through real
 // time minute by minute, writes down what the clock on the wall shows, and
 // applies contract 3.2 in its own words: a time shown is due when first shown,
 // a time never shown is due at the first minute after the gap, and what follows
@@ -166,8 +166,11 @@ func watch(loc *time.Location, year int) *clockYear {
 	return y
 }
 
-// read reads a local time off the wall.
+// read reads a local time off the wall. That is put as a time in UTC first,
+// because each reading in a zone looks the zone up again.
 func read(local time.Time) wall {
+	_, offset := local.Zone()
+	local = local.UTC().Add(time.Duration(offset) * time.Second)
 	year, month, day := local.Date()
 	hour, minute, _ := local.Clock()
 	return wall{int16(year), int8(month), int8(day), int8(weekday(year, int(month), day)), int8(hour), int8(minute)}

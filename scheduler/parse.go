@@ -45,7 +45,7 @@ var macros = map[string]string{
 //
 // now decides whether there is a slot in the next five years; without one the
 // schedule is refused. Any refusal is an *Error. No input panics, and none
-// takes longer than a millisecond.
+// takes longer than a few milliseconds.
 func Parse(expr, zone string, now time.Time) (Schedule, error) {
 	fields, err := splitExpr(expr)
 	if err != nil {

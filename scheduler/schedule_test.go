@@ -367,3 +367,15 @@ func TestLatestBefore_IsTheNewestFoldedSlot(t *testing.T) {
 		t.Errorf("nothing lies between the anchor and the first slot, got %s", got)
 	}
 }
+
+func TestBetween_EveryHasNoSlotsUpToItsAnchor(t *testing.T) {
+	s := must(t, "@every 10m", "UTC")
+	anchor := at("2026-05-01T10:00:00Z")
+	first, last, count := s.Between(anchor, anchor.Add(-3*time.Hour), anchor.Add(25*time.Minute))
+	if count != 2 || !first.Equal(anchor.Add(10*time.Minute)) || !last.Equal(anchor.Add(20*time.Minute)) {
+		t.Errorf("got %d slots from %s to %s", count, first, last)
+	}
+	if _, _, count := s.Between(anchor, anchor.Add(-3*time.Hour), anchor); count != 0 {
+		t.Errorf("got %d slots before the anchor", count)
+	}
+}
