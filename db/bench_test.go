@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"sync"
@@ -121,8 +122,7 @@ func newSingle(b *testing.B) func(int64) error {
 			return err
 		}
 		if err := writeNote(tx.StmtContext(ctx, insert), tx.StmtContext(ctx, count), id); err != nil {
-			tx.Rollback()
-			return err
+			return errors.Join(err, tx.Rollback())
 		}
 		return tx.Commit()
 	}

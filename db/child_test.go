@@ -174,7 +174,11 @@ func TestOpen_DirectoryThatCannotBeWrittenTo(t *testing.T) {
 	if err := os.Chmod(dir, 0o555); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.Chmod(dir, 0o755) })
+	t.Cleanup(func() {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Error(err)
+		}
+	})
 	cmd := child(t, "open", filepath.Join(dir, "stint.db"))
 	cmd.Stdin = strings.NewReader("go\n")
 	cmd.Dir = "/"

@@ -94,8 +94,15 @@ func TestOlderThan(t *testing.T) {
 		got  string
 		want bool
 	}{
-		{"3.51.3", false}, {"3.51.10", false}, {"3.54.1", false}, {"4.0", false},
-		{"3.51.2", true}, {"3.9.9", true}, {"3.51", true}, {"", true}, {"3.x.9", true},
+		{"3.51.3", false},
+		{"3.51.10", false},
+		{"3.54.1", false},
+		{"4.0", false},
+		{"3.51.2", true},
+		{"3.9.9", true},
+		{"3.51", true},
+		{"", true},
+		{"3.x.9", true},
 	} {
 		if got := olderThan(c.got, minVersion); got != c.want {
 			t.Errorf("olderThan(%q) = %t", c.got, got)

@@ -130,7 +130,9 @@ func newest(t *testing.T, s *Store) int64 {
 			return err
 		}
 		defer rows.Close()
-		rows.Next()
+		if !rows.Next() {
+			return rows.Err()
+		}
 		return rows.Scan(&id)
 	})
 	if err != nil {

@@ -171,7 +171,8 @@ func TestRead_PanicFreesTheConnection(t *testing.T) {
 					t.Errorf("recovered %v", v)
 				}
 			}()
-			s.Read(t.Context(), func(*ReadTx) error { panic("mine") })
+			err := s.Read(t.Context(), func(*ReadTx) error { panic("mine") })
+			t.Errorf("a read that panics returned %v", err)
 		}()
 	}
 	wantNotes(t, s)
@@ -186,7 +187,7 @@ func TestRead_OpenRowsAreFoundAndClosed(t *testing.T) {
 	}
 	for range readerCount() + 1 {
 		err := s.Read(t.Context(), func(tx *ReadTx) error {
-			rows, err := tx.Query(t.Context(), `SELECT id FROM notes`)
+			rows, err := tx.Query(t.Context(), `SELECT id FROM notes`) //nolint:sqlclosecheck,rowserrcheck // what is tested
 			if err == nil {
 				rows.Next()
 			}
