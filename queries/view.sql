@@ -25,13 +25,13 @@ ORDER BY s.id DESC LIMIT @n;
 SELECT s.status, COUNT(*) AS n FROM sessions s
 WHERE s.id IN (
     SELECT x.id FROM sessions x
-    WHERE x.workspace_id = @workspace_id AND x.id >= @first AND (x.mode = 'cloud' OR x.owner_user_id = @me)
+    WHERE x.workspace_id = @workspace_id AND (x.mode = 'cloud' OR x.owner_user_id = @me)
       AND (CAST(@agent_id AS INTEGER) = 0 OR x.agent_id = CAST(@agent_id AS INTEGER))
       AND (CAST(@trigger AS TEXT) = '' OR x.triggered_by = CAST(@trigger AS TEXT))
       AND (CAST(@query AS TEXT) = '' OR REPLACE(LOWER(x.title), CAST(@query AS TEXT), '') <> LOWER(x.title) OR REPLACE(LOWER(x.prompt), CAST(@query AS TEXT), '') <> LOWER(x.prompt))
       AND x.archived_at = 0
     ORDER BY x.id DESC LIMIT @scan
-)
+) AND s.created_at >= @since
 GROUP BY s.status;
 
 -- name: ViewRuns :many
