@@ -312,7 +312,7 @@ func TestGuardian_IsDeafToSignals(t *testing.T) {
 	cancel(errCancelled)
 	await(t, "the end", p.Done())
 	w.nobody(t, p.Record().Mark)
-	if r := p.Wait(); !errors.Is(r.Cause, errCancelled) || r.Stage != StageKill {
-		t.Errorf("result %+v", r)
+	if r := p.Wait(); !errors.Is(r.Cause, errCancelled) || r.Stage != StageKill || r.Interrupted.IsZero() {
+		t.Errorf("the guardian did not do its work: %+v", r)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -163,6 +162,9 @@ func printSelf() {
 // keeps a deadline far from a machine's hiccups.
 var testStages = Stages{Interrupt: 60 * time.Millisecond, Term: 60 * time.Millisecond, Kill: 5 * time.Second}
 
+// patientStages never end on their own while a test runs.
+var patientStages = Stages{Interrupt: 10 * time.Minute, Term: 10 * time.Minute, Kill: time.Minute}
+
 // collected gathers output for tests.
 type collected struct {
 	all   bytes.Buffer
@@ -234,6 +236,9 @@ func fakeWorker(mode string, argv []string) {
 		sink = func(c Chunk) { rep.Bytes += len(c.Data) }
 	}
 	spec := testSpec(argv...)
+	if mode == "patient" {
+		spec.Stages = patientStages
+	}
 	p, err := Start(context.Background(), spec, sink)
 	must(err)
 	enc := json.NewEncoder(os.Stdout)
@@ -266,6 +271,7 @@ func fakeWorker(mode string, argv []string) {
 type worker struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
+	out    *os.File
 	report *json.Decoder
 	record Record
 }
@@ -277,27 +283,40 @@ func startWorker(t *testing.T, mode string, argv []string) *worker {
 		t.Fatal(err)
 	}
 	w := &worker{cmd: exec.Command(self, append([]string{"fake-worker", mode}, argv...)...)}
-	w.cmd.Stderr = os.Stderr
-	if w.stdin, err = w.cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	out, err := w.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { w.kill() })
-	w.report = json.NewDecoder(out)
+	w.start(t)
 	if mode != "count" {
 		w.record = w.next(t).Record
 	}
 	return w
 }
 
+// start starts w.cmd.
+func (w *worker) start(t *testing.T) {
+	t.Helper()
+	var err error
+	w.cmd.Stderr = os.Stderr
+	if w.stdin, err = w.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	var theirs *os.File
+	if w.out, theirs, err = os.Pipe(); err != nil {
+		t.Fatal(err)
+	}
+	w.cmd.Stdout = theirs
+	err = w.cmd.Start()
+	theirs.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.kill(); w.out.Close() })
+	w.report = json.NewDecoder(w.out)
+}
+
 func (w *worker) next(t *testing.T) workerReport {
 	t.Helper()
+	if err := w.out.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
 	var r workerReport
 	if err := w.report.Decode(&r); err != nil {
 		t.Fatalf("read the worker's report: %v", err)
@@ -310,106 +329,4 @@ func (w *worker) kill() {
 		_ = w.cmd.Process.Kill()
 		_ = w.cmd.Wait()
 	}
-}
-
-// witnesses is a folder in which each process of a tree leaves its trace: a file named
-// by its pid with its start and last sign of life, and a shared lock on one file, held
-// by it and whatever inherits its descriptors. The lock is the census that needs
-// neither mark nor table: who wants it alone gets it when the last one is dead.
-type witnesses string
-
-func (w witnesses) lockFile() string { return filepath.Join(string(w), "lock") }
-
-// join makes the calling process a witness. The lock is kept for ever and inherited.
-func (w witnesses) join() *os.File {
-	lock, err := os.OpenFile(w.lockFile(), os.O_RDWR|os.O_CREATE, 0o600)
-	must(err)
-	must(unix.Flock(int(lock.Fd()), unix.LOCK_SH))
-	trace, err := os.OpenFile(filepath.Join(string(w), strconv.Itoa(os.Getpid())), os.O_RDWR|os.O_CREATE, 0o600)
-	must(err)
-	w.stamp(trace)
-	return trace
-}
-
-func (w witnesses) stamp(trace *os.File) {
-	id, err := lookupID(os.Getpid())
-	must(err)
-	_, err = trace.WriteAt([]byte(fmt.Sprintf("%020d %020d\n", id.Start, BootNow())), 0)
-	must(err)
-}
-
-// live stamps until it is killed.
-func (w witnesses) live(trace *os.File) {
-	for {
-		w.stamp(trace)
-		time.Sleep(20 * time.Millisecond)
-	}
-}
-
-type trace struct {
-	ID
-	last BootTime
-}
-
-// traces reads the complete ones.
-func (w witnesses) traces() ([]trace, error) {
-	names, err := os.ReadDir(string(w))
-	if err != nil {
-		return nil, err
-	}
-	var all []trace
-	for _, n := range names {
-		pid, err := strconv.Atoi(n.Name())
-		if err != nil {
-			continue
-		}
-		data, err := os.ReadFile(filepath.Join(string(w), n.Name()))
-		if err != nil {
-			return nil, err
-		}
-		t := trace{ID: ID{Pid: pid}}
-		if _, err := fmt.Sscanf(string(data), "%d %d\n", &t.Start, &t.last); err == nil {
-			all = append(all, t)
-		}
-	}
-	return all, nil
-}
-
-// nobody waits until nobody holds the lock and nobody is found by pid or mark, and
-// returns the last sign of life of all.
-func (w witnesses) nobody(t *testing.T, mark string) BootTime {
-	t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
-		all, err := w.traces()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var left []ID
-		var last BootTime
-		for _, tr := range all {
-			last = max(last, tr.last)
-			if e, err := lookup(tr.Pid); err == nil && e.ID == tr.ID && !e.dead {
-				left = append(left, tr.ID)
-			}
-		}
-		left = append(left, ids(newHunt(mark, ID{}).members())...)
-		locked := !w.empty(t)
-		if len(left) == 0 && !locked {
-			return last
-		}
-		if time.Now().After(end) {
-			t.Fatalf("alive: %v, lock held: %v", left, locked)
-		}
-	}
-}
-
-// empty reports at once whether nobody holds the lock.
-func (w witnesses) empty(t *testing.T) bool {
-	t.Helper()
-	lock, err := os.Open(w.lockFile())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer lock.Close()
-	return unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
 }

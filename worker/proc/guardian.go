@@ -140,7 +140,7 @@ func (g *guardian) launch(l launch) *failure {
 // fork tries again while the executable is still open for writing somewhere: the
 // writer's descriptor may live for a moment in a child that is just being started.
 func fork(l launch, attr *syscall.ProcAttr) (pid int, err error) {
-	for range 25 {
+	for range 100 {
 		pid, err = syscall.ForkExec(l.Path, l.Argv, attr)
 		if !errors.Is(err, syscall.ETXTBSY) {
 			return pid, err

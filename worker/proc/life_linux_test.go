@@ -106,30 +106,38 @@ func TestStages_InterruptArrivesThoughTheWorkerIgnoresIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	argv := agentArgv("polite")
-	cmd := exec.Command("/bin/sh", append([]string{"-c", `trap "" INT HUP QUIT; exec "$@"`, "sh", self, "fake-worker", "run"}, argv...)...)
-	cmd.Stderr = os.Stderr
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	w := &worker{cmd: cmd, stdin: stdin, report: json.NewDecoder(out)}
-	t.Cleanup(w.kill)
+	// A shell can't trap what it was started to ignore.
+	argv := []string{"/bin/sh", "-c", `trap 'exit 7' INT; echo ready; while :; do sleep 0.01; done`}
+	w := &worker{cmd: exec.Command("/bin/sh", append([]string{"-c", `trap "" INT HUP QUIT; exec "$@"`, "sh", self, "fake-worker", "patient"}, argv...)...)}
+	w.start(t)
 	w.next(t)
-	// A deadline that is too near for all stages still begins with the interrupt.
-	fmt.Fprintln(stdin, int64(BootNow().Add(testStages.Kill+10*time.Second)))
-	w.next(t)
-	fmt.Fprintln(stdin, int64(BootNow().Add(testStages.Total()-50*time.Millisecond)))
+	// A deadline that is a little too near for all stages still begins with the interrupt.
+	fmt.Fprintln(w.stdin, int64(BootNow().Add(patientStages.Total()-time.Second)))
 	w.next(t)
 	if r := w.next(t); r.Stage != StageInterrupt {
 		t.Errorf("it ended at stage %v", r.Stage)
+	}
+}
+
+// A stopped agent is woken for its signal, so that it can end well.
+func TestStages_StoppedAgentActsOnTheInterrupt(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	out := newCollected()
+	spec := testSpec(agentArgv("polite")...)
+	spec.Stages = patientStages
+	p, err := Start(ctx, spec, out.sink)
+	if err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the agent", out.ready)
+	if err := syscall.Kill(p.Record().Agent.Pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	cancel(errCancelled)
+	await(t, "the end", p.Done())
+	if r := p.Wait(); r.Stage != StageInterrupt || r.ExitCode != 7 {
+		t.Errorf("%+v", r)
 	}
 }
 
@@ -166,6 +174,32 @@ func TestStdin_UnreadHoldsNobody(t *testing.T) {
 	if _, err := write.Write([]byte("more")); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("the input was not closed: %v", err)
 	}
+}
+
+// An agent that closes its input tells so to whoever writes to it.
+func TestStdin_ClosedByTheAgentEndsTheWriter(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	read, write := io.Pipe()
+	out := newCollected()
+	spec := testSpec("/bin/sh", "-c", "exec <&-; echo ready; exec sleep 1000")
+	spec.Stdin = read
+	p, err := Start(ctx, spec, out.sink)
+	if err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the agent", out.ready)
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		if _, err := write.Write(make([]byte, 1<<20)); !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("the writer was told %v", err)
+		}
+	}()
+	await(t, "the end of the input", told)
+	cancel()
+	await(t, "the end", p.Done())
 }
 
 // An agent that talks both ways gets each line as it is written.
@@ -309,18 +343,43 @@ func TestStart_RefusalsAreNamed(t *testing.T) {
 	}
 }
 
+// A script that was written a moment ago may still be open in a child that somebody is
+// just starting; that passes.
+func TestStart_WaitsForAFreshExecutable(t *testing.T) {
+	t.Parallel()
+	self, err := os.ReadFile("/bin/true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "fresh")
+	if err := os.WriteFile(path, self, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	writer, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(50*time.Millisecond, func() { writer.Close() })
+	if r, _ := run(t, t.Context(), testSpec(path)); !r.Success() {
+		t.Errorf("%+v", r)
+	}
+}
+
 // A renewed deadline holds, and one that comes after the ending has begun doesn't.
 func TestSetDeadline_MovesBothWays(t *testing.T) {
 	t.Parallel()
 	out := newCollected()
 	spec := testSpec(agentArgv("polite")...)
-	near := BootNow().Add(spec.Stages.Total() + 2*time.Second)
-	spec.Deadline = near
+	spec.Deadline = BootNow().Add(time.Hour)
 	p, err := Start(t.Context(), spec, out.sink)
 	if err != nil {
 		t.Fatal(err)
 	}
 	await(t, "the agent", out.ready)
+	near := BootNow().Add(spec.Stages.Total() + 2*time.Second)
+	if err := p.SetDeadline(near); err != nil {
+		t.Fatal(err)
+	}
 	if err := p.SetDeadline(near.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
@@ -349,9 +408,30 @@ func TestSetDeadline_MovesBothWays(t *testing.T) {
 func TestExit_LeftoversGetTermAtOnce(t *testing.T) {
 	t.Parallel()
 	spec := testSpec("/bin/sh", "-c", `(trap 'echo swept; exit' TERM; echo ready; while :; do sleep 0.01; done) & sleep 0.1`)
-	spec.Stages = Stages{Interrupt: 10 * time.Minute, Term: 10 * time.Minute, Kill: time.Minute}
+	spec.Stages = patientStages
 	r, out := run(t, t.Context(), spec)
 	if !r.Success() || r.Swept == 0 || r.Interrupted != (time.Time{}) || r.Terminated.IsZero() || !strings.Contains(out, "swept") {
 		t.Errorf("%+v, output %q", r, out)
+	}
+}
+
+// BenchmarkStart is the whole life of an agent that does nothing.
+func BenchmarkStart(b *testing.B) {
+	for b.Loop() {
+		p, err := Start(b.Context(), testSpec("true"), func(Chunk) {})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if r := p.Wait(); !r.Success() {
+			b.Fatalf("%+v", r)
+		}
+	}
+}
+
+// BenchmarkLook is one look for the processes of a session.
+func BenchmarkLook(b *testing.B) {
+	h := newHunt("nobody", ID{})
+	for b.Loop() {
+		h.members()
 	}
 }

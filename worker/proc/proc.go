@@ -105,9 +105,9 @@ type Spec struct {
 	Dir string
 	// Env is the exact environment (see Env); SessionVar and MarkVar are added.
 	Env []string
-	// Stdin is copied to the agent and then closed; nil is an empty input. If it is an
-	// io.Closer it is closed when the agent is gone, which ends a Read that waits;
-	// otherwise its Read must not block for ever.
+	// Stdin is copied to the agent, whose input then ends; nil is an empty input. If it
+	// is an io.Closer it is closed when the agent has closed its input or is gone: the
+	// writer of an io.Pipe is told so. Otherwise its Read must not block for ever.
 	Stdin io.Reader
 	// Stages are the graces of an ending.
 	Stages Stages
@@ -173,6 +173,9 @@ func Start(ctx context.Context, spec Spec, sink Sink) (*Process, error) {
 	if err := spec.validate(); err != nil {
 		return nil, fmt.Errorf("start agent: %w", err)
 	}
+	if sink == nil {
+		return nil, errors.New("start agent: no sink for its output")
+	}
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("start agent: %w", context.Cause(ctx))
 	}
@@ -235,8 +238,8 @@ func (p *Process) handshake(ctx context.Context, launch order) error {
 func (p *Process) Record() Record { return p.record }
 
 // SetDeadline moves the deadline: each renewal calls it. It has no effect once an
-// ending has begun. An error means that the guardian may still hold the old deadline,
-// which is the safe side.
+// ending has begun. An error means that the agent is gone or that the guardian may
+// still hold the old deadline, which is the safe side.
 func (p *Process) SetDeadline(at BootTime) error {
 	p.mu.Lock()
 	p.deadline = at
@@ -272,20 +275,25 @@ func feed(pipe *os.File, source io.Reader) feeding {
 	f := feeding{pipe: pipe, source: source, copied: make(chan struct{})}
 	go func() {
 		defer close(f.copied)
-		defer pipe.Close()
 		if source != nil {
 			// An agent that closes its input early is within its rights.
 			_, _ = io.Copy(pipe, source)
 		}
+		f.close()
 	}()
 	return f
 }
 
-// end stops the copy: an agent that never read can't hold it (contract 10.10).
-func (f feeding) end() {
+// close ends the input for the agent, and for whoever writes to the source.
+func (f feeding) close() {
 	f.pipe.Close()
 	if c, ok := f.source.(io.Closer); ok {
 		c.Close()
 	}
+}
+
+// end stops the copy: an agent that never read can't hold it (contract 10.10).
+func (f feeding) end() {
+	f.close()
 	<-f.copied
 }

@@ -192,7 +192,7 @@ func TestSweep_EndsWhatNobodyGuards(t *testing.T) {
 			if w.empty(t) {
 				t.Fatal("nothing was left to sweep")
 			}
-			short := Stages{Interrupt: 20 * time.Millisecond, Term: 20 * time.Millisecond, Kill: 200 * time.Millisecond}
+			short := Stages{Interrupt: 20 * time.Millisecond, Term: 20 * time.Millisecond, Kill: 2 * time.Second}
 			swept, err := Sweep(t.Context(), worker.record, short)
 			if err != nil || swept.Found == 0 || len(swept.Survivors) > 0 {
 				t.Errorf("%+v, %v", swept, err)
@@ -217,7 +217,7 @@ func TestSweep_LeavesStrangersAlone(t *testing.T) {
 	if err := stranger.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = stranger.Process.Kill(); _ = stranger.Wait() }()
+	defer stranger.Process.Kill()
 	id, err := lookupID(stranger.Process.Pid)
 	if err != nil {
 		t.Fatal(err)
@@ -233,12 +233,17 @@ func TestSweep_LeavesStrangersAlone(t *testing.T) {
 			t.Errorf("%s: %+v, %v", r.Session, swept, err)
 		}
 	}
+	sendTo(older, syscall.SIGTERM)
 	if e, err := lookup(id.Pid); err != nil || e.ID != id || e.dead {
 		t.Error("the stranger was ended")
 	}
 	rec.Agent = id // and with the right start it is ours
 	if swept, err := Sweep(t.Context(), rec, Stages{Kill: time.Minute}); err != nil || swept.Found != 1 {
 		t.Errorf("%+v, %v", swept, err)
+	}
+	_ = stranger.Wait()
+	if status := stranger.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGKILL {
+		t.Errorf("it had been ended before: %v", stranger.ProcessState)
 	}
 	if _, err := Sweep(t.Context(), Record{Session: "ses_x"}, testStages); err == nil {
 		t.Error("a record without mark was swept")
