@@ -253,7 +253,11 @@ func (c *Client) do(ctx context.Context, k call, out any) (*http.Response, error
 	if out == nil || resp.StatusCode == http.StatusNoContent {
 		return resp, nil
 	}
-	if err := json.Unmarshal(b, out); err != nil {
+	err = json.Unmarshal(b, out)
+	if err == nil && string(bytes.TrimSpace(b)) == "null" {
+		err = errors.New("it is null")
+	}
+	if err != nil {
 		return nil, &Unanswered{Op: op, Status: resp.StatusCode, Err: fmt.Errorf("the answer is not a coordinator's: %w", err)}
 	}
 	return resp, nil

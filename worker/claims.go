@@ -110,6 +110,11 @@ func (p *Process) hold(ctx context.Context, hurried <-chan struct{}, in api.Clai
 		}
 	}()
 	c, err := p.client.ClaimNext(ctx, in)
+	if c != nil {
+		if err = ours(err, c.SessionID == 0 || c.ClaimID.IsZero() || c.ClaimID.Key <= 0, false); err != nil {
+			return nil, err
+		}
+	}
 	if err != nil && context.Cause(ctx) != nil {
 		return nil, errHurried // or the worker ends, which the caller sees
 	}

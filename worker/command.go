@@ -115,7 +115,7 @@ func (c *command) keepDeadline(running *proc.Process) {
 		at, moved := c.s.leash.deadline()
 		if c.s.leash.cause() == nil {
 			if err := running.SetDeadline(at); err != nil {
-				c.s.log.Warn("the guardian keeps the earlier deadline", "error", err)
+				c.s.log.Debug("the guardian keeps the earlier deadline, or has ended", "error", err)
 			}
 		}
 		select {

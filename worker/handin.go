@@ -79,7 +79,7 @@ func (s *session) claimAgain(ctx context.Context, old api.ClaimID) (api.ClaimID,
 	ctx, cancel := context.WithTimeout(ctx, sendLimit)
 	defer cancel()
 	got, err := s.p.client.Claim(ctx, s.addr.Agent, s.addr.Worker, s.addr.Session, api.ClaimRequest{InstanceID: s.p.instance, FinishOf: old})
-	if err != nil {
+	if err = ours(err, got.SessionID, s.addr.Session); err != nil {
 		return api.ClaimID{}, err
 	}
 	if got.ClaimID == old {

@@ -163,23 +163,21 @@ func (o *opened) close() {
 // identify learns as whom this process acts and checks that the state
 // directory is that account's. contract 10.1
 func (p *Process) identify(ctx context.Context) error {
-	var list api.List[api.Workspace]
+	var workspace api.WorkspaceID
 	err := p.insist(ctx, "reach the coordinator", func() (err error) {
-		if p.me, err = p.client.Whoami(ctx); err == nil {
-			list, err = p.client.Workspaces(ctx)
+		if p.me, err = p.client.Whoami(ctx); err != nil {
+			return err
 		}
+		if err = ours(err, p.me.UserID == 0, false); err != nil {
+			return err
+		}
+		workspace, err = p.workspace(ctx)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	workspace := p.client.Workspace()
-	for _, w := range list.Items {
-		if w.Slug == workspace {
-			workspace = w.ID.String()
-		}
-	}
-	ids := workspace + " " + p.me.UserID.String()
+	ids := workspace.String() + " " + p.me.UserID.String()
 	account := p.client.URL() + " " + ids
 	kept, err := p.state.fact("account")
 	if err != nil || kept == account {
@@ -197,6 +195,23 @@ func (p *Process) identify(ctx context.Context) error {
 		}
 	}
 	return p.state.setFact("account", account)
+}
+
+// workspace is the id of the workspace that is served, however it was named.
+func (p *Process) workspace(ctx context.Context) (api.WorkspaceID, error) {
+	list, err := p.client.Workspaces(ctx)
+	if err != nil {
+		return 0, err
+	}
+	name := p.client.Workspace()
+	i := slices.IndexFunc(list.Items, func(w api.Workspace) bool { return w.ID != 0 && (w.Slug == name || w.ID.String() == name) })
+	if i >= 0 {
+		return list.Items[i].ID, nil
+	}
+	if slices.ContainsFunc(list.Items, func(w api.Workspace) bool { return w.ID != 0 }) {
+		return 0, api.Refuse(api.CodeNotFound, fmt.Sprintf("There is no workspace %q that this user is a member of.", name))
+	}
+	return 0, ours(nil, 0, 1) // everybody has one
 }
 
 // insist repeats a call until it is answered: nil, or refused for good.

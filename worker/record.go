@@ -143,7 +143,9 @@ func (r *record) register(ctx context.Context, a api.Agent) error {
 func (r *record) call(ctx context.Context, in api.WorkerInput) (api.Registered, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.p.clocks.Answer)
 	defer cancel()
-	return r.p.client.RegisterWorker(ctx, r.agent.String(), in)
+	got, err := r.p.client.RegisterWorker(ctx, r.agent.String(), in)
+	err = ours(err, got.Worker.AgentID, r.agent)
+	return got, ours(err, got.Worker.ID == 0, false)
 }
 
 // registration is what this process says of itself for an agent.
@@ -236,6 +238,7 @@ func (r *record) beat(ctx context.Context, goodbye bool) error {
 	sent := r.p.boot()
 	r.p.at("beat")
 	answer, err := r.p.client.Beat(ctx, r.agent, worker, in)
+	err = ours(err, answer.Worker.ID, worker)
 	r.p.at("beaten")
 	if err != nil {
 		return err

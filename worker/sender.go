@@ -121,35 +121,44 @@ func (s *session) post(ctx context.Context, claim api.ClaimID, batch []entry) er
 			return err
 		}
 		in.UnderClaim = proof
-		_, err = s.p.client.AddActivity(ctx, s.addr, in)
-		return err
+		got, err := s.p.client.AddActivity(ctx, s.addr, in)
+		return ours(err, got.SessionID, s.addr.Session)
 	case entryComplete:
 		in, err := decode[api.CompleteRequest](e)
 		if err != nil {
 			return err
 		}
 		in.UnderClaim = proof
-		_, err = s.p.client.Complete(ctx, s.addr, in)
-		return err
+		got, err := s.p.client.Complete(ctx, s.addr, in)
+		return ours(err, got.Session.ID, s.addr.Session)
 	case entryFail:
 		in, err := decode[api.FailRequest](e)
 		if err != nil {
 			return err
 		}
 		in.UnderClaim = proof
-		_, err = s.p.client.Fail(ctx, s.addr, in)
-		return err
+		got, err := s.p.client.Fail(ctx, s.addr, in)
+		return ours(err, got.Session.ID, s.addr.Session)
 	case entryRelease:
 		in, err := decode[api.ReleaseRequest](e)
 		if err != nil {
 			return err
 		}
 		in.UnderClaim = proof
-		_, err = s.p.client.Release(ctx, s.addr, in)
-		return err
+		got, err := s.p.client.Release(ctx, s.addr, in)
+		return ours(err, got.Session.ID, s.addr.Session)
 	default:
 		return fmt.Errorf("the outbox holds an entry of unknown kind %q", e.kind)
 	}
+}
+
+// ours turns an answer that is about something else than what was asked into no
+// answer: whatever sent it, it wasn't the coordinator that did what we asked.
+func ours[T comparable](err error, got, want T) error {
+	if err != nil || got == want {
+		return err
+	}
+	return &api.Unanswered{Op: "check the answer", Err: fmt.Errorf("it is about %v, not %v", got, want)}
 }
 
 // unfit deals with a refusal of the entry itself. An item or an activity is left

@@ -80,7 +80,7 @@ func (p *Process) take(rec *record, c api.Claim, sent proc.BootTime, slot func()
 }
 
 func offlineAfter(c api.Claim) time.Duration {
-	return time.Duration(c.OfflineAfterSeconds) * time.Second
+	return seconds(c.OfflineAfterSeconds)
 }
 
 // newSession makes the session without starting it.
@@ -305,6 +305,7 @@ func (s *session) renew(ctx context.Context) error {
 	defer cancel()
 	sent := s.p.boot()
 	lease, err := s.p.client.Renew(ctx, s.addr, api.RenewRequest{UnderClaim: under(claim, s.p.instance)})
+	err = ours(err, lease.ClaimID, claim)
 	if err == nil {
 		s.leash.renewed(s.p.lease(sent, lease.LeaseExpiresAt, lease.ServerTime))
 		if lease.StopRequested {
