@@ -5,8 +5,6 @@ type ClaimRequest struct {
 	LeaseSeconds *int64  `json:"leaseSeconds"` // nil = the agent's, else 900
 	InstanceID   string  `json:"instanceId"`
 	FinishOf     ClaimID `json:"finishOf"` // contract 4.1, 10.8
-	FolderKey    string  `json:"folderKey"`
-	FolderShared bool    `json:"folderShared"`
 }
 
 // ClaimNextRequest asks for the best eligible session of any of the caller's workers.

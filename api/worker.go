@@ -13,7 +13,7 @@ type WorkerInput struct {
 	MaxConcurrent      int64       `json:"maxConcurrent"`
 	Platform           string      `json:"platform"` // such as linux/amd64
 	Version            string      `json:"version"`
-	FolderKey          string      `json:"folderKey"`    // opaque name of the work folder on its machine
+	FolderKey          string      `json:"folderKey"`    // opaque name of the work folder: its parent's, a slash and a part of its own
 	FolderShared       bool        `json:"folderShared"` // the owner says that several sessions may use it at once
 }
 

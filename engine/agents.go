@@ -499,21 +499,23 @@ var windowsAbs = regexp.MustCompile(`^[A-Za-z]:[\\/]`)
 
 func checkSchedule(v *api.Invalid, in *api.AgentInput, now time.Time) {
 	in.Schedule = strings.TrimSpace(in.Schedule)
-	expr := in.Schedule
-	if expr == "" {
-		expr = "@daily" // the zone is checked all the same
-	}
-	var bad *scheduler.Error
-	if _, err := scheduler.Parse(expr, in.TimeZone, now); errors.As(err, &bad) {
-		v.Add(bad.Field, bad.Reason)
-	} else if err != nil {
-		v.Add("schedule", err.Error())
+	// The zone and the expression are read apart, so that both are named when both are wrong.
+	checkTime(v, "@daily", in.TimeZone, now)
+	if in.Schedule != "" {
+		checkTime(v, in.Schedule, "UTC", now)
 	}
 	if in.CatchUp != api.CatchUpLatest && in.CatchUp != api.CatchUpNone {
 		v.Add("catchUp", "must be latest or none")
 	}
 	if !slices.Contains([]api.Overlap{api.OverlapSkip, api.OverlapQueueOne, api.OverlapAllow, api.OverlapReplace}, in.Overlap) {
 		v.Add("overlap", "must be skip, queue_one, allow or replace")
+	}
+}
+
+func checkTime(v *api.Invalid, expr, zone string, now time.Time) {
+	var bad *scheduler.Error
+	if _, err := scheduler.Parse(expr, zone, now); errors.As(err, &bad) {
+		v.Add(bad.Field, bad.Reason)
 	}
 }
 

@@ -125,7 +125,7 @@ func (f *facts) workerGate(wf *workerFacts, now int64, exempt bool) *api.Waiting
 	case wf.running >= w.MaxConcurrent:
 		return hold(gateWorkerFull, fmt.Sprintf("The worker is at its limit: %d of %d running.", wf.running, w.MaxConcurrent))
 	case wf.inFolder > 0:
-		return hold(gateFolderBusy, "Another session is running in the same work folder.")
+		return hold(gateFolderBusy, "Another session is running in the same work folder, or in one above or below it.")
 	case s.AffinityUntil > now && s.ProcessID != w.ProcessID:
 		return holdUntil(gateAffinity, "It can be resumed where it ran before; until "+clock(s.AffinityUntil)+" it waits for that worker.", s.AffinityUntil)
 	}

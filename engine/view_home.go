@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"stint/api"
@@ -57,17 +58,10 @@ func (e *Engine) Home(ctx context.Context, c Caller, zone *time.Location) (out H
 		}
 		day := api.At(r.now).In(zone)
 		midnight := time.Date(day.Year(), day.Month(), day.Day(), 0, 0, 0, 0, zone)
-		out.Today, _, err = r.counts(ctx, api.SessionFilter{}, 0, firstSessionOf(midnight))
+		out.Today, _, err = r.counts(ctx, api.SessionFilter{Since: api.Time{Time: midnight}}, 0)
 		return err
 	})
 	return out, err
-}
-
-// firstSessionOf is the least id that a session made at t can have: an id's
-// upper bits are the milliseconds since 2024 (see [api.ID]).
-func firstSessionOf(t time.Time) api.SessionID {
-	const epoch, lowBits = 1704067200000, 22
-	return api.SessionID(max(0, t.UnixMilli()-epoch) << lowBits)
 }
 
 // needs are the sessions that a person must look after: those with an open
@@ -144,7 +138,11 @@ func (r *viewReader) homeSessions(ctx context.Context, out *HomeView) (err error
 		if err != nil {
 			return err
 		}
-		out.Queued = append(out.Queued, views...)
+		for _, v := range views {
+			if !slices.ContainsFunc(out.Needs, func(n SessionView) bool { return n.ID == v.ID }) {
+				out.Queued = append(out.Queued, v)
+			}
+		}
 	}
 	recent, err := r.q.ViewFinished(ctx, queries.ViewFinishedParams{WorkspaceID: r.c.WorkspaceID, Scan: recentScan, Me: r.c.UserID, N: homeRecent})
 	if err != nil {

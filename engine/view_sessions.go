@@ -45,7 +45,7 @@ func (e *Engine) SessionList(ctx context.Context, c Caller, f api.SessionFilter,
 		if out.Rows, err = r.sessions(ctx, shown.Items); err != nil {
 			return err
 		}
-		if out.Counts, out.CountsOf, err = r.counts(ctx, f, agent, 0); err != nil {
+		if out.Counts, out.CountsOf, err = r.counts(ctx, f, agent); err != nil {
 			return err
 		}
 		out.Agents, err = r.slugs(ctx)
@@ -92,7 +92,7 @@ func (e *Engine) SessionsAgain(ctx context.Context, c Caller, f api.SessionFilte
 		if err != nil {
 			return fmt.Errorf("count newer sessions: %w", err)
 		}
-		out.Counts, out.CountsOf, err = r.counts(ctx, f, agent, 0)
+		out.Counts, out.CountsOf, err = r.counts(ctx, f, agent)
 		return err
 	})
 	return out, err
@@ -100,10 +100,10 @@ func (e *Engine) SessionsAgain(ctx context.Context, c Caller, f api.SessionFilte
 
 // counts counts sessions per status among the newest viewScan of a filter. of
 // is 0 when those are all there are.
-func (r *viewReader) counts(ctx context.Context, f api.SessionFilter, agent api.AgentID, first api.SessionID) (counts map[api.Status]int64, of int64, err error) {
+func (r *viewReader) counts(ctx context.Context, f api.SessionFilter, agent api.AgentID) (counts map[api.Status]int64, of int64, err error) {
 	rows, err := r.q.ViewCounts(ctx, queries.ViewCountsParams{
-		WorkspaceID: r.c.WorkspaceID, First: first, Me: r.c.UserID, AgentID: int64(agent),
-		Trigger: string(f.Trigger), Query: strings.ToLower(f.Query), Scan: viewScan,
+		WorkspaceID: r.c.WorkspaceID, Me: r.c.UserID, AgentID: int64(agent), Trigger: string(f.Trigger),
+		Query: strings.ToLower(f.Query), Scan: viewScan, Since: api.Micros(f.Since.Time),
 	})
 	if err != nil {
 		return nil, 0, fmt.Errorf("count sessions: %w", err)

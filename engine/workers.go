@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -12,7 +13,10 @@ import (
 	"stint/queries"
 )
 
-const maxInstructions = 2000 // characters, of agents and workers alike
+const (
+	maxInstructions = 2000 // characters, of agents and workers alike
+	maxFolderKey    = 2000 // characters
+)
 
 // workerOf reads a worker that the caller may act as; a deleted or foreign one is 404.
 func workerOf(ctx context.Context, q *queries.Queries, c Caller, id api.WorkerID) (*workerRow, error) {
@@ -204,10 +208,13 @@ func checkWorker(in *api.WorkerInput) error {
 	}
 	checkLabels(&v, &in.Labels)
 	checkFacts(&v, in.Platform, in.Version)
-	for field, text := range map[string]string{"instanceId": in.InstanceID, "previousInstanceId": in.PreviousInstanceID, "processId": in.ProcessID, "folderKey": in.FolderKey} {
+	for field, text := range map[string]string{"instanceId": in.InstanceID, "previousInstanceId": in.PreviousInstanceID, "processId": in.ProcessID} {
 		if len(text) > 100 {
 			v.Add(field, "has more than 100 characters")
 		}
+	}
+	if len(in.FolderKey) > maxFolderKey || strings.ContainsAny(in.FolderKey, "%_") {
+		v.Add("folderKey", fmt.Sprintf("must have at most %d characters, none of them %% or _", maxFolderKey))
 	}
 	return v.Err()
 }

@@ -49,7 +49,8 @@ SELECT id, session_id, closed_at FROM claims WHERE thread_id = @thread_id AND dr
 
 -- name: WorkerLoad :one
 SELECT (SELECT COUNT(*) FROM claims c WHERE c.worker_id = @worker_id AND c.drained = 0) AS running,
-       (SELECT COUNT(*) FROM claims f WHERE f.folder_key = @folder_key AND f.drained = 0 AND f.folder_key <> '') AS in_folder;
+       (SELECT COUNT(*) FROM claims f WHERE f.drained = 0 AND f.folder_key <> '' AND CAST(@folder_key AS TEXT) <> ''
+           AND (f.folder_key = CAST(@folder_key AS TEXT) OR f.folder_key LIKE CAST(@folder_key AS TEXT) || '/%' OR CAST(@folder_key AS TEXT) LIKE f.folder_key || '/%')) AS in_folder;
 
 -- name: UndrainedScheduled :one
 SELECT COUNT(*) FROM claims c JOIN sessions s ON s.id = c.session_id

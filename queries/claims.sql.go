@@ -569,7 +569,8 @@ func (q *Queries) UndrainedScheduled(ctx context.Context, arg UndrainedScheduled
 
 const workerLoad = `-- name: WorkerLoad :one
 SELECT (SELECT COUNT(*) FROM claims c WHERE c.worker_id = ?1 AND c.drained = 0) AS running,
-       (SELECT COUNT(*) FROM claims f WHERE f.folder_key = ?2 AND f.drained = 0 AND f.folder_key <> '') AS in_folder
+       (SELECT COUNT(*) FROM claims f WHERE f.drained = 0 AND f.folder_key <> '' AND CAST(?2 AS TEXT) <> ''
+           AND (f.folder_key = CAST(?2 AS TEXT) OR f.folder_key LIKE CAST(?2 AS TEXT) || '/%' OR CAST(?2 AS TEXT) LIKE f.folder_key || '/%')) AS in_folder
 `
 
 type WorkerLoadParams struct {

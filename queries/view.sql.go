@@ -179,24 +179,24 @@ const viewCounts = `-- name: ViewCounts :many
 SELECT s.status, COUNT(*) AS n FROM sessions s
 WHERE s.id IN (
     SELECT x.id FROM sessions x
-    WHERE x.workspace_id = ?1 AND x.id >= ?2 AND (x.mode = 'cloud' OR x.owner_user_id = ?3)
-      AND (CAST(?4 AS INTEGER) = 0 OR x.agent_id = CAST(?4 AS INTEGER))
-      AND (CAST(?5 AS TEXT) = '' OR x.triggered_by = CAST(?5 AS TEXT))
-      AND (CAST(?6 AS TEXT) = '' OR REPLACE(LOWER(x.title), CAST(?6 AS TEXT), '') <> LOWER(x.title) OR REPLACE(LOWER(x.prompt), CAST(?6 AS TEXT), '') <> LOWER(x.prompt))
+    WHERE x.workspace_id = ?1 AND (x.mode = 'cloud' OR x.owner_user_id = ?2)
+      AND (CAST(?3 AS INTEGER) = 0 OR x.agent_id = CAST(?3 AS INTEGER))
+      AND (CAST(?4 AS TEXT) = '' OR x.triggered_by = CAST(?4 AS TEXT))
+      AND (CAST(?5 AS TEXT) = '' OR REPLACE(LOWER(x.title), CAST(?5 AS TEXT), '') <> LOWER(x.title) OR REPLACE(LOWER(x.prompt), CAST(?5 AS TEXT), '') <> LOWER(x.prompt))
       AND x.archived_at = 0
-    ORDER BY x.id DESC LIMIT ?7
-)
+    ORDER BY x.id DESC LIMIT ?6
+) AND s.created_at >= ?7
 GROUP BY s.status
 `
 
 type ViewCountsParams struct {
 	WorkspaceID api.WorkspaceID
-	First       api.SessionID
 	Me          api.UserID
 	AgentID     int64
 	Trigger     string
 	Query       string
 	Scan        int64
+	Since       int64
 }
 
 type ViewCountsRow struct {
@@ -207,12 +207,12 @@ type ViewCountsRow struct {
 func (q *Queries) ViewCounts(ctx context.Context, arg ViewCountsParams) ([]ViewCountsRow, error) {
 	rows, err := q.query(ctx, q.viewCountsStmt, viewCounts,
 		arg.WorkspaceID,
-		arg.First,
 		arg.Me,
 		arg.AgentID,
 		arg.Trigger,
 		arg.Query,
 		arg.Scan,
+		arg.Since,
 	)
 	if err != nil {
 		return nil, err

@@ -10,18 +10,21 @@ INSERT INTO workers (
 -- name: Worker :one
 SELECT * FROM workers WHERE id = @id AND deleted_at = 0;
 
--- A worker, what it runs (live or not drained) and what runs in its plain folder, anybody's.
+-- A worker, what it runs (live or not drained) and what runs in its plain folder, in one above it or below
+-- it, anybody's. A folder's key is its parent's key, a slash and a part of its own.
 -- name: WorkerAndLoad :one
 SELECT sqlc.embed(w),
        (SELECT COUNT(*) FROM claims c WHERE c.worker_id = w.id AND c.drained = 0) AS running,
-       (SELECT COUNT(*) FROM claims f WHERE f.folder_key = w.folder_key AND f.drained = 0 AND f.folder_key <> '' AND w.folder_shared = 0) AS in_folder
+       (SELECT COUNT(*) FROM claims f WHERE f.drained = 0 AND f.folder_key <> '' AND w.folder_key <> '' AND w.folder_shared = 0
+           AND (f.folder_key = w.folder_key OR f.folder_key LIKE w.folder_key || '/%' OR w.folder_key LIKE f.folder_key || '/%')) AS in_folder
 FROM workers w WHERE w.id = @id AND w.deleted_at = 0;
 
 -- The first worker of an agent that may well take something, with its load.
 -- name: LikelyWorker :one
 SELECT sqlc.embed(w),
        (SELECT COUNT(*) FROM claims c WHERE c.worker_id = w.id AND c.drained = 0) AS running,
-       (SELECT COUNT(*) FROM claims f WHERE f.folder_key = w.folder_key AND f.drained = 0 AND f.folder_key <> '' AND w.folder_shared = 0) AS in_folder
+       (SELECT COUNT(*) FROM claims f WHERE f.drained = 0 AND f.folder_key <> '' AND w.folder_key <> '' AND w.folder_shared = 0
+           AND (f.folder_key = w.folder_key OR f.folder_key LIKE w.folder_key || '/%' OR w.folder_key LIKE f.folder_key || '/%')) AS in_folder
 FROM workers w WHERE w.agent_id = @agent_id AND w.deleted_at = 0 AND w.state <> 'offline' AND w.desired = 'running' LIMIT 1;
 
 -- name: WorkerEvenDeleted :one

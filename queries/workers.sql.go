@@ -141,7 +141,8 @@ func (q *Queries) InsertWorker(ctx context.Context, arg InsertWorkerParams) erro
 const likelyWorker = `-- name: LikelyWorker :one
 SELECT w.id, w.workspace_id, w.agent_id, w.owner_user_id, w.mode, w.name, w.instance_id, w.process_id, w.instructions, w.types, w.labels, w.max_concurrent, w.platform, w.version, w.folder_key, w.folder_shared, w.state, w.desired, w.last_beat_at, w.graced, w.created_at, w.deleted_at,
        (SELECT COUNT(*) FROM claims c WHERE c.worker_id = w.id AND c.drained = 0) AS running,
-       (SELECT COUNT(*) FROM claims f WHERE f.folder_key = w.folder_key AND f.drained = 0 AND f.folder_key <> '' AND w.folder_shared = 0) AS in_folder
+       (SELECT COUNT(*) FROM claims f WHERE f.drained = 0 AND f.folder_key <> '' AND w.folder_key <> '' AND w.folder_shared = 0
+           AND (f.folder_key = w.folder_key OR f.folder_key LIKE w.folder_key || '/%' OR w.folder_key LIKE f.folder_key || '/%')) AS in_folder
 FROM workers w WHERE w.agent_id = ?1 AND w.deleted_at = 0 AND w.state <> 'offline' AND w.desired = 'running' LIMIT 1
 `
 
@@ -491,7 +492,8 @@ func (q *Queries) Worker(ctx context.Context, id api.WorkerID) (Worker, error) {
 const workerAndLoad = `-- name: WorkerAndLoad :one
 SELECT w.id, w.workspace_id, w.agent_id, w.owner_user_id, w.mode, w.name, w.instance_id, w.process_id, w.instructions, w.types, w.labels, w.max_concurrent, w.platform, w.version, w.folder_key, w.folder_shared, w.state, w.desired, w.last_beat_at, w.graced, w.created_at, w.deleted_at,
        (SELECT COUNT(*) FROM claims c WHERE c.worker_id = w.id AND c.drained = 0) AS running,
-       (SELECT COUNT(*) FROM claims f WHERE f.folder_key = w.folder_key AND f.drained = 0 AND f.folder_key <> '' AND w.folder_shared = 0) AS in_folder
+       (SELECT COUNT(*) FROM claims f WHERE f.drained = 0 AND f.folder_key <> '' AND w.folder_key <> '' AND w.folder_shared = 0
+           AND (f.folder_key = w.folder_key OR f.folder_key LIKE w.folder_key || '/%' OR w.folder_key LIKE f.folder_key || '/%')) AS in_folder
 FROM workers w WHERE w.id = ?1 AND w.deleted_at = 0
 `
 
@@ -501,7 +503,8 @@ type WorkerAndLoadRow struct {
 	InFolder int64
 }
 
-// A worker, what it runs (live or not drained) and what runs in its plain folder, anybody's.
+// A worker, what it runs (live or not drained) and what runs in its plain folder, in one above it or below
+// it, anybody's. A folder's key is its parent's key, a slash and a part of its own.
 func (q *Queries) WorkerAndLoad(ctx context.Context, id api.WorkerID) (WorkerAndLoadRow, error) {
 	row := q.queryRow(ctx, q.workerAndLoadStmt, workerAndLoad, id)
 	var i WorkerAndLoadRow

@@ -132,14 +132,23 @@ func writeOnce(file, text string) error {
 }
 
 // folderKey is the opaque name of a work folder that the coordinator compares;
-// it tells nobody the path. Links and the spelling of the path make no
-// difference; what doesn't exist yet is named by its nearest existing parent.
+// it tells nobody the path. It has a part for each folder on the way, so that
+// the key of a folder begins with the key of each folder that it lies in. Links
+// and the spelling of the path make no difference; what doesn't exist yet is
+// named by its nearest existing parent.
 func folderKey(machine, path string) string {
 	if !filepath.IsAbs(path) {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(machine + "\x00" + resolve(filepath.Clean(path))))
-	return hex.EncodeToString(sum[:16])
+	var b strings.Builder
+	sum := sha256.Sum256([]byte(machine))
+	b.WriteString(hex.EncodeToString(sum[:8]))
+	for _, name := range strings.FieldsFunc(resolve(filepath.Clean(path)), func(r rune) bool { return r == filepath.Separator }) {
+		sum = sha256.Sum256(append(sum[:], name...))
+		b.WriteByte('/')
+		b.WriteString(hex.EncodeToString(sum[:5]))
+	}
+	return b.String()
 }
 
 func resolve(path string) string {
@@ -154,8 +163,8 @@ func resolve(path string) string {
 }
 
 // folders lets one session at a time into a folder, or into one within it. The
-// coordinator keeps two sessions apart by the key of their folder; this covers
-// what a key can't show, that one folder lies within another. contract 10.2
+// coordinator keeps sessions apart by the keys of their folders; this covers what
+// its keys can't show: a link that was changed since the worker registered. contract 10.2
 type folders struct {
 	mu    sync.Mutex
 	taken map[string]struct{} // resolved paths

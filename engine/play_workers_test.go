@@ -1,0 +1,438 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"stint/api"
+	"stint/engine/enginetest"
+)
+
+func (p *play) makeWorker() {
+	a, ok := pick(p, "agent", p.agents)
+	if !ok || len(p.workers) >= 8 {
+		return
+	}
+	k := p.w.Worker(api.Agent{ID: a}, func(in *api.WorkerInput) {
+		in.MaxConcurrent = int64(1 + p.d.draw("cap", 2))
+		in.ProcessID = fmt.Sprintf("process-%d", p.d.draw("process", 3))
+		in.FolderKey = []string{"", "folder"}[p.d.draw("folder", 2)]
+		in.FolderShared = p.yes("shared", 2)
+		for _, l := range lots[1:] {
+			if !p.yes("lacks "+l, 3) {
+				in.Labels = append(in.Labels, l)
+			}
+		}
+	})
+	p.workers = append(p.workers, k)
+	p.judge("make worker", nil)
+}
+
+// forget is a worker record that is gone.
+func (p *play) forget(k *enginetest.Worker) {
+	p.workers = slices.DeleteFunc(slices.Clone(p.workers), func(o *enginetest.Worker) bool { return o.ID == k.ID })
+}
+
+func (p *play) deleteWorker() {
+	k, ok := pick(p, "worker", p.workers)
+	if !ok {
+		return
+	}
+	p.judge("delete worker", p.w.DeleteWorker(p.ctx(), p.w.Owner, k.ID))
+	p.forget(k)
+	_, err := p.w.Engine.Beat(p.ctx(), k.Caller, k.ID, api.Beat{InstanceID: k.Instance})
+	p.judge("beat of a deleted worker", err, api.CodeNotFound)
+}
+
+// registerAgain is a worker process that starts anew: with proof of the one
+// before, or without, which only works when that one is quiet.
+func (p *play) registerAgain() {
+	k, ok := pick(p, "worker", p.workers)
+	if !ok {
+		return
+	}
+	w, err := p.w.Engine.Worker(p.ctx(), p.w.Owner, k.ID)
+	if err != nil {
+		p.broken("read worker %s: %v", k.ID, err)
+	}
+	a, err := p.w.Engine.Agent(p.ctx(), p.w.Owner, k.Agent.String())
+	if err != nil {
+		p.broken("read agent %s: %v", k.Agent, err)
+	}
+	if a.Mode != w.Mode {
+		return // it would be another record
+	}
+	p.requests++
+	next := *k
+	next.Instance = fmt.Sprintf("boot-again-%d", p.requests)
+	in := api.WorkerInput{Name: k.Name, InstanceID: next.Instance, ProcessID: "process-0", MaxConcurrent: w.MaxConcurrent, Labels: w.Labels}
+	proof := p.yes("proof", 2)
+	if proof {
+		in.PreviousInstanceID = k.Instance
+	}
+	held := p.live()
+	got, err := p.w.RegisterWorker(p.ctx(), p.w.Owner, k.Agent.String(), in)
+	if r := p.judge("register again", err, api.CodeWorkerRunning); r != nil {
+		if proof || w.State == api.Offline {
+			p.broken("a worker that may start was refused: %v", err)
+		}
+		return
+	}
+	if got.Worker.ID != k.ID {
+		p.broken("worker %s came back as %s", k.ID, got.Worker.ID)
+	}
+	taken := 0
+	for i, g := range p.claims {
+		if g.k.ID != k.ID || !slices.ContainsFunc(held, func(h grip) bool { return h.ClaimID == g.ClaimID }) {
+			continue
+		}
+		if handed := slices.ContainsFunc(got.Claims, func(c api.Claim) bool { return c.ClaimID == g.ClaimID }); handed != proof {
+			p.broken("claim %s was handed over: %v, with proof: %v", g.ClaimID.Key, handed, proof)
+		}
+		if proof {
+			p.claims[i].k = &next
+			taken++
+		}
+	}
+	if len(got.Claims) != taken {
+		p.broken("%d claims were handed over, the process before held %d", len(got.Claims), taken)
+	}
+	p.workers[slices.Index(p.workers, k)] = &next
+	_, err = p.w.Engine.Beat(p.ctx(), k.Caller, k.ID, api.Beat{InstanceID: k.Instance})
+	p.judge("beat of the process before", err, api.CodeInstanceSuperseded)
+}
+
+func (p *play) beat() {
+	k, ok := pick(p, "worker", p.workers)
+	if !ok {
+		return
+	}
+	p.beatOf(k, false)
+}
+
+func (p *play) beatAll() {
+	for _, k := range p.workers {
+		p.beatOf(k, false)
+	}
+}
+
+func (p *play) goodbye() {
+	if k, ok := pick(p, "worker", p.workers); ok {
+		p.beatOf(k, true)
+	}
+}
+
+// beatOf lists some of the worker's claims, dead ones among them, and reports
+// the closed ones as drained.
+func (p *play) beatOf(k *enginetest.Worker, goodbye bool) {
+	in := api.Beat{InstanceID: k.Instance, Goodbye: goodbye}
+	want := map[api.ClaimID]string{}
+	for _, g := range p.claims {
+		if g.k.ID != k.ID || p.yes("leave out", 4) {
+			continue
+		}
+		in.ClaimIDs = append(in.ClaimIDs, g.ClaimID)
+		switch by := p.closedBy(g); {
+		case by == "cancel":
+			want[g.ClaimID] = api.BeatCancelled
+		case !p.alive(g) || goodbye:
+			want[g.ClaimID] = api.BeatLost
+		case !p.w.Get(g.SessionID).StopRequestedAt.IsZero():
+			want[g.ClaimID] = api.BeatStopRequested
+		default:
+			want[g.ClaimID] = api.BeatRenewed
+		}
+		if p.closedBy(g) != "" && p.yes("drained", 2) {
+			in.Drained = append(in.Drained, g.ClaimID)
+		}
+	}
+	got, err := p.w.Engine.Beat(p.ctx(), k.Caller, k.ID, in)
+	p.judge("beat", err)
+	for i, c := range got.Claims {
+		if c.ClaimID != in.ClaimIDs[i] || c.State != want[c.ClaimID] {
+			p.broken("the beat says %s of claim %s, want %s", c.State, c.ClaimID.Key, want[c.ClaimID])
+		}
+	}
+	if p.yes("again", 5) {
+		_, err := p.w.Engine.Beat(p.ctx(), k.Caller, k.ID, in)
+		p.judge("beat again", err)
+	}
+}
+
+func (p *play) claim() {
+	k, ok := pick(p, "worker", p.workers)
+	if !ok {
+		return
+	}
+	sessions := p.sessions
+	if !p.yes("any", 5) {
+		sessions = p.sessionsOf(k.Agent)
+	}
+	s, ok := pick(p, "session", sessions)
+	if !ok {
+		return
+	}
+	before := p.w.Get(s)
+	codes := []api.Code{api.CodeAlreadyClaimed, api.CodeNotReady, api.CodeWorkerNotEligible, api.CodeSessionTerminal}
+	if before.AgentID != k.Agent {
+		codes = []api.Code{api.CodeNotFound}
+	}
+	in := api.ClaimRequest{InstanceID: k.Instance}
+	switch p.d.draw("lease", 4) {
+	case 0:
+		n := int64(60 + 60*p.d.draw("minutes", 3))
+		in.LeaseSeconds = &n
+	case 1:
+		n := int64(1) << 40
+		in.LeaseSeconds = &n
+	case 2:
+		if p.yes("too short", 4) {
+			n := int64(p.d.draw("seconds", 60))
+			in.LeaseSeconds = &n
+			codes = []api.Code{api.CodeInvalidLease, api.CodeNotFound}
+		}
+	}
+	if g, ok := pick(p, "finish of", p.dead()); ok && p.yes("finishes", 6) {
+		in.FinishOf = g.ClaimID
+	}
+	c, err := p.w.Engine.Claim(p.ctx(), k.Caller, k.ID, s, in)
+	if r := p.judge("claim", err, codes...); r != nil {
+		if r.Code == api.CodeAlreadyClaimed && (r.Holder == "" || r.ExpiresAt.IsZero()) {
+			p.broken("already_claimed names the holder %q until %q", r.Holder, r.ExpiresAt)
+		}
+		if r.Code == api.CodeSessionTerminal && !p.status(s).Terminal() {
+			p.broken("session_terminal of a session that is %s", p.status(s))
+		}
+		return
+	}
+	if in.LeaseSeconds != nil && *in.LeaseSeconds > 14400 && !c.CappedToMax {
+		p.broken("a lease of %d s was granted uncapped", c.LeaseSeconds)
+	}
+	p.took(k, c, !in.FinishOf.IsZero())
+	if p.yes("again", 5) {
+		same, err := p.w.Engine.Claim(p.ctx(), k.Caller, k.ID, s, in)
+		if p.judge("claim again", err); same.ClaimID != c.ClaimID || same.Fence != c.Fence {
+			p.broken("the same worker's second claim is another one")
+		}
+	}
+}
+
+func (p *play) claimNext() {
+	k, ok := pick(p, "worker", p.workers)
+	if !ok {
+		return
+	}
+	p.requests++
+	in := api.ClaimNextRequest{WorkerIDs: []api.WorkerID{k.ID}, InstanceID: k.Instance, RequestID: fmt.Sprintf("request %d", p.requests)}
+	got, err := p.w.ClaimNext(p.ctx(), k.Caller, in)
+	p.judge("claim next", err)
+	if got == nil {
+		return
+	}
+	p.took(k, *got, false)
+	if p.yes("again", 5) {
+		same, err := p.w.ClaimNext(p.ctx(), k.Caller, in)
+		if p.judge("claim next again", err); same == nil || same.ClaimID != got.ClaimID {
+			p.broken("the same request was answered with another claim")
+		}
+	}
+}
+
+// write judges a write under a claim: it is accepted exactly while the claim lives.
+func (p *play) write(verb string, do func(g grip) error) (g grip, ok bool) {
+	p.Helper()
+	if g, ok = pick(p, "claim", p.live()); !ok {
+		return g, false
+	}
+	p.judge(verb, do(g))
+	return g, true
+}
+
+func (p *play) renew() {
+	p.write("renew", func(g grip) error {
+		l, err := g.k.Renew(g.Claim)
+		if err == nil && l.LeaseExpiresAt.Before(p.w.Clock.Now().Add(time.Duration(g.LeaseSeconds)*time.Second).Truncate(time.Microsecond)) {
+			p.broken("renewed until %s only", l.LeaseExpiresAt)
+		}
+		return err
+	})
+}
+
+func (p *play) extend() {
+	p.write("extend", func(g grip) error {
+		before := p.w.Get(g.SessionID).LeaseExpiresAt
+		in := api.ExtendRequest{UnderClaim: g.k.Under(g.ClaimID), AddSeconds: []int64{1, 600, 14400, 1 << 62}[p.d.draw("add", 4)]}
+		l, err := p.w.Extend(p.ctx(), g.k.Caller, g.k.ID, g.SessionID, in)
+		if err == nil && (l.LeaseExpiresAt.Before(before.Time) || l.LeaseExpiresAt.After(p.w.Clock.Now().Add(4*time.Hour)) && l.LeaseExpiresAt.After(before.Time)) {
+			p.broken("extended from %s to %s", before, l.LeaseExpiresAt)
+		}
+		return err
+	})
+}
+
+func (p *play) report() {
+	p.write("report", func(g grip) error {
+		proof, key := g.k.Under(g.ClaimID), fmt.Sprintf("%d", p.d.draw("key", 3))
+		switch p.d.draw("what", 3) {
+		case 0:
+			_, err := p.w.AddActivity(p.ctx(), g.k.Caller, g.k.ID, g.SessionID, api.ActivityInput{UnderClaim: proof, Key: key, Type: api.ActivityProgress, Text: "on"})
+			return err
+		case 1:
+			_, err := p.w.AddItems(p.ctx(), g.k.Caller, g.k.ID, g.SessionID, api.ItemsRequest{UnderClaim: proof, Items: []api.ItemInput{{ClientID: key, Kind: api.ItemText, Text: "line"}, {Kind: api.ItemText, Text: "more"}}})
+			return err
+		}
+		name := "conversation " + key
+		_, err := p.w.PatchSession(p.ctx(), g.k.Caller, g.k.ID, g.SessionID, api.SessionPatch{UnderClaim: proof, AgentSessionID: &name, Usage: &api.Usage{Turns: int64(p.steps)}})
+		return err
+	})
+}
+
+// ask opens a prompt, or withdraws the open one.
+func (p *play) ask() {
+	g, ok := pick(p, "claim", p.live())
+	if !ok {
+		return
+	}
+	s := p.w.Get(g.SessionID)
+	if s.Status == api.AwaitingInput && p.yes("withdraw", 2) {
+		_, err := p.w.PatchSession(p.ctx(), g.k.Caller, g.k.ID, g.SessionID, api.SessionPatch{UnderClaim: g.k.Under(g.ClaimID), Status: api.Active})
+		p.judge("withdraw", err)
+		return
+	}
+	var codes []api.Code
+	switch {
+	case s.Status == api.AwaitingInput:
+		codes = append(codes, api.CodePromptOpen)
+	case !s.StopRequestedAt.IsZero():
+		codes = append(codes, api.CodeConflict)
+	}
+	_, err := g.k.Ask(g.Claim, "May I?")
+	p.judge("ask", err, codes...)
+}
+
+// ending is one way to finish a claim: the call, and the statuses it may lead to.
+type ending struct {
+	verb string
+	do   func(g grip) (api.Finished, error)
+	to   []api.Status
+}
+
+func (p *play) complete() {
+	p.finish(ending{"complete", func(g grip) (api.Finished, error) { return g.k.Complete(g.Claim, "well") }, []api.Status{api.Complete}})
+}
+
+func (p *play) fail() {
+	p.finish(ending{"fail", func(g grip) (api.Finished, error) { return g.k.Fail(g.Claim, "AGENT_EXIT_NONZERO") }, []api.Status{api.Failed}})
+}
+
+func (p *play) release() {
+	var change func(*api.ReleaseRequest)
+	to := []api.Status{api.Queued, api.Cancelled}
+	switch p.d.draw("how", 3) {
+	case 0:
+		at := p.w.Clock.Now().Add(time.Duration(p.d.draw("seconds", 60)-10) * time.Second)
+		change = func(in *api.ReleaseRequest) { in.NotBefore = api.Time{Time: at} }
+		to = append(to, api.Pending)
+	case 1:
+		change = func(in *api.ReleaseRequest) { in.Park = true }
+		to = []api.Status{api.Pending, api.Cancelled}
+	default:
+		change = func(*api.ReleaseRequest) {}
+	}
+	p.finish(ending{"release", func(g grip) (api.Finished, error) { return g.k.Release(g.Claim, change) }, to})
+}
+
+// finish ends a claim, sometimes twice, and then another way, which must change nothing.
+func (p *play) finish(e ending) {
+	g, ok := pick(p, "claim", p.live())
+	if !ok {
+		return
+	}
+	got, err := e.do(g)
+	if p.judge(e.verb, err, api.CodeConflict) != nil {
+		if e.verb != "release" {
+			p.broken("%s of a live claim was refused: %v", e.verb, err)
+		}
+		return // there was no prompt to park on
+	}
+	if !slices.Contains(e.to, got.Session.Status) {
+		p.broken("%s made the session %s", e.verb, got.Session.Status)
+	}
+	if !p.yes("again", 5) {
+		return
+	}
+	before := p.w.Hash()
+	if again, err := e.do(g); err != nil || again.Session.Status != p.status(g.SessionID) {
+		p.broken("the second %s answered %v", e.verb, err)
+	}
+	_, err = g.k.Complete(g.Claim, "otherwise")
+	p.judge("finish otherwise", err, api.CodeOutcomeConflict)
+	if p.w.Hash() != before {
+		p.broken("repeating %s changed something", e.verb)
+	}
+}
+
+// useDeadClaim does any of the writes under a claim that is over: whatever it is
+// answered, nothing may change (contract 4.3, I3).
+func (p *play) useDeadClaim() {
+	g, ok := pick(p, "dead claim", p.dead())
+	if !ok {
+		return
+	}
+	k, s, proof := g.k, g.SessionID, g.k.Under(g.ClaimID)
+	switch p.d.draw("forge", 5) {
+	case 0:
+		proof.ClaimID.Secret[3] ^= 1
+	case 1:
+		if other, ok := pick(p, "other session", p.sessions); ok && p.agentOf(other) == p.agentOf(s) {
+			s = other
+		}
+	}
+	ctx, c := p.ctx(), k.Caller
+	writes := []func() error{
+		func() error { _, err := p.w.Renew(ctx, c, k.ID, s, api.RenewRequest{UnderClaim: proof}); return err },
+		func() error {
+			_, err := p.w.Extend(ctx, c, k.ID, s, api.ExtendRequest{UnderClaim: proof, AddSeconds: 60})
+			return err
+		},
+		func() error {
+			_, err := p.w.Complete(ctx, c, k.ID, s, api.CompleteRequest{UnderClaim: proof, Result: "late"})
+			return err
+		},
+		func() error {
+			_, err := p.w.Fail(ctx, c, k.ID, s, api.FailRequest{UnderClaim: proof, Code: "LATE"})
+			return err
+		},
+		func() error {
+			_, err := p.w.Release(ctx, c, k.ID, s, api.ReleaseRequest{UnderClaim: proof, Reason: "late"})
+			return err
+		},
+		func() error {
+			_, err := p.w.AddActivity(ctx, c, k.ID, s, api.ActivityInput{UnderClaim: proof, Type: api.ActivityProgress, Text: "late"})
+			return err
+		},
+		func() error {
+			_, err := p.w.AddItems(ctx, c, k.ID, s, api.ItemsRequest{UnderClaim: proof, Items: []api.ItemInput{{Kind: api.ItemText, Text: "late"}}})
+			return err
+		},
+		func() error {
+			_, err := p.w.PatchSession(ctx, c, k.ID, s, api.SessionPatch{UnderClaim: proof, Usage: &api.Usage{Turns: 1 << 40}})
+			return err
+		},
+		func() error {
+			_, err := p.w.PatchSession(ctx, c, k.ID, s, api.SessionPatch{UnderClaim: proof, Status: api.AwaitingInput, Prompt: &api.PromptInput{Text: "late"}})
+			return err
+		},
+	}
+	before := p.w.Hash()
+	err := writes[p.d.draw("write", len(writes))]()
+	p.stale++
+	p.judge("use a dead claim", err, api.CodeClaimNotActive, api.CodeOutcomeConflict)
+	if err == nil {
+		p.broken("a write under a dead claim was accepted")
+	}
+	if p.w.Hash() != before {
+		p.broken("a write under a dead claim changed something")
+	}
+}
