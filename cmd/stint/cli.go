@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"stint/db"
+	"stint/engine"
+	"stint/worker"
 )
 
 // cli is one invocation of the command line: its streams, environment and
@@ -23,7 +25,10 @@ type cli struct {
 	env func(string) string
 	now func() time.Time
 
-	openStore func(context.Context, db.Options) (*db.Store, error) // db.Open; tests break the disk
+	// What tests replace: they break the disk and shorten the clocks.
+	openStore     func(context.Context, db.Options) (*db.Store, error) // db.Open
+	engineConfig  func() engine.Config                                 // engine.DefaultConfig
+	workerOptions func() worker.Options                                // none: what up's worker has beyond its place
 
 	flags struct {
 		json    bool
@@ -39,7 +44,9 @@ type cli struct {
 
 // newCLI is the invocation that the operating system made.
 func newCLI() *cli {
-	c := &cli{in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.Getenv, now: time.Now, openStore: db.Open}
+	c := &cli{in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.Getenv, now: time.Now}
+	c.openStore, c.engineConfig = db.Open, engine.DefaultConfig
+	c.workerOptions = func() worker.Options { return worker.Options{} }
 	c.flags.color = colorAuto
 	c.look()
 	return c

@@ -91,10 +91,10 @@ func (c *cli) work(ctx context.Context, k *coordinator) error {
 	if err != nil {
 		return err
 	}
-	_, err = worker.Run(ctx, worker.Options{
-		URL: k.url(), Token: token, StateDir: k.dir.worker(), Register: true,
-		Version: builtFrom().Version, Log: k.log,
-		DrainGrace: drainGrace, Goodbye: tenantPatience - drainGrace,
-	})
+	o := c.workerOptions()
+	o.URL, o.Token, o.StateDir, o.Register = k.url(), token, k.dir.worker(), true
+	o.Version, o.Log = builtFrom().Version, k.log
+	o.DrainGrace, o.Goodbye = drainGrace, tenantPatience-drainGrace
+	_, err = worker.Run(ctx, o)
 	return err
 }
