@@ -70,6 +70,7 @@ func writeUntilKilled() error {
 // TestKill_LosesNothingAcknowledged kills a writing process with SIGKILL, again
 // and again on one file (contract 14).
 func TestKill_LosesNothingAcknowledged(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "stint.db")
 	var told []int64
 	for round := range 8 {

@@ -27,6 +27,7 @@ ALTER TABLE notes_new RENAME TO notes;
 // of a file: while it is created, migrated, written to by several callers, read,
 // checkpointed, copied and closed (contract 14).
 func TestPowerCut_LosesNothingAcknowledged(t *testing.T) {
+	t.Parallel()
 	rec := live(t, "FULL", 150)
 	losses := cut(t, rec, 2000, true)
 	if len(losses) > 0 {
@@ -36,6 +37,7 @@ func TestPowerCut_LosesNothingAcknowledged(t *testing.T) {
 
 // TestPowerCut_NoticesAMissingSync shows that the test above can fail.
 func TestPowerCut_NoticesAMissingSync(t *testing.T) {
+	t.Parallel()
 	rec := live(t, "NORMAL", 50)
 	if losses := cut(t, rec, 200, false); len(losses) < 20 {
 		t.Fatalf("only %d of 200 cuts lost something at synchronous=NORMAL", len(losses))

@@ -30,9 +30,9 @@ func (tx *Tx) AfterCommit(f func()) {
 }
 
 // NewID returns an id that no other call has returned or will return, in this
-// process or another on the same file: 63 bits, strictly increasing,
-// milliseconds since 2024 in the upper 41. A closure that fails loses its ids.
-// When the counter cannot be read, it returns 0 and the closure fails.
+// process or another on the same file: at most 50 bits, strictly increasing,
+// seconds since 2024 in the upper 32. A closure that fails loses its ids. When
+// the counter cannot be read, it returns 0 and the closure fails.
 func (tx *Tx) NewID() int64 {
 	id := &tx.w.ids
 	if !tx.load(id) {
