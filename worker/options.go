@@ -37,7 +37,8 @@ type Options struct {
 	// Register allows to make a worker record anew that was deleted, and to take a
 	// state directory over from another account or server.
 	Register bool
-	// Name tells this worker from the user's others; empty = the host's name.
+	// Name tells this worker from the user's others; empty = one made of the
+	// machine's random name, never the host's own.
 	Name string
 	// Slots is how many commands may run at once; 0 = 4.
 	Slots  int
@@ -106,10 +107,6 @@ func (o Options) complete() (Options, error) {
 	check(o.MaxRetryAttempts >= 0, "max retry attempts is negative")
 	check(o.MaxRetryBackoff >= 0, "max retry backoff is negative")
 	check(o.Stages.Interrupt >= 0 && o.Stages.Term >= 0 && o.Stages.Kill >= 0, "a stage is negative")
-	if o.Name == "" {
-		o.Name, _ = os.Hostname()
-		o.Name = or(o.Name, "worker")
-	}
 	check(utf8.RuneCountInString(o.Name) <= 64, "the worker name %q is longer than 64 characters", o.Name)
 	if bad != nil {
 		return o, bad

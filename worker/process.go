@@ -126,6 +126,7 @@ func newProcess(o Options, client *api.Client) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.Name = or(o.Name, "worker-"+strings.ToLower(machine[:4]))
 	s, err := openState(o.StateDir)
 	if err != nil {
 		return nil, err
