@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -35,6 +36,11 @@ func TestMain(m *testing.M) {
 	workertest.AgentMain()
 	if len(os.Args) > 2 && os.Args[1] == childArg {
 		childMain(os.Args[2])
+	}
+	flag.Parse()
+	// They wait for clocks more than they compute: many at a time fit two cores.
+	if err := flag.Set("test.parallel", "12"); err != nil {
+		panic(err)
 	}
 	goleak.VerifyTestMain(m)
 }

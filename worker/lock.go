@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -36,7 +37,7 @@ func takeLock(dir string) (lock, error) {
 	if err != nil {
 		return lock{}, fmt.Errorf("lock the state directory: %w", err)
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := flock(f); err != nil {
 		pid, _ := os.ReadFile(f.Name())
 		_ = f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
@@ -51,6 +52,17 @@ func takeLock(dir string) (lock, error) {
 		return lock{}, fmt.Errorf("write the pid file: %w", err)
 	}
 	return lock{f}, nil
+}
+
+// flock takes the lock, for a moment with patience: a child that a dying
+// process was just starting may hold it until its exec.
+func flock(f *os.File) error {
+	for end := time.Now().Add(time.Second); ; time.Sleep(20 * time.Millisecond) {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(end) {
+			return err
+		}
+	}
 }
 
 func writePid(f *os.File) error {
