@@ -202,6 +202,21 @@ func TestClockBack_DelaysKeepTheirLength(t *testing.T) {
 	other.Claim(resumable.ID)
 }
 
+// A session that was queued when its time came stays queued.
+func TestClockBack_TimeThatHasComeHoldsNothingAgain(t *testing.T) {
+	w := enginetest.New(t)
+	a := w.Agent()
+	k := w.Worker(a)
+	s := w.New(a, notBefore(w.Now().Add(10*time.Second)))
+	w.Advance(10 * time.Second)
+	w.Jump(-time.Hour)
+	w.Advance(0)
+	if got := w.Want(s.ID, api.Queued); got.WaitingFor.Code != "ready" {
+		t.Fatalf("waits for %v", got.WaitingFor)
+	}
+	k.Claim(s.ID)
+}
+
 func TestClockBack_BeatsFromTheFutureAreTakenBack(t *testing.T) {
 	w := enginetest.New(t)
 	a := w.Agent()

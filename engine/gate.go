@@ -61,10 +61,11 @@ func holdUntil(code, sentence string, until int64) *api.Waiting {
 	return &api.Waiting{Code: code, Sentence: sentence, Until: api.At(until)}
 }
 
-// rowGate says what holds a session in pending, or nil.
+// rowGate says what holds a session in pending, or nil. A time that has come once
+// does not hold it again when the clock is set back.
 func (f *facts) rowGate(now int64) *api.Waiting {
 	s := f.s
-	if s.NotBefore > now {
+	if s.NotBefore > now && s.Status == api.Pending {
 		return holdUntil(gateNotBefore, "It was told not to start before "+clock(s.NotBefore)+".", s.NotBefore)
 	}
 	if s.AfterID != 0 && f.predecessor != "" && !f.predecessor.Terminal() {

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -90,9 +91,15 @@ func (p *play) checkNext(k *enginetest.Worker, free []api.Session) {
 			return int(a.ID - b.ID)
 		}).ID
 	}
-	if got != want {
-		p.broken("claim-next of worker %s takes session %v, the best it could claim is %v of %d", k.ID, got, want, len(free))
+	if got == want {
+		return
 	}
+	why := "nothing"
+	if got != 0 {
+		refused, err := p.w.TryClaim(p.ctx(), k.Caller, k.ID, got, api.ClaimRequest{InstanceID: k.Instance})
+		why = fmt.Sprintf("a session whose claim is answered %v %v", refused, err)
+	}
+	p.broken("claim-next of worker %s takes %s, %q; the best it could claim is %q", k.ID, why, got, want)
 }
 
 func (p *play) checkPoll(k *enginetest.Worker, free []api.Session) {

@@ -72,7 +72,7 @@ func (p *play) pause() {
 		return
 	}
 	do := func() (api.Agent, bool, error) { return p.w.ResumeAgent(p.ctx(), p.w.Owner, a.String()) }
-	if p.yes("pause", 2) {
+	if p.yes("pause", 4) {
 		do = func() (api.Agent, bool, error) { return p.w.PauseAgent(p.ctx(), p.w.Owner, a.String(), "") }
 	}
 	_, _, err := do()
