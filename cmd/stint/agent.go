@@ -14,10 +14,9 @@ import (
 )
 
 func (c *cli) agentCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "agent", Aliases: []string{"agents"}, Short: "Make and manage agents"}
-	cmd.AddCommand(c.agentCreateCommand(), c.agentListCommand(), c.agentShowCommand(), c.agentEditCommand(),
+	return group(&cobra.Command{Use: "agent", Aliases: []string{"agents"}, Short: "Make and manage agents"},
+		c.agentCreateCommand(), c.agentListCommand(), c.agentShowCommand(), c.agentEditCommand(),
 		c.agentPauseCommand(), c.agentResumeCommand(), c.agentDeleteCommand())
-	return cmd
 }
 
 func (c *cli) agentCreateCommand() *cobra.Command {

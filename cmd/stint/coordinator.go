@@ -9,11 +9,13 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"time"
 
 	"stint/api"
 	"stint/db"
 	"stint/engine"
 	"stint/server"
+	"stint/web"
 )
 
 // coordinator is a coordinator's process: the data directory that it holds,
@@ -35,39 +37,43 @@ type serverFlags struct {
 
 // open takes the data directory and brings its store up, in an order in which
 // everything that can be refused is refused before anything is written.
-func (c *cli) open(ctx context.Context, f serverFlags, log *slog.Logger) (k *coordinator, err error) {
+func (c *cli) open(ctx context.Context, f serverFlags, log *slog.Logger) (*coordinator, error) {
 	addr := c.listenAddr(f)
 	if err := server.CheckAddr(addr); err != nil {
 		return nil, usage("cannot listen on "+addr, "--addr: "+err.Error(), "stint up --addr "+defaultAddr)
 	}
-	k = &coordinator{log: log}
-	if k.dir, err = c.dataDir(); err != nil {
+	d, err := c.dataDir()
+	if err != nil {
 		return nil, err
 	}
-	if err := k.dir.prepare(f.force); err != nil {
+	if err := d.prepare(f.force); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, k.close())
-		}
-	}()
+	k := &coordinator{dir: d, log: log}
+	if err := c.raise(ctx, k, addr); err != nil {
+		return nil, errors.Join(err, k.close())
+	}
+	return k, nil
+}
+
+// raise fills k step by step; close undoes as many as were done.
+func (c *cli) raise(ctx context.Context, k *coordinator, addr string) (err error) {
 	if k.lock, err = lockDir(k.dir); err != nil {
-		return nil, taken(k.dir, err)
+		return taken(k.dir, err)
 	}
 	if k.ln, err = net.Listen("tcp", addr); err != nil {
-		return nil, cannotListen(addr, err)
+		return cannotListen(addr, err)
 	}
-	if k.store, err = c.openStore(ctx, db.Options{Path: k.dir.database(), Log: log}); err != nil {
-		return nil, k.dir.cannotOpen(err)
+	if k.store, err = c.openStore(ctx, db.Options{Path: k.dir.database(), Log: k.log}); err != nil {
+		return k.dir.cannotOpen(err)
 	}
-	cfg := engine.DefaultConfig()
-	cfg.Log = log
+	cfg := c.engineConfig()
+	cfg.Log = k.log
 	k.engine = engine.New(k.store, cfg)
 	if err := k.signOwner(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	return k, k.dir.writeServer(serverFile{URL: k.url(), PID: os.Getpid(), Version: builtFrom().Version})
+	return k.dir.writeServer(serverFile{URL: k.url(), PID: os.Getpid(), Version: builtFrom().Version})
 }
 
 // listenAddr is the address that the flag, the environment or the default names.
@@ -179,10 +185,14 @@ func (k *coordinator) browserURL(resolves func(host string) bool) string {
 
 const browserHost = "stint.localhost"
 
-// newServer makes the HTTP server.
+// newServer makes the HTTP server with the dashboard behind it.
 func (k *coordinator) newServer() *server.Server {
 	return server.New(server.Options{
-		Engine: k.engine, Web: k.dashboard(), Addr: k.addr(), Version: builtFrom().Version, Log: k.log,
+		Engine:  k.engine,
+		Web:     web.New(web.Options{Engine: k.engine, CallerOf: server.CallerOf, Zone: time.Local, Log: k.log}),
+		Addr:    k.addr(),
+		Version: builtFrom().Version,
+		Log:     k.log,
 	})
 }
 

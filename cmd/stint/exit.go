@@ -106,9 +106,12 @@ var codeOf = map[api.Code]exit{
 	api.CodePromptOpen:         exitConflict,
 }
 
-// explain turns any error of a call to the coordinator into a problem. next is
-// the command that helps when the refusal itself suggests none.
+// explain turns any error of a call to the coordinator into a problem, and nil
+// into nil. next is the command that helps when the refusal itself suggests none.
 func explain(what string, err error, next string) error {
+	if err == nil {
+		return nil
+	}
 	var said *problem
 	var code quietly
 	if errors.As(err, &said) || errors.As(err, &code) {
@@ -134,7 +137,7 @@ func refusal(what string, e *api.Error, next string) error {
 	if code, ok := codeOf[e.Code]; ok {
 		p.code = code
 	}
-	p.why = why(e)
+	p.why = refusedBecause(e)
 	switch e.Code {
 	case api.CodeUnauthenticated:
 		p.next = "check STINT_TOKEN, or unset it to use the data directory's owner.token"
@@ -144,8 +147,8 @@ func refusal(what string, e *api.Error, next string) error {
 	return p
 }
 
-// why is a refusal's sentence with its fields, holder and expiry.
-func why(e *api.Error) string {
+// refusedBecause is a refusal's sentence with its fields, holder and expiry.
+func refusedBecause(e *api.Error) string {
 	var parts []string
 	for _, f := range e.Fields {
 		parts = append(parts, f.Field+": "+f.Detail)
@@ -186,8 +189,12 @@ func report(w io.Writer, s styles, err error) exit {
 	var p *problem
 	if !errors.As(err, &p) {
 		p = &problem{code: exitUsage, what: err.Error(), next: "stint --help"}
+		// The parser adds what was probably meant on lines of their own.
 		if first, rest, ok := strings.Cut(p.what, "\n"); ok {
-			p.what, p.why = first, strings.Join(strings.Fields(rest), " ")
+			p.what = first
+			if meant := strings.Fields(rest); len(meant) > 0 {
+				p.next = "did you mean stint " + meant[len(meant)-1] + "?"
+			}
 		}
 	}
 	fmt.Fprintln(w, s.bad("stint: ")+plain(p.what))

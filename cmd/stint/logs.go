@@ -28,7 +28,7 @@ func (c *cli) logsCommand() *cobra.Command {
 		Short: "Print a session's output",
 		Long: "Prints all that a session has put out. On a terminal its colours are kept and\n" +
 			"everything else that acts on a terminal is left out; in a pipe it is plain text.",
-		Example: "stint logs ses_01kx3v0n8e2dg -f\nstint logs ses_01kx3v0n8e2dg --tail 20\nstint logs ses_01kx3v0n8e2dg --raw > build.log",
+		Example: "stint logs ses_02r3v0n8e2 -f\nstint logs ses_02r3v0n8e2 --tail 20\nstint logs ses_02r3v0n8e2 --raw > build.log",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			what := "cannot print the output of " + args[0]
@@ -85,7 +85,8 @@ func (c *cli) logs(ctx context.Context, client *api.Client, id api.SessionID, f 
 }
 
 // lastLines gathers the items with the last n lines of output, from the end
-// backwards, and cuts the first of them to what is asked for.
+// backwards, and cuts the first of them to what is asked for. A line may begin
+// in one item and end in another.
 func lastLines(ctx context.Context, client *api.Client, id api.SessionID, n int, wants func(api.Item) bool) ([]api.Item, error) {
 	var items []api.Item
 	var before int64
@@ -95,14 +96,11 @@ func lastLines(ctx context.Context, client *api.Client, id api.SessionID, n int,
 			return nil, err
 		}
 		for _, item := range slices.Backward(page.Items) {
-			if !wants(item) {
+			if n == 0 || !wants(item) {
 				continue
 			}
-			item.Text, n = tailOf(item.Text, n)
+			item.Text, n = tailOf(item.Text, n, len(items) == 0)
 			items = append(items, item)
-			if n <= 0 {
-				break
-			}
 		}
 		if len(page.Items) == 0 || page.Items[0].Seq <= 1 {
 			break
@@ -122,14 +120,23 @@ func lastSeq(ctx context.Context, client *api.Client, id api.SessionID, items []
 	return page.LastSeq, err
 }
 
-// tailOf cuts text to its last n lines and tells how many of n are left.
-func tailOf(text string, n int) (string, int) {
-	at := len(text)
-	for n > 0 && at > 0 {
-		at = strings.LastIndexByte(text[:at-1], '\n') + 1
-		n--
+// tailOf cuts text to what belongs to the last n lines, and tells how many more
+// line breaks are to be found before it. The break at the very end of all
+// output (last) ends the last line and begins no other.
+func tailOf(text string, n int, last bool) (string, int) {
+	end := len(text)
+	if last {
+		end = len(strings.TrimSuffix(text, "\n"))
 	}
-	return text[at:], n
+	for {
+		end = strings.LastIndexByte(text[:end], '\n')
+		if end < 0 {
+			return text, n
+		}
+		if n--; n == 0 {
+			return text[end+1:], 0
+		}
+	}
 }
 
 // printer writes items of output for a reader.

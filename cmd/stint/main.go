@@ -31,11 +31,13 @@ func run(c *cli, args []string) exit {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	// A second signal ends the process at once, whatever the first one began.
-	context.AfterFunc(ctx, func() {
+	unhook := context.AfterFunc(ctx, func() {
 		again := make(chan os.Signal, 1)
 		signal.Notify(again, os.Interrupt, syscall.SIGTERM)
-		go func() { <-again; os.Exit(int(exitInterrupted)) }()
+		<-again
+		os.Exit(int(exitInterrupted))
 	})
+	defer unhook()
 	root := newRoot(c)
 	root.SetArgs(args)
 	return report(c.err, c.errLook, root.ExecuteContext(ctx))

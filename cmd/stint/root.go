@@ -25,7 +25,6 @@ func newRoot(c *cli) *cobra.Command {
 			"stint agent create backup --run 'rsync -a /home /mnt' --schedule '0 3 * * *'\n" +
 			"stint run backup --watch\n" +
 			"stint sessions",
-		Args:              cobra.NoArgs,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		PersistentPreRunE: c.ready,
@@ -67,6 +66,24 @@ func newRoot(c *cli) *cobra.Command {
 	root.SetErr(c.err)
 	root.SetIn(c.in)
 	return root
+}
+
+// group makes a command of its subcommands: alone it shows its help.
+func group(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
+	cmd.AddCommand(subs...)
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		next := cmd.CommandPath() + " --help"
+		if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
+			next = "did you mean " + cmd.CommandPath() + " " + like[0] + "?"
+		}
+		return usage(fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath()), "", next)
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	return cmd
 }
 
 // helpTemplate: one sentence, examples first, then commands and flags, each

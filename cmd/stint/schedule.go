@@ -12,9 +12,8 @@ import (
 )
 
 func (c *cli) scheduleCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "schedule", Short: "Look at schedules"}
-	cmd.AddCommand(c.scheduleNextCommand())
-	return cmd
+	return group(&cobra.Command{Use: "schedule", Short: "Look at schedules"},
+		c.scheduleNextCommand())
 }
 
 // maxSlots is as many slots as a preview shows.

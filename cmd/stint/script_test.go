@@ -6,11 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,10 +19,10 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"stint/worker/proc"
+	"stint/worker/workertest"
 )
 
 // patience bounds everything that a script waits for. It is no pace: what is
@@ -30,7 +31,10 @@ const patience = 30 * time.Second
 
 func TestMain(m *testing.M) {
 	proc.GuardianMain()
-	testscript.Main(m, map[string]func(){"stint": main, "stint-on-bad-disk": mainOnBadDisk})
+	workertest.AgentMain()
+	testscript.Main(m, map[string]func(){
+		"stint": main, "stint-on-bad-disk": mainOnBadDisk, hasty: mainInAHurry, leashed: mainAsItIs,
+	})
 }
 
 // TestScript drives the real binary, as users do, through testdata/script.
@@ -41,7 +45,8 @@ func TestMain(m *testing.M) {
 //	crash            kill -9 it and wait
 //	code N CMD ARG…  run a command that must exit with N
 //	until N CMD ARG… run a command again until it exits with N
-//	shape FILE       the last stdout has the JSON members and types that FILE lists
+//	prints TEXT CMD ARG… run a command again until its stdout has TEXT
+//	shape            the members and types of the JSON of the last stdout, for cmp
 //	let NAME         NAME is the last stdout, trimmed
 //	mode MODE FILE   a file's permissions
 //	get STATUS PATH  what the server answers without a token
@@ -77,6 +82,7 @@ func TestScript(t *testing.T) {
 			"crash":    crash,
 			"code":     code,
 			"until":    until,
+			"prints":   prints,
 			"shape":    shape,
 			"let":      let,
 			"mode":     mode,
@@ -225,6 +231,18 @@ func until(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
+func prints(ts *testscript.TestScript, _ bool, args []string) {
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		_ = ts.Exec(args[1], args[2:]...)
+		if strings.Contains(ts.ReadFile("stdout"), args[0]) {
+			return
+		}
+		if time.Now().After(end) {
+			ts.Fatalf("%s does not print %q in %v", strings.Join(args[1:], " "), args[0], patience)
+		}
+	}
+}
+
 func exitCode(ts *testscript.TestScript, err error) int {
 	var ended *exec.ExitError
 	if errors.As(err, &ended) {
@@ -238,9 +256,9 @@ func let(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile("stdout")))
 }
 
-// shape compares members and types of the last stdout, line by line where it is
-// a stream, with a golden file.
-func shape(ts *testscript.TestScript, _ bool, args []string) {
+// shape turns the last stdout, one JSON document a line, into the list of its
+// members and their types, and puts that into stdout.
+func shape(ts *testscript.TestScript, _ bool, _ []string) {
 	found := map[string]bool{}
 	for line := range strings.Lines(ts.ReadFile("stdout")) {
 		var v any
@@ -249,14 +267,8 @@ func shape(ts *testscript.TestScript, _ bool, args []string) {
 		}
 		walk(found, "", v)
 	}
-	var lines []string
-	for l := range found {
-		lines = append(lines, l)
-	}
-	sort.Strings(lines)
-	got := strings.Join(lines, "\n") + "\n"
-	if diff := cmp.Diff(ts.ReadFile(args[0]), got); diff != "" {
-		ts.Fatalf("the shape of %s differs (-want +got):\n%s\n%s", args[0], diff, got)
+	for _, l := range slices.Sorted(maps.Keys(found)) {
+		fmt.Fprintln(ts.Stdout(), l)
 	}
 }
 

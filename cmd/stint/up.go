@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -41,26 +42,26 @@ func (c *cli) up(ctx context.Context, f upFlags) error {
 	if err != nil {
 		return explain("cannot start", err, "stint up --help")
 	}
+	first := c.env(restartedEnv) == "" // a process that restarted itself has shown everything before
+	var page string
+	if first && f.demo {
+		// Before anybody is told that we are ready, so that who is told finds it.
+		if page, err = k.demonstrate(ctx); err != nil {
+			return explain("cannot start the demo", errors.Join(err, k.close()), "stint up")
+		}
+	}
 	return c.serve(ctx, k, func(ctx context.Context) error {
-		// A process that restarted itself has shown everything before.
-		if c.env(restartedEnv) == "" {
-			if err := c.welcome(ctx, k, f); err != nil {
-				log.Warn("The start is not as it should be.", "cause", err)
+		if first {
+			if err := c.welcome(ctx, k, f, page); err != nil {
+				log.Warn("The dashboard was not opened.", "cause", err)
 			}
 		}
 		return c.work(ctx, k)
 	})
 }
 
-// welcome does what a person sees at the start: the demo, and the browser.
-func (c *cli) welcome(ctx context.Context, k *coordinator, f upFlags) error {
-	var page string
-	if f.demo {
-		var err error
-		if page, err = k.demonstrate(ctx); err != nil {
-			return err
-		}
-	}
+// welcome opens the browser, or says how to.
+func (c *cli) welcome(ctx context.Context, k *coordinator, f upFlags, page string) error {
 	opener := ""
 	if !f.noOpen {
 		opener = c.opener()

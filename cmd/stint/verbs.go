@@ -13,7 +13,7 @@ func (c *cli) cancelCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "cancel SESSION…",
 		Short:   "Cancel sessions; a running one is killed",
-		Example: "stint cancel ses_01kx3v0n8e2dg --reason 'wrong branch'",
+		Example: "stint cancel ses_02r3v0n8e2 --reason 'wrong branch'",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.eachSession(cmd.Context(), "cancel", args, func(ctx context.Context, client *api.Client, id api.SessionID) error {
@@ -86,7 +86,8 @@ func (c *cli) eachSession(ctx context.Context, verb string, refs []string, do fu
 		id, err := findSession(ctx, client, ref)
 		if err == nil {
 			what := "cannot " + verb + " the session " + id.String()
-			err = explain(what, do(ctx, client, id), nextFor(verb, id))
+			err = do(ctx, client, id)
+			err = explain(what, err, nextFor(err, id))
 		}
 		switch {
 		case err == nil:
@@ -103,12 +104,16 @@ func (c *cli) eachSession(ctx context.Context, verb string, refs []string, do fu
 }
 
 // nextFor suggests what to do about a refused verb.
-func nextFor(verb string, id api.SessionID) string {
-	switch verb {
-	case "retry":
-		return "stint show " + id.String()
+func nextFor(err error, id api.SessionID) string {
+	switch api.CodeOf(err) {
+	case api.CodeNotFound:
+		return "stint sessions"
+	case api.CodeSessionTerminal:
+		return "run it again with: stint retry " + id.String()
+	case api.CodeSessionRunning:
+		return "end it all the same with: stint cancel " + id.String()
 	default:
-		return "stint show " + id.String() + ", or run it again with: stint retry " + id.String()
+		return "stint show " + id.String()
 	}
 }
 

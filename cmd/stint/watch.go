@@ -21,7 +21,7 @@ func (c *cli) watchCommand() *cobra.Command {
 		Long: "Follows a session: its output comes on stdout, what happens to it on stderr, and\n" +
 			"the exit code says how it ended. Without a session it prints every event.\n" +
 			"Ctrl-C detaches; the session goes on.",
-		Example: "stint watch ses_01kx3v0n8e2dg\nstint watch --json | jq .type",
+		Example: "stint watch ses_02r3v0n8e2\nstint watch --json | jq .type",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, cancel := limited(cmd.Context(), limit)

@@ -9,9 +9,8 @@ import (
 )
 
 func (c *cli) workerCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "worker", Aliases: []string{"workers"}, Short: "Run and look at workers"}
-	cmd.AddCommand(c.workerRunCommand(), c.workerDoctorCommand(), c.workerListCommand())
-	return cmd
+	return group(&cobra.Command{Use: "worker", Aliases: []string{"workers"}, Short: "Run and look at workers"},
+		c.workerRunCommand(), c.workerDoctorCommand(), c.workerListCommand())
 }
 
 func (c *cli) workerListCommand() *cobra.Command {

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	shellquote "github.com/kballard/go-shellquote"
+	"github.com/spf13/cobra"
+
+	"stint/api"
+	"stint/worker"
+)
+
+func (c *cli) workerDoctorCommand() *cobra.Command {
+	var env []string
+	cmd := &cobra.Command{
+		Use:   "doctor [AGENT…]",
+		Short: "Show exactly what a command would meet here",
+		Long: "Shows for agents (all, unless some are named) what a worker started here, by\n" +
+			"this user, would execute, where, and with which environment. It starts nothing.\n" +
+			"It exits with 10 if an agent can't run here.",
+		Example: "stint worker doctor backup\nstint worker doctor --json | jq '.items[] | select(.runs | not)'",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.doctor(cmd.Context(), args, env)
+		},
+	}
+	cmd.Flags().StringArrayVar(&env, "env", nil, "the `NAME` of a variable that worker run would be given;\nrepeat for more")
+	return cmd
+}
+
+func (c *cli) doctor(ctx context.Context, refs, env []string) error {
+	what := "cannot look at what agents would meet here"
+	p, err := c.find(what)
+	if err != nil {
+		return err
+	}
+	client, err := c.connect(what)
+	if err != nil {
+		return err
+	}
+	all := len(refs) == 0
+	if all {
+		list, err := pages(statusLimit, "", func(p api.Page) (api.List[api.Agent], error) { return client.Agents(ctx, p) })
+		if err != nil {
+			return explain(what, err, "stint status")
+		}
+		for _, a := range list.Items {
+			refs = append(refs, a.ID.String())
+		}
+	}
+	reports := api.List[worker.Report]{Items: []worker.Report{}}
+	for _, ref := range refs {
+		if ref, err = findAgent(ctx, client, ref); err != nil {
+			return err
+		}
+		r, err := worker.Doctor(ctx, worker.Options{URL: p.url, Token: p.token, Env: env, Version: builtFrom().Version}, ref)
+		if err != nil {
+			return noAgent(ctx, client, what, ref, err)
+		}
+		reports.Items = append(reports.Items, r)
+	}
+	if err := c.showReports(reports, all || len(refs) > 1); err != nil {
+		return err
+	}
+	for _, r := range reports.Items {
+		if !r.Runs {
+			return quietly(exitProblems)
+		}
+	}
+	return nil
+}
+
+// showReports prints one report as it is, several as a list.
+func (c *cli) showReports(reports api.List[worker.Report], several bool) error {
+	switch {
+	case c.flags.json && several:
+		return c.document(reports)
+	case c.flags.json:
+		return c.document(reports.Items[0])
+	}
+	for i, r := range reports.Items {
+		if c.flags.quiet {
+			if err := c.say("%s", r.Agent); err != nil {
+				return err
+			}
+			continue
+		}
+		if i > 0 {
+			if err := c.say(""); err != nil {
+				return err
+			}
+		}
+		if err := c.reportFacts(r).print(c); err != nil {
+			return err
+		}
+	}
+	if len(reports.Items) == 0 {
+		c.hint("There is no agent yet.")
+	}
+	return nil
+}
+
+func (c *cli) reportFacts(r worker.Report) *facts {
+	f := &facts{}
+	f.add("agent", r.Agent)
+	verdict := c.outLook.good("runs here")
+	if !r.Runs {
+		verdict = c.outLook.bad("does not run here")
+	}
+	f.add("verdict", verdict)
+	for _, check := range r.Checks {
+		if check.OK {
+			f.add("check", check.Name+": good")
+			continue
+		}
+		f.add("check", c.outLook.bad(check.Name+": "+check.Code)+" "+plain(check.Detail))
+	}
+	f.add("command", plain(shellquote.Join(r.Command...)))
+	f.add("executable", plain(r.Executable))
+	f.add("work folder", plain(r.WorkFolder))
+	if r.RealFolder != r.WorkFolder {
+		f.add("really", plain(r.RealFolder))
+	}
+	f.add("runs as", plain(r.User))
+	for _, v := range r.Env {
+		f.add("environment", plain(v.Name+"="+strings.ReplaceAll(v.Value, "\n", `\n`)))
+	}
+	return f
+}
