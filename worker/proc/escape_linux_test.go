@@ -28,7 +28,7 @@ var recipes = map[string]int{
 	"pipe":       1,  // keeps the agent's output open in another session
 	"trap":       1,  // ignores interrupt and TERM
 	"deaf":       1,  // ignores whatever can be ignored
-	"storm":      39, // three levels of three children, every other in a new session
+	"storm":      12, // two levels of three children, every other in a new session
 	"exec":       1,  // the agent replaces itself by another program, its child stays
 	"cleared":    1,  // no environment, so no mark; new session, parent ended
 	"subreaper":  2,  // collects its own orphans, without environment
@@ -59,7 +59,7 @@ func escape(dir, recipe, then string) {
 		spawn(dir, &syscall.SysProcAttr{Setsid: true}, []string{}, "subreaper")
 	case "storm":
 		for range 3 {
-			spawn(dir, nil, nil, "storm", "2")
+			spawn(dir, nil, nil, "storm", "1")
 		}
 	case "relay":
 		spawn(dir, &syscall.SysProcAttr{Setsid: true}, []string{}, "relay")
@@ -82,7 +82,7 @@ func escape(dir, recipe, then string) {
 	}
 	fmt.Println("ready")
 	if then == "exit" {
-		os.Exit(0)
+		syscall.Exit(0)
 	}
 	w.live(own)
 }
@@ -138,7 +138,7 @@ func branch(dir, what string, args []string) {
 		own := w.join()
 		fmt.Println("ready")
 		if args[0] == "exit" {
-			os.Exit(0)
+			syscall.Exit(0)
 		}
 		w.live(own)
 	}
@@ -177,7 +177,7 @@ func relay(w witnesses) {
 	cmd.ExtraFiles = []*os.File{lock}
 	cmd.Env = []string{"PATH=/usr/bin:/bin"}
 	must(cmd.Start())
-	os.Exit(0)
+	syscall.Exit(0)
 }
 
 // errCancelled is a cause as a worker would give one.

@@ -24,11 +24,14 @@ func GuardianMain() {
 	// The agent is tied to the thread that starts it (agentAttr).
 	runtime.LockOSThread()
 	g := &guardian{reports: gob.NewEncoder(os.NewFile(fdReports, "reports"))}
+	code := 0
 	if err := g.run(); err != nil {
 		g.report(report{Failed: failed("set up guardian", err)})
-		os.Exit(1)
+		code = 1
 	}
-	os.Exit(0)
+	// Not os.Exit: the worker waits, and a build with the race detector would sleep a
+	// second first.
+	syscall.Exit(code)
 }
 
 // guardian is the state of the guardian process. One goroutine owns all of it.

@@ -112,7 +112,7 @@ func sendTo(id ID, sig syscall.Signal) {
 	if err != nil {
 		return
 	}
-	defer p.Release()
+	defer func() { _ = p.Release() }()
 	if now, err := lookupID(id.Pid); err != nil || now != id {
 		return
 	}

@@ -47,14 +47,22 @@ func TestStages_EndAtTheFirstThatWorks(t *testing.T) {
 		want   Result
 		got    string
 	}{
-		{"interrupt", agentArgv("polite"), Stages{long, long, long},
-			Result{ExitCode: 7, Stage: StageInterrupt}, "got SIGINT"},
-		{"term", agentArgv("polite", "SIGINT"), Stages{time.Millisecond, long, long},
-			Result{ExitCode: 7, Stage: StageTerm}, "got SIGTERM"},
-		{"kill", agentArgv("polite", "SIGINT", "SIGTERM"), Stages{time.Millisecond, time.Millisecond, long},
-			Result{ExitCode: -1, Signal: syscall.SIGKILL, Stage: StageKill}, ""},
-		{"no grace at all", agentArgv("polite"), Stages{Kill: long},
-			Result{ExitCode: -1, Signal: syscall.SIGKILL, Stage: StageKill}, ""},
+		{
+			"interrupt", agentArgv("polite"), Stages{long, long, long},
+			Result{ExitCode: 7, Stage: StageInterrupt}, "got SIGINT",
+		},
+		{
+			"term", agentArgv("polite", "SIGINT"), Stages{time.Millisecond, long, long},
+			Result{ExitCode: 7, Stage: StageTerm}, "got SIGTERM",
+		},
+		{
+			"kill", agentArgv("polite", "SIGINT", "SIGTERM"), Stages{time.Millisecond, time.Millisecond, long},
+			Result{ExitCode: -1, Signal: syscall.SIGKILL, Stage: StageKill}, "",
+		},
+		{
+			"no grace at all", agentArgv("polite"), Stages{Kill: long},
+			Result{ExitCode: -1, Signal: syscall.SIGKILL, Stage: StageKill}, "",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -122,7 +122,7 @@ func (s *stream) drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.draining = true
-	s.pipe.SetReadDeadline(time.Now()) // wakes it
+	_ = s.pipe.SetReadDeadline(time.Now()) // wakes it; closed, it needs no waking
 }
 
 // arm sets how long the next read may wait, and reports whether we are draining.
@@ -136,7 +136,7 @@ func (s *stream) arm() (draining bool) {
 	case len(s.buf) > 0:
 		until = s.since.Add(lineWait)
 	}
-	s.pipe.SetReadDeadline(until)
+	_ = s.pipe.SetReadDeadline(until) // if the pipe is closed the read says so
 	return s.draining
 }
 

@@ -217,7 +217,7 @@ func TestSweep_LeavesStrangersAlone(t *testing.T) {
 	if err := stranger.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer stranger.Process.Kill()
+	defer func() { _ = stranger.Process.Kill() }()
 	id, err := lookupID(stranger.Process.Pid)
 	if err != nil {
 		t.Fatal(err)

@@ -230,7 +230,7 @@ func (p *Process) conclude(ctx context.Context, e ended) {
 // takeOver ends the tree without the guardian: it is dead, or it is overdue and then
 // we end it first. Nothing gentle is left to do here, so it is KILL at once.
 func (p *Process) takeOver(ctx context.Context, asked time.Time) {
-	p.guardian.Process.Kill()
+	p.killGuardian()
 	p.reapGuardian()
 	r := &p.result
 	r.ExitCode = -1
@@ -249,14 +249,17 @@ func (p *Process) takeOver(ctx context.Context, asked time.Time) {
 
 // reapGuardian waits for the guardian, which has said its last word or was killed.
 func (p *Process) reapGuardian() {
-	impatient := time.AfterFunc(2*time.Second, func() { p.guardian.Process.Kill() })
+	impatient := time.AfterFunc(2*time.Second, p.killGuardian)
 	defer impatient.Stop()
 	_ = p.guardian.Wait() // how it ended tells nothing that its report didn't
 }
 
+// killGuardian may find it gone already, which is what it is for.
+func (p *Process) killGuardian() { _ = p.guardian.Process.Kill() }
+
 // abandon undoes a start that went wrong, whatever has happened of it.
 func (p *Process) abandon() {
-	p.guardian.Process.Kill()
+	p.killGuardian()
 	p.reapGuardian()
 	p.orders.close()
 	p.alarm.Close()
