@@ -41,7 +41,7 @@ func TestBody_EachFaultIsNamed(t *testing.T) {
 		{"text for yes or no", "agents/tidy/sessions", `{"afterAny":"yes"}`, "afterAny"},
 		{"no time", "agents/tidy/sessions", `{"notBefore":"tomorrow"}`, "notBefore"},
 		{"no id", "agents/tidy/sessions", `{"after":"the last one"}`, "after"},
-		{"id of another kind", "agents/tidy/sessions", `{"after":"agt_0000000000001"}`, "after"},
+		{"id of another kind", "agents/tidy/sessions", `{"after":"agt_0000000001"}`, "after"},
 		{"nested", "agents", `{"slug":"x1","run":{"command":["a",1]}}`, "run.command[1]"},
 		{"nested unknown", "agents", `{"slug":"x1","run":{"shell":"a"}}`, "run.shell"},
 		{"object for a list", "agents", `{"slug":"x1","labels":{}}`, "labels"},
@@ -166,7 +166,7 @@ func TestPatch_AbsentStaysNullClears(t *testing.T) {
 		t.Errorf("null did not clear: %+v", got.AgentInput)
 	}
 	d.Refused(http.StatusBadRequest, api.CodeMalformed, "PATCH", "agents/tidy", `{"slug":"a","slug":"b"}`)
-	d.Refused(http.StatusBadRequest, api.CodeMalformed, "PATCH", "agents/tidy", `{"id":"agt_0000000000001"}`)
+	d.Refused(http.StatusBadRequest, api.CodeMalformed, "PATCH", "agents/tidy", `{"id":"agt_0000000001"}`)
 	d.Refused(http.StatusUnprocessableEntity, api.CodeInvalid, "PATCH", "agents/tidy", `{"schedule":"never"}`)
 }
 
@@ -197,7 +197,7 @@ func TestQuery_NonsenseIsNamed(t *testing.T) {
 		{"sessions?since=yesterday", "since"},
 		{"sessions?archived=maybe", "archived"},
 		{"sessions?thread=x", "thread"},
-		{"sessions?retryOf=agt_0000000000001", "retryOf"},
+		{"sessions?retryOf=agt_0000000001", "retryOf"},
 		{"sessions?state=queued", "state"},
 		{"sessions?%zz", "query"},
 		{"sessions/counts?limit=5", "limit"},
@@ -227,7 +227,7 @@ func TestIDs_UnknownAndForeignAreNotFound(t *testing.T) {
 	mine := d.running()
 	agent, session, worker := d.stranger()
 	second := d.addAgent("other", 1)
-	const unknown = "0000000000zzz"
+	const unknown = "0000000zzz"
 	get := func(paths ...string) {
 		t.Helper()
 		for _, path := range paths {
@@ -243,7 +243,7 @@ func TestIDs_UnknownAndForeignAreNotFound(t *testing.T) {
 			}
 		}
 	}
-	for _, id := range []string{session.ID.String(), "ses_" + unknown, "ses_", "nonsense", "agt_" + unknown, "%2e%2e", "ses_" + strings.Repeat("z", 13)} {
+	for _, id := range []string{session.ID.String(), "ses_" + unknown, "ses_", "nonsense", "agt_" + unknown, "%2e%2e", "ses_" + strings.Repeat("z", 10)} {
 		get("sessions/"+id, "sessions/"+id+"/items", "sessions/"+id+"/activities", "sessions/"+id+"/events", "agents/tidy/sessions/"+id)
 		for _, verb := range []string{"/cancel", "/stop", "/retry", "/archive"} {
 			d.Refused(http.StatusNotFound, api.CodeNotFound, "POST", "sessions/"+id+verb, nil)
@@ -302,7 +302,7 @@ func TestClaimID_MissingOldAndForeign(t *testing.T) {
 		"":            {"plan": "stolen"},
 	}
 	claimIDs := map[string]string{
-		"garbled": "clm_nonsense", "unknown": "clm_" + strings.Repeat("0", 39), "of another session": other.ClaimID.String(),
+		"garbled": "clm_nonsense", "unknown": "clm_" + strings.Repeat("1", 36), "of another session": other.ClaimID.String(),
 		"of a finished session": done.ClaimID.String(),
 	}
 	method := func(verb string) string {

@@ -87,6 +87,7 @@ func agentsAnswer(d *desk, viewer *servertest.Server) {
 	if got := servertest.Must[api.AgentChanged](s, 200, "POST", "agents/nightly/pause", m{"reason": "holiday"}); !got.Changed || !got.Agent.Paused || got.Agent.PausedReason != "holiday" {
 		d.tb.Errorf("pause answered %+v", got)
 	}
+	s.Refused(422, api.CodeInvalid, "POST", "agents/nightly/pause", m{"reason": strings.Repeat("x", 5000)})
 	if got := servertest.Must[api.AgentChanged](s, 200, "POST", "agents/nightly/pause", nil); got.Changed {
 		d.tb.Error("a second pause says that it changed something")
 	}
@@ -274,6 +275,9 @@ func serverAnswers(d *desk) {
 	servertest.Must[list](s, 200, "GET", "/api/v1/workspaces", nil)
 	if got := servertest.Must[api.Whoami](s, 200, "GET", "/api/v1/whoami", nil); got.UserID == 0 || got.Name == "" {
 		d.tb.Errorf("whoami answered %+v", got)
+	}
+	if got := servertest.Must[api.SignInLink](s, 201, "POST", "/api/v1/signin-links", nil); got.Link == "" {
+		d.tb.Error("an empty link")
 	}
 	servertest.Must[m](s, 200, "GET", "/healthz", nil, servertest.With("Authorization", ""))
 	servertest.Must[m](s, 200, "GET", "/readyz", nil, servertest.With("Authorization", ""))

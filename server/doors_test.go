@@ -133,10 +133,13 @@ func TestOrigin_ForeignWritesAreRefused(t *testing.T) {
 		if a = d.Do("POST", "agents/tidy/sessions", `{}`, headers...); a.Status != p.cookie {
 			t.Errorf("%s with a cookie answered %d, not %d: %s", p.name, a.Status, p.cookie, a.Body)
 		}
+		if p.cookie == 201 {
+			continue
+		}
 		// The same holds for every method that changes something, on pages too.
 		for _, method := range []string{"POST", "PUT", "PATCH", "DELETE", "BREW"} {
 			for _, path := range []string{"/agents/new", "agents/tidy", "/signout", "/nowhere"} {
-				if a := d.Do(method, path, nil, headers...); p.cookie == 403 && a.Status != 403 || p.cookie == 401 && a.Status != 401 {
+				if a := d.Do(method, path, nil, headers...); a.Status != p.cookie {
 					t.Errorf("%s: %s %s with a cookie answered %d", p.name, method, path, a.Status)
 				}
 			}
@@ -172,7 +175,7 @@ func TestSignIn_NeededEverywhere(t *testing.T) {
 		},
 	}
 	for what, change := range bad {
-		var first string
+		first := map[string]string{} // by method
 		for _, path := range paths {
 			for _, method := range []string{"GET", "POST", "DELETE", "OPTIONS", "PUT"} {
 				a := d.Do(method, path, nil, change)
@@ -180,10 +183,10 @@ func TestSignIn_NeededEverywhere(t *testing.T) {
 					t.Fatalf("%s: %s %s answered %d", what, method, path, a.Status)
 				}
 				e := a.Problem(t)
-				if first == "" {
-					first = e.Detail
+				if first[method] == "" {
+					first[method] = e.Detail
 				}
-				if e.Code != api.CodeUnauthenticated || e.Detail != first {
+				if e.Code != api.CodeUnauthenticated || e.Detail != first[method] {
 					t.Fatalf("%s: %s %s tells itself apart: %s", what, method, path, e.Detail)
 				}
 				checkHeaders(t, method+" "+path, a)

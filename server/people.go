@@ -29,15 +29,9 @@ func (s *Server) showWorkspace(x *exchange) (answer, error) {
 	return answer{}, api.Refuse(api.CodeNotFound, "There is no such workspace here.")
 }
 
-// health is what /healthz and /readyz answer.
-type health struct {
-	Status  string `json:"status"`
-	Version string `json:"version,omitzero"`
-}
-
 // healthy says that the process answers.
 func (s *Server) healthy(*exchange) (answer, error) {
-	return reply(health{Status: "ok", Version: s.version}, nil)
+	return reply(api.Health{Status: "ok", Version: s.version}, nil)
 }
 
 // ready says that the store answers too, and that no shutdown has begun.
@@ -48,7 +42,7 @@ func (s *Server) ready(x *exchange) (answer, error) {
 	if _, err := s.engine.LastEvent(x.r.Context()); err != nil {
 		return answer{}, err
 	}
-	return reply(health{Status: "ready"}, nil)
+	return reply(api.Health{Status: "ready"}, nil)
 }
 
 func (s *Server) openAPI(x *exchange) (answer, error) {

@@ -57,7 +57,7 @@ var document = sync.OnceValue(func() *contract {
 		panic(err)
 	}
 	v, errs := validator.NewValidator(doc, config.WithoutSecurityValidation(), config.WithStrictMode(),
-		config.WithStrictIgnorePaths("$.body.data.**", "$.body.items[*].data.**", "$.body.info.**", "$.headers.**"))
+		config.WithStrictIgnorePaths("$.body.data.**", "$.body.items[*].data.**", "$.headers.**"))
 	if len(errs) > 0 {
 		panic(errs[0])
 	}
@@ -186,20 +186,21 @@ func (c *checker) check(op Operation, req *http.Request, sent []byte, resp *http
 		return
 	}
 	again := req.Clone(req.Context())
+	again.Header.Del("Cookie") // the security scheme declares it, the strict mode does not look there
 	again.Body = io.NopCloser(bytes.NewReader(sent))
 	if resp.StatusCode < 300 && len(sent) > 0 {
 		if ok, bad := d.validator.ValidateHttpRequestSync(again); !ok {
 			c.tb.Errorf("%s, but the document does not allow the request: %s\n%s", what, words(bad), sent)
 		}
 	}
-	if resp.StatusCode == http.StatusNoContent {
-		return
+	if resp.StatusCode == http.StatusNoContent || strings.HasPrefix(op.Path, "/openapi.") {
+		return // there is no body, or it is the document itself
 	}
 	copied := *resp
 	copied.Body = io.NopCloser(bytes.NewReader(got))
 	again.Body = io.NopCloser(bytes.NewReader(sent))
 	if ok, bad := d.validator.ValidateHttpResponse(again, &copied); !ok {
-		c.tb.Errorf("%s has not the documented shape: %s\n%s", what, words(bad), got)
+		c.tb.Errorf("%s has not the documented shape: %s\n%s", what, words(bad), got[:min(len(got), 2000)])
 	}
 }
 
