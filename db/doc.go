@@ -1,11 +1,12 @@
 // Package db owns the database file: who may open it, with which settings, and
 // the only two ways to use it.
 //
-// [Store.Write] is the one way to change anything. Every closure goes to a
-// single goroutine, which runs as many as are waiting in one transaction, each
-// inside its own savepoint, commits once with synchronous=FULL and only then
-// answers. Many callers share one fsync, a failing closure undoes only itself,
-// and an answer without error means the change survives a power cut.
+// [Store.Write] is the one way to change anything. Closures never overlap: a
+// single goroutine runs as many as are waiting in one transaction, each inside
+// its own savepoint, commits once with synchronous=FULL and only then answers;
+// a caller that comes while nobody writes does the same with its own closure.
+// Many callers share one fsync, a failing closure undoes only itself, and an
+// answer without error means the change survives a power cut.
 // [Store.Read] gives one consistent snapshot on a pool of read-only
 // connections that never waits for writers.
 //

@@ -15,7 +15,7 @@ type request struct {
 	ctx context.Context
 	fn  func(*Tx) error
 
-	// Owned by the writer goroutine until the batch is done.
+	// These belong to the owner of the writer until the request is answered.
 	settled bool     // the outcome is decided, whatever becomes of the transaction
 	err     error    // the outcome
 	after   []func() // what to call once the transaction is committed
@@ -31,33 +31,75 @@ type batch struct {
 	done     chan struct{} // closed when every request has its outcome
 }
 
-// queue holds the batches that wait for the writer goroutine.
+// owner says who uses the writer's connection. Ownership passes under the
+// queue's lock, so that each owner sees everything the one before it did.
+type owner int
+
+const (
+	nobody owner = iota
+	caller       // a single caller, on its own goroutine
+	loop         // the writer goroutine
+)
+
+// queue holds the batches that wait for the writer's connection, and says whose
+// turn it is.
 type queue struct {
-	wake chan struct{} // one token: there may be something to do
+	wake chan struct{} // one token: the writer goroutine has to look
 
 	mu      sync.Mutex
-	batches []*batch
-	refusal error // what later requests are answered; nil while the writer runs
+	owner   owner
+	batches []*batch // not empty only while there is an owner
+	refusal error    // what later requests are answered; nil while the writer runs
 }
 
 func newQueue() *queue {
 	return &queue{wake: make(chan struct{}, 1)}
 }
 
-// join adds r to the last waiting batch.
+// join adds r to the last waiting batch. When nobody is writing it returns nil
+// instead: the caller owns the connection then, runs r itself and has to leave.
+// A lone caller thus pays for no switch between goroutines, which on a busy
+// machine costs as much as its commit.
 func (q *queue) join(r *request) (*batch, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.refusal != nil {
+	switch {
+	case q.refusal != nil:
 		return nil, q.refusal
+	case q.owner == nobody:
+		q.owner = caller
+		return nil, nil
 	}
 	if n := len(q.batches); n == 0 || len(q.batches[n-1].requests) == maxBatch {
 		q.batches = append(q.batches, &batch{done: make(chan struct{})})
 	}
 	b := q.batches[len(q.batches)-1]
 	b.requests = append(b.requests, r)
-	q.ring()
 	return b, nil
+}
+
+// leave ends a caller's ownership. Those who came meanwhile are the writer
+// goroutine's.
+func (q *queue) leave() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.owner = nobody
+	if len(q.batches) > 0 {
+		q.owner = loop
+	}
+	if q.owner == loop || q.refusal != nil {
+		q.ring()
+	}
+}
+
+// rest ends the writer goroutine's ownership if there is only one caller, who
+// is about to be answered: its next request need not come here.
+func (q *queue) rest(answered int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if answered == 1 && len(q.batches) == 0 {
+		q.owner = nobody
+	}
 }
 
 func (q *queue) ring() {
@@ -67,7 +109,8 @@ func (q *queue) ring() {
 	}
 }
 
-// next waits for a batch. It returns nil when the queue is stopped and empty.
+// next waits until the writer goroutine owns the connection and returns the
+// first batch. It returns nil when the queue is stopped and empty.
 func (q *queue) next() *batch {
 	for {
 		// The callers just answered are runnable now. Letting them run once,
@@ -84,12 +127,15 @@ func (q *queue) next() *batch {
 func (q *queue) take() (b *batch, stopped bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.batches) == 0 {
-		return nil, q.refusal != nil
+	if q.owner == loop && len(q.batches) > 0 {
+		b = q.batches[0]
+		q.batches = q.batches[1:]
+		return b, false
 	}
-	b = q.batches[0]
-	q.batches = q.batches[1:]
-	return b, false
+	if q.owner == loop {
+		q.owner = nobody
+	}
+	return nil, q.owner == nobody && q.refusal != nil
 }
 
 // stop refuses later requests with err. The first refusal stays. Requests that

@@ -104,11 +104,14 @@ func (s *Store) Write(ctx context.Context, fn func(tx *Tx) error) error {
 		return err
 	}
 	r := &request{ctx: ctx, fn: fn}
-	b, err := s.writer.queue.join(r)
-	if err != nil {
+	switch b, err := s.writer.queue.join(r); {
+	case err != nil:
 		return err
+	case b == nil:
+		s.writer.runAlone(r)
+	default:
+		<-b.done
 	}
-	<-b.done
 	return r.err
 }
 

@@ -21,10 +21,10 @@ type Tx struct {
 	r *request
 }
 
-// AfterCommit has f called on the writer goroutine after the COMMIT and before
-// [Store.Write] returns, in the order of the calls and only if this closure
-// succeeded. f must be quick and must not call the store: every writer waits
-// for it.
+// AfterCommit has f called after the COMMIT and before [Store.Write] returns,
+// in the order of the calls and only if this closure succeeded. Like closures,
+// such calls never overlap and each sees what those before it did. f must be
+// quick and must not call the store: every writer waits for it.
 func (tx *Tx) AfterCommit(f func()) {
 	tx.r.after = append(tx.r.after, f)
 }

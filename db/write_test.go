@@ -329,11 +329,32 @@ func TestWrite_ClosureThatEndsTheGoroutineHangsNobody(t *testing.T) {
 	)
 	errs = append(errs, s.Write(t.Context(), note(3)))
 	for i, err := range errs {
-		if err == nil {
-			t.Errorf("write %d was told it succeeded", i)
+		if !errors.Is(err, errGoexit) {
+			t.Errorf("write %d was told %v", i, err)
 		}
 	}
 	wantNotes(t, s)
+}
+
+func TestWrite_ClosureThatEndsItsCallersGoroutine(t *testing.T) {
+	s := open(t)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		err := s.Write(t.Context(), func(tx *Tx) error {
+			if err := note(1)(tx); err != nil {
+				return err
+			}
+			runtime.Goexit()
+			return nil
+		})
+		t.Errorf("Write returned %v", err)
+	}()
+	<-done
+	if err := s.Write(t.Context(), note(2)); err != nil {
+		t.Error(err)
+	}
+	wantNotes(t, s, 2)
 }
 
 func TestWrite_OpenRowsFailTheirClosure(t *testing.T) {

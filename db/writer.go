@@ -12,14 +12,16 @@ import (
 	"stint/queries"
 )
 
-// writer is the goroutine that makes all changes. Every field below the queue
-// belongs to it alone.
+// writer makes all changes. At any time it has one owner, given by the queue:
+// the writer goroutine (loop), or the only caller that wants to write.
 type writer struct {
 	now    func() time.Time
 	log    *slog.Logger
 	queue  *queue
-	done   chan struct{} // closed when the goroutine has ended
+	done   chan struct{} // closed when the writer goroutine has ended
 	failed chan struct{} // closed when a commit's outcome is unknown
+
+	// The fields from here on belong to the owner.
 
 	pool    *sql.DB
 	conn    *sql.Conn // keeps guard open
@@ -88,7 +90,7 @@ func (w *writer) prepare(ctx context.Context) (err error) {
 	return w.rollback.run()
 }
 
-// close ends the connection. The goroutine must have ended.
+// close ends the connection. The writer goroutine must have ended.
 func (w *writer) close() error {
 	var errs []error
 	for _, c := range []*control{w.begin, w.savepoint, w.release, w.undo, w.commit, w.rollback} {
@@ -108,28 +110,47 @@ func (w *writer) close() error {
 // loop runs batches until the queue is stopped and empty.
 func (w *writer) loop() {
 	defer close(w.done)
-	for {
-		b := w.queue.next()
-		if b == nil {
-			return
-		}
-		w.answer(b)
-	}
-}
-
-// answer runs a batch and wakes its callers.
-func (w *writer) answer(b *batch) {
 	finished := false
 	defer func() {
 		if !finished {
-			w.abandon(b)
+			w.abandon()
 		}
-		close(b.done)
+	}()
+	for b := w.queue.next(); b != nil; b = w.queue.next() {
+		w.runBatch(b)
+	}
+	finished = true
+}
+
+// runBatch answers a batch.
+func (w *writer) runBatch(b *batch) {
+	defer close(b.done)
+	w.answer(b.requests)
+	w.queue.rest(len(b.requests))
+}
+
+// runAlone answers one request on its caller's goroutine.
+func (w *writer) runAlone(r *request) {
+	defer w.queue.leave()
+	w.answer([]*request{r})
+}
+
+// errGoexit is the outcome of a closure that ended its goroutine.
+var errGoexit = errors.New("a closure ended its goroutine (runtime.Goexit, as FailNow of a test does)")
+
+// answer gives every request its outcome, whatever the closures do.
+func (w *writer) answer(requests []*request) {
+	finished := false
+	defer func() {
+		if !finished {
+			w.guard.closeRows()
+			settleAll(requests, errors.Join(errGoexit, w.abort()))
+		}
 	}()
 	if err := w.unusable(); err != nil {
-		settleAll(b.requests, err)
+		settleAll(requests, err)
 	} else {
-		w.run(b.requests)
+		w.run(requests)
 	}
 	finished = true
 }
@@ -144,25 +165,17 @@ func (w *writer) unusable() error {
 	}
 }
 
-// abandon is for a closure that ended the goroutine itself (runtime.Goexit, as
-// the FailNow of a test does): there is no way back into the loop, so every
-// caller is told.
-func (w *writer) abandon(b *batch) {
-	err := errors.New("a closure ended the writer goroutine")
-	if w.guard.inTx {
-		if rollbackErr := w.rollback.run(); rollbackErr != nil {
-			err = errors.Join(err, rollbackErr)
-		}
-	}
-	w.queue.stop(err)
-	settleAll(b.requests, err)
+// abandon is for a closure that ended the writer goroutine itself: there is no
+// way back into the loop, so everybody is told and nobody hangs.
+func (w *writer) abandon() {
+	w.queue.stop(errGoexit)
 	for {
-		rest, _ := w.queue.take()
-		if rest == nil {
+		b, _ := w.queue.take()
+		if b == nil {
 			return
 		}
-		settleAll(rest.requests, err)
-		close(rest.done)
+		settleAll(b.requests, errGoexit)
+		close(b.done)
 	}
 }
 
