@@ -770,7 +770,7 @@ func keysDialog(on bool) templ.Component {
 		}
 		ctx = templ.InitializeContext(ctx)
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 67, "<dialog id=\"keys\" aria-labelledby=\"keys-title\"><form class=\"ask\" method=\"post\" action=\"/ui/preferences\"><h2 id=\"keys-title\">Keyboard shortcuts</h2><div class=\"keys-list\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 67, "<dialog id=\"keys\" aria-labelledby=\"keys-title\"><form class=\"ask\" method=\"post\" action=\"/ui/preferences\"><h2 id=\"keys-title\">Keyboard shortcuts</h2><div class=\"kv\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -36,7 +36,6 @@ func (v *visit) watchHome() watcher {
 		p := homePage{view, v.prefs.zone}
 		return []part{
 			{target: "home-status", draw: homeStatus(p)},
-			{target: "needs-count", draw: NeedsCount(len(p.Needs) + len(p.Failing))},
 			{target: "needs", draw: homeNeeds(p)},
 			{target: "active", draw: homeActive(p)},
 			{target: "next", draw: homeNext(p)},

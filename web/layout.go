@@ -16,8 +16,9 @@ type Shell struct {
 }
 
 // htmxConfig switches off what the content policy forbids and what this product
-// doesn't want: styles put in by script, foreign requests.
-const htmxConfig = `{"includeIndicatorCSS":false,"mode":"same-origin","history":false,"transitions":false,"extensions":"sse"}`
+// doesn't want: styles put in by script, foreign requests. A live update leaves
+// alone what the reader has opened and what the page's script has shown.
+const htmxConfig = `{"includeIndicatorCSS":false,"mode":"same-origin","history":false,"transitions":false,"extensions":"sse","morphIgnore":["data-htmx-powered","open","hidden"]}`
 
 type railEntry struct{ key, word, icon, url, letter string }
 

@@ -49,7 +49,7 @@ const streamWrite = 10 * time.Second // for a reader to take a batch
 func (v *visit) stream() error {
 	q := v.r.URL.Query()
 	at := place(v.r.Header.Get("Last-Event-ID"), q.Get("at"))
-	f := &feed{v: v, out: http.NewResponseController(v), seen: map[string][sha256.Size]byte{}}
+	f := &feed{v: v, out: http.NewResponseController(v.ResponseWriter), seen: map[string][sha256.Size]byte{}}
 	var err error
 	switch q.Get("page") {
 	case "home":
@@ -179,6 +179,11 @@ func (f *feed) look(ctx context.Context) (sent bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	needs, err := f.v.web.engine.NeedsYou(ctx, caller)
+	if err != nil {
+		return false, err
+	}
+	parts = append(parts, part{target: "needs-count", draw: NeedsCount(needs)})
 	// The page already shows what was true at its own event.
 	quiet := f.first && now.seq == f.at.seq
 	f.first, f.at = false, now

@@ -52,6 +52,14 @@ func Span(d time.Duration) string {
 	}
 }
 
+// WholeSpan is [Span] without tenths, as a running clock shows it.
+func WholeSpan(d time.Duration) string {
+	if d >= 0 && d < 10*time.Second {
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	}
+	return Span(d)
+}
+
 func pair(d, big time.Duration, bigWord string, small time.Duration, smallWord string) string {
 	first, second := d/big, d%big/small
 	if second == 0 {

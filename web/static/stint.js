@@ -8,7 +8,7 @@
   const skew = Number(root.dataset.now || Date.now()) - Date.now() // server's clock minus ours, at load
   const now = () => Date.now() + skew
   const keep = (name, value) => { document.cookie = `stint_${name}=${value};path=/;max-age=31536000;samesite=lax` }
-  const touch = matchMedia('(pointer: coarse)')
+  keep('zone', encodeURIComponent(Intl.DateTimeFormat().resolvedOptions().timeZone))
 
   // Controls that need scripts show themselves only where scripts run.
   const reveal = (from = document) => $$('.copy[hidden],#live[hidden],[data-log][hidden],[data-scripted][hidden]', from).forEach(e => { e.hidden = false })
@@ -97,14 +97,23 @@
   addEventListener('offline', () => { if (!live.paused) dot('wait', 'Offline') })
   addEventListener('online', () => { live.tries = 0; connect() })
 
-  // Named stream events
-  document.addEventListener('announce', e => announce(e.detail.data))
-  document.addEventListener('needs', e => {
-    const n = Number(e.detail.data) || 0
-    document.title = document.title.replace(/^\(\d+\) /, '')
-    if (n) document.title = `(${n}) ${document.title}`
-  })
-  document.addEventListener('reset', () => location.reload())
+  // After each update: what only scripts can use is shown, the window's title tells what waits, a new state is announced.
+  let state = '', row = ''
+  const settle = () => {
+    reveal()
+    if (row) document.getElementById(row)?.classList.add('at')
+    const n = parseInt($('#needs-count')?.textContent, 10) || 0
+    let title = document.title.replace(/^\(\d+\) /, '')
+    const now = $('#session-head .state')?.textContent.trim() || ''
+    if (state && now && now !== state) {
+      title = title.replace(` · ${state} · `, ` · ${now} · `)
+      announce(`The session is now: ${now}`)
+    }
+    state = now
+    title = n ? `(${n}) ${title}` : title
+    if (title !== document.title) document.title = title
+  }
+  document.addEventListener('htmx:after:swap', settle)
 
   // Countdowns and elapsed times
   const two = n => String(n).padStart(2, '0')
@@ -140,6 +149,20 @@
   const follow = view => {
     const log = view.closest('.log'), more = $('[data-more]', log), button = $('[data-log=follow]', log)
     let on = button.getAttribute('aria-pressed') === 'true', fresh = 0
+    // A page keeps some thousand lines; the rest is a click away.
+    const list = $('.lines', view), most = 4000
+    let held = list.querySelectorAll('p').length
+    const trim = added => {
+      held += added
+      if (held <= most) return
+      while (held > most * .75 && list.firstElementChild !== list.lastElementChild) {
+        held -= list.firstElementChild.children.length
+        list.firstElementChild.remove()
+      }
+      const link = $('#log-earlier') || Object.assign(document.createElement('a'), { id: 'log-earlier', className: 'btn quiet', textContent: 'Earlier output' })
+      link.href = `?view=output&before=${parseInt(list.firstElementChild.id.slice(1), 10)}`
+      view.prepend(link)
+    }
     const atEnd = () => view.scrollHeight - view.scrollTop - view.clientHeight < 32
     const set = value => {
       on = value
@@ -151,12 +174,12 @@
     more.addEventListener('click', () => { set(true); view.focus() })
     new MutationObserver(changes => {
       const lines = changes.reduce((n, c) => n + [...c.addedNodes].reduce((m, e) => m + (e.children?.length || 0), 0), 0)
-      if (on) { view.scrollTop = view.scrollHeight; return }
+      if (on) { trim(lines); view.scrollTop = view.scrollHeight; return }
       fresh += lines
       if (!fresh) return
       more.lastElementChild.textContent = `${fresh} new ${fresh === 1 ? 'line' : 'lines'}`
       more.hidden = false
-    }).observe($('.lines', view), { childList: true, subtree: true })
+    }).observe(list, { childList: true, subtree: true })
     if (on && !location.hash) view.scrollTop = view.scrollHeight
   }
   const wrap = button => {
@@ -193,7 +216,6 @@
     else if ((el = hit('[data-log=wrap]'))) wrap(el)
     else if ((el = hit('.lines p')) && e.target === el && el.parentElement.id) history.replaceState(null, '', '#' + el.parentElement.id)
     else if (e.target.nodeName === 'DIALOG') e.target.close()
-    $$('details.menu[open]').forEach(d => { if (!d.contains(e.target)) d.open = false })
   })
   document.addEventListener('change', e => {
     if (e.target.id === 'keys-on') { root.dataset.keys = e.target.checked ? 'on' : 'off'; keep('keys', root.dataset.keys) }
@@ -216,11 +238,11 @@
     const next = all[Math.max(0, Math.min(all.length - 1, at < 0 ? 0 : at + step))]
     all[at]?.classList.remove('at')
     next.classList.add('at')
+    row = next.id
     $('a', next)?.focus({ preventScroll: true })
     next.scrollIntoView({ block: 'nearest' })
   }
   document.addEventListener('keydown', e => {
-    if (e.key === 'Escape') { const m = $('details.menu[open]'); if (m) { m.open = false; $('summary', m).focus() } }
     const el = e.target
     if ((e.ctrlKey || e.metaKey) && e.key === 'Enter' && el.form) { e.preventDefault(); el.form.requestSubmit(); return }
     if (e.ctrlKey || e.metaKey || e.altKey || root.dataset.keys === 'off') return
@@ -249,12 +271,7 @@
     reveal()
     $$('[data-view]').forEach(follow)
     $$('[data-toast]').forEach(fade)
-    new MutationObserver(changes => changes.forEach(c => c.addedNodes.forEach(n => {
-      if (n.nodeType !== 1) return
-      reveal(n.parentElement)
-      if (n.matches('[data-toast]')) fade(n)
-    }))).observe(document.body, { childList: true, subtree: true })
-    if (touch.matches) root.dataset.touch = ''
+    settle()
     if (source()) setTimeout(() => { if (!live.connection && !live.tries) connect() }, 3000)
   }
   if (document.readyState === 'loading') document.addEventListener('DOMContentLoaded', start)
