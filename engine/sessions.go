@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"math"
 	"strings"
@@ -149,10 +150,17 @@ func filterAgent(ctx context.Context, q *queries.Queries, c Caller, f api.Sessio
 }
 
 func listRows(ctx context.Context, q *queries.Queries, c Caller, f api.SessionFilter, agent api.AgentID, before, n int64) ([]sessionRow, error) {
+	thread, err := filterThread(ctx, q, f)
 	switch {
-	case f.ThreadID != 0:
+	case none(err):
+		return nil, nil // no such session, or one of another thread
+	case err != nil:
+		return nil, err
+	case thread != 0:
 		return q.ListSessionsOfThread(ctx, queries.ListSessionsOfThreadParams{
-			WorkspaceID: c.WorkspaceID, Before: api.SessionID(before), ThreadID: f.ThreadID, Me: c.UserID, N: n,
+			ThreadID: int64(thread), RetryOf: int64(f.RetryOf), AgentID: int64(agent),
+			WorkspaceID: c.WorkspaceID, Before: api.SessionID(before), Me: c.UserID, Statuses: statusSet(f.Statuses),
+			Trigger: string(f.Trigger), Query: strings.ToLower(f.Query), Since: api.Micros(f.Since.Time), Archived: flag(f.Archived), N: n,
 		})
 	case agent != 0:
 		return q.ListSessionsOfAgent(ctx, queries.ListSessionsOfAgentParams{
@@ -164,6 +172,20 @@ func listRows(ctx context.Context, q *queries.Queries, c Caller, f api.SessionFi
 		WorkspaceID: c.WorkspaceID, Before: api.SessionID(before), Me: c.UserID, Statuses: statusSet(f.Statuses),
 		Trigger: string(f.Trigger), Query: strings.ToLower(f.Query), Since: api.Micros(f.Since.Time), Archived: flag(f.Archived), N: n,
 	})
+}
+
+// filterThread is the thread that a filter narrows a list to, 0 for none: a
+// retry is in the thread of the session that it retries. No row means that
+// nothing can match.
+func filterThread(ctx context.Context, q *queries.Queries, f api.SessionFilter) (api.ThreadID, error) {
+	if f.RetryOf == 0 {
+		return f.ThreadID, nil
+	}
+	s, err := q.Session(ctx, f.RetryOf)
+	if err == nil && f.ThreadID != 0 && f.ThreadID != s.ThreadID {
+		err = sql.ErrNoRows
+	}
+	return s.ThreadID, err
 }
 
 // statusSet spells a set of statuses the way the queries look for one in it.
@@ -193,7 +215,7 @@ func (e *Engine) SessionCounts(ctx context.Context, c Caller, f api.SessionFilte
 		}
 		rows, err := tx.CountSessions(ctx, queries.CountSessionsParams{
 			WorkspaceID: c.WorkspaceID, Me: c.UserID, AgentID: int64(agent), Trigger: string(f.Trigger),
-			Query: strings.ToLower(f.Query), Since: api.Micros(f.Since.Time), Archived: flag(f.Archived),
+			ThreadID: int64(f.ThreadID), RetryOf: int64(f.RetryOf), Query: strings.ToLower(f.Query), Since: api.Micros(f.Since.Time), Archived: flag(f.Archived),
 		})
 		for _, r := range rows {
 			out[r.Status] = r.N

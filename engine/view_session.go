@@ -110,7 +110,7 @@ func (r *viewReader) names(ctx context.Context, events []api.Event) (map[string]
 // attempts are the sessions of the same thread, this one included.
 func (r *viewReader) attempts(ctx context.Context, s *sessionRow) ([]RunView, error) {
 	rows, err := r.q.ListSessionsOfThread(ctx, queries.ListSessionsOfThreadParams{
-		WorkspaceID: r.c.WorkspaceID, Before: maxSeq, ThreadID: s.ThreadID, Me: r.c.UserID, N: pageAttempts,
+		WorkspaceID: r.c.WorkspaceID, Before: maxSeq, ThreadID: int64(s.ThreadID), Me: r.c.UserID, Archived: 1, N: pageAttempts,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read thread %s: %w", s.ThreadID, err)

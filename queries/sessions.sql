@@ -131,16 +131,26 @@ WHERE s.agent_id = @agent_id AND s.id < @before
   AND s.created_at >= @since AND (CAST(@archived AS INTEGER) = 1 OR s.archived_at = 0)
 ORDER BY s.id DESC LIMIT @n;
 
+-- The first session of a thread has the thread's id; the others have an index of their own.
 -- name: ListSessionsOfThread :many
 SELECT s.* FROM sessions s
-WHERE s.workspace_id = @workspace_id AND s.id < @before AND s.thread_id = @thread_id
+WHERE (s.id = CAST(@thread_id AS INTEGER) OR (s.thread_id = CAST(@thread_id AS INTEGER) AND s.thread_id <> s.id))
+  AND s.workspace_id = @workspace_id AND s.id < @before
   AND (s.mode = 'cloud' OR s.owner_user_id = @me)
+  AND (CAST(@agent_id AS INTEGER) = 0 OR s.agent_id = CAST(@agent_id AS INTEGER))
+  AND (CAST(@retry_of AS INTEGER) = 0 OR s.retry_of = CAST(@retry_of AS INTEGER))
+  AND (CAST(@statuses AS TEXT) = '' OR CAST(@statuses AS TEXT) LIKE '%,' || s.status || ',%')
+  AND (CAST(@trigger AS TEXT) = '' OR s.triggered_by = CAST(@trigger AS TEXT))
+  AND (CAST(@query AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(@query AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(@query AS TEXT), '') <> LOWER(s.prompt))
+  AND s.created_at >= @since AND (CAST(@archived AS INTEGER) = 1 OR s.archived_at = 0)
 ORDER BY s.id DESC LIMIT @n;
 
 -- name: CountSessions :many
 SELECT s.status, COUNT(*) AS n FROM sessions s
 WHERE s.workspace_id = @workspace_id AND (s.mode = 'cloud' OR s.owner_user_id = @me)
   AND (CAST(@agent_id AS INTEGER) = 0 OR s.agent_id = CAST(@agent_id AS INTEGER))
+  AND (CAST(@thread_id AS INTEGER) = 0 OR s.thread_id = CAST(@thread_id AS INTEGER))
+  AND (CAST(@retry_of AS INTEGER) = 0 OR s.retry_of = CAST(@retry_of AS INTEGER))
   AND (CAST(@trigger AS TEXT) = '' OR s.triggered_by = CAST(@trigger AS TEXT))
   AND (CAST(@query AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(@query AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(@query AS TEXT), '') <> LOWER(s.prompt))
   AND s.created_at >= @since AND (CAST(@archived AS INTEGER) = 1 OR s.archived_at = 0)

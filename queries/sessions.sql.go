@@ -130,9 +130,11 @@ const countSessions = `-- name: CountSessions :many
 SELECT s.status, COUNT(*) AS n FROM sessions s
 WHERE s.workspace_id = ?1 AND (s.mode = 'cloud' OR s.owner_user_id = ?2)
   AND (CAST(?3 AS INTEGER) = 0 OR s.agent_id = CAST(?3 AS INTEGER))
-  AND (CAST(?4 AS TEXT) = '' OR s.triggered_by = CAST(?4 AS TEXT))
-  AND (CAST(?5 AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(?5 AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(?5 AS TEXT), '') <> LOWER(s.prompt))
-  AND s.created_at >= ?6 AND (CAST(?7 AS INTEGER) = 1 OR s.archived_at = 0)
+  AND (CAST(?4 AS INTEGER) = 0 OR s.thread_id = CAST(?4 AS INTEGER))
+  AND (CAST(?5 AS INTEGER) = 0 OR s.retry_of = CAST(?5 AS INTEGER))
+  AND (CAST(?6 AS TEXT) = '' OR s.triggered_by = CAST(?6 AS TEXT))
+  AND (CAST(?7 AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(?7 AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(?7 AS TEXT), '') <> LOWER(s.prompt))
+  AND s.created_at >= ?8 AND (CAST(?9 AS INTEGER) = 1 OR s.archived_at = 0)
 GROUP BY s.status
 `
 
@@ -140,6 +142,8 @@ type CountSessionsParams struct {
 	WorkspaceID api.WorkspaceID
 	Me          api.UserID
 	AgentID     int64
+	ThreadID    int64
+	RetryOf     int64
 	Trigger     string
 	Query       string
 	Since       int64
@@ -156,6 +160,8 @@ func (q *Queries) CountSessions(ctx context.Context, arg CountSessionsParams) ([
 		arg.WorkspaceID,
 		arg.Me,
 		arg.AgentID,
+		arg.ThreadID,
+		arg.RetryOf,
 		arg.Trigger,
 		arg.Query,
 		arg.Since,
@@ -715,25 +721,47 @@ func (q *Queries) ListSessionsOfAgent(ctx context.Context, arg ListSessionsOfAge
 
 const listSessionsOfThread = `-- name: ListSessionsOfThread :many
 SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at FROM sessions s
-WHERE s.workspace_id = ?1 AND s.id < ?2 AND s.thread_id = ?3
+WHERE (s.id = CAST(?1 AS INTEGER) OR (s.thread_id = CAST(?1 AS INTEGER) AND s.thread_id <> s.id))
+  AND s.workspace_id = ?2 AND s.id < ?3
   AND (s.mode = 'cloud' OR s.owner_user_id = ?4)
-ORDER BY s.id DESC LIMIT ?5
+  AND (CAST(?5 AS INTEGER) = 0 OR s.agent_id = CAST(?5 AS INTEGER))
+  AND (CAST(?6 AS INTEGER) = 0 OR s.retry_of = CAST(?6 AS INTEGER))
+  AND (CAST(?7 AS TEXT) = '' OR CAST(?7 AS TEXT) LIKE '%,' || s.status || ',%')
+  AND (CAST(?8 AS TEXT) = '' OR s.triggered_by = CAST(?8 AS TEXT))
+  AND (CAST(?9 AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(?9 AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(?9 AS TEXT), '') <> LOWER(s.prompt))
+  AND s.created_at >= ?10 AND (CAST(?11 AS INTEGER) = 1 OR s.archived_at = 0)
+ORDER BY s.id DESC LIMIT ?12
 `
 
 type ListSessionsOfThreadParams struct {
+	ThreadID    int64
 	WorkspaceID api.WorkspaceID
 	Before      api.SessionID
-	ThreadID    api.ThreadID
 	Me          api.UserID
+	AgentID     int64
+	RetryOf     int64
+	Statuses    string
+	Trigger     string
+	Query       string
+	Since       int64
+	Archived    int64
 	N           int64
 }
 
+// The first session of a thread has the thread's id; the others have an index of their own.
 func (q *Queries) ListSessionsOfThread(ctx context.Context, arg ListSessionsOfThreadParams) ([]Session, error) {
 	rows, err := q.query(ctx, q.listSessionsOfThreadStmt, listSessionsOfThread,
+		arg.ThreadID,
 		arg.WorkspaceID,
 		arg.Before,
-		arg.ThreadID,
 		arg.Me,
+		arg.AgentID,
+		arg.RetryOf,
+		arg.Statuses,
+		arg.Trigger,
+		arg.Query,
+		arg.Since,
+		arg.Archived,
 		arg.N,
 	)
 	if err != nil {
