@@ -109,8 +109,8 @@ func (p *play) verbs() []verb {
 	return []verb{
 		{"wait", 5, p.wait}, {"create", 6, p.create}, {"claim next", 8, p.claimNext}, {"claim", 5, p.claim},
 		{"beat", 3, p.beat}, {"beat all", 4, p.beatAll}, {"renew", 3, p.renew}, {"extend", 1, p.extend}, {"report", 4, p.report},
-		{"ask", 5, p.ask}, {"answer", 3, p.answer}, {"complete", 4, p.complete}, {"fail", 2, p.fail}, {"release", 4, p.release},
-		{"cancel", 2, p.cancel}, {"stop", 2, p.stop}, {"retry", 4, p.retry}, {"archive", 1, p.archive},
+		{"ask", 6, p.ask}, {"answer", 3, p.answer}, {"complete", 4, p.complete}, {"fail", 2, p.fail}, {"release", 5, p.release},
+		{"cancel", 2, p.cancel}, {"stop", 1, p.stop}, {"retry", 4, p.retry}, {"archive", 1, p.archive},
 		{"use a dead claim", 8, p.useDeadClaim}, {"edit", 3, p.edit}, {"pause", 2, p.pause},
 		{"make agent", 1, p.makeAgent}, {"delete agent", 1, p.deleteAgent},
 		{"make worker", 3, p.makeWorker}, {"register again", 2, p.registerAgain}, {"goodbye", 1, p.goodbye}, {"delete worker", 1, p.deleteWorker},
@@ -138,6 +138,9 @@ func (p *play) step(bag []verb) {
 
 func (p *play) wait() {
 	d := time.Duration(1+p.d.draw("seconds", 90)) * time.Second
+	if !p.yes("silence", 3) {
+		p.beatAll()
+	}
 	p.w.Advance(d)
 	p.judge("wait", nil)
 }

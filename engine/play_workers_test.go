@@ -329,12 +329,12 @@ func (p *play) fail() {
 func (p *play) release() {
 	var change func(*api.ReleaseRequest)
 	to := []api.Status{api.Queued, api.Cancelled}
-	switch p.d.draw("how", 3) {
+	switch p.d.draw("how", 4) {
 	case 0:
 		at := p.w.Clock.Now().Add(time.Duration(p.d.draw("seconds", 60)-10) * time.Second)
 		change = func(in *api.ReleaseRequest) { in.NotBefore = api.Time{Time: at} }
 		to = append(to, api.Pending)
-	case 1:
+	case 1, 2:
 		change = func(in *api.ReleaseRequest) { in.Park = true }
 		to = []api.Status{api.Pending, api.Cancelled}
 	default:

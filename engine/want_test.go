@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"stint/api"
+	"stint/engine"
 )
 
 // refusal is the api.Error in err, nil when it holds none.
@@ -34,4 +35,8 @@ func must[T any](t testing.TB) func(T, error) T {
 		}
 		return v
 	}
+}
+
+func keyed(key string) engine.Idempotency {
+	return engine.Idempotency{Key: key, Route: "create", Body: []byte(key)}
 }

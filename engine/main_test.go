@@ -1,0 +1,30 @@
+package engine_test
+
+import (
+	"flag"
+	"os"
+	"strconv"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	set := map[string]bool{}
+	flag.Visit(func(f *flag.Flag) { set[f.Name] = true })
+	if !set["rapid.checks"] {
+		// Each check opens a database and looks at all of it after every step.
+		if err := flag.Set("rapid.checks", strconv.Itoa(50**soak)); err != nil {
+			panic(err)
+		}
+	}
+	code := m.Run()
+	if code == 0 {
+		if err := goleak.Find(); err != nil {
+			os.Stderr.WriteString("goroutines are left: " + err.Error() + "\n")
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
