@@ -255,7 +255,9 @@ func (c *cli) sessionFacts(s api.Session) *facts {
 func ended(s api.Session, now time.Time) string {
 	text := string(s.Status)
 	if s.Error != nil {
-		text += " " + plain(s.Error.Code)
+		if s.Error.Code != text {
+			text += " " + plain(s.Error.Code)
+		}
 		if s.Error.Message != "" {
 			text += ": " + plain(s.Error.Message)
 		}
