@@ -133,7 +133,7 @@ func (g *guardian) launch(l launch) *failure {
 	}
 	id, err := lookupID(pid)
 	if err != nil {
-		id = ID{Pid: pid} // no table on this system
+		id = ID{Pid: pid} // no /proc here: the group and the count of children have to do
 	}
 	g.hunt = newHunt(l.Mark, id)
 	g.hunt.root, g.hunt.group = os.Getpid(), true

@@ -42,7 +42,7 @@ func newHunt(mark string, agent ID) *hunt {
 func (h *hunt) members() []entry {
 	table, err := processTable()
 	if err != nil {
-		return nil // no table on this system: the group signal is all there is
+		return nil // no /proc here: the group and the count of children have to do
 	}
 	found := h.pick(table, func(e entry) bool { return carries(e.Pid, MarkVar+"="+h.mark) })
 	for _, e := range found {

@@ -16,7 +16,8 @@
 //   - macOS: the agent's process group, descendants while their parents live, and
 //     the mark, for processes whose environment the system lets us read. A process
 //     that forks twice, leaves the group and clears its environment is not found.
-//   - Other Unix systems: the agent's process group.
+//
+// There is no version for other systems.
 //
 // Out of reach everywhere: work handed to somebody else's daemon (at, cron, a
 // container engine, systemd-run) that clears the mark. A sandbox is the answer there.

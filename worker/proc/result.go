@@ -36,7 +36,7 @@ func (s Stage) String() string {
 type ID struct {
 	Pid int `json:"pid"`
 	// Start is the system's own count: clock ticks since boot on Linux, microseconds
-	// since 1970 on macOS, zero where the system doesn't say.
+	// since 1970 on macOS.
 	Start int64 `json:"start"`
 }
 

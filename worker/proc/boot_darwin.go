@@ -1,11 +1,21 @@
-//go:build unix && !linux
-
 package proc
 
 import (
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
+
+// BootNow reads the clock that goes on while the machine sleeps, which macOS calls
+// monotonic.
+func BootNow() BootTime {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+		panic("read the boot-time clock: " + err.Error())
+	}
+	return BootTime(ts.Nano())
+}
 
 // Alarm rings at an instant of the boot-time clock, at most a second late on wake if
 // the machine slept past it.
