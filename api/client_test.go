@@ -134,13 +134,13 @@ func TestClient_SendsWhatTheRoutesExpect(t *testing.T) {
 	if got != "POST /api/v1/workspaces/default/claim-next" || auth != "Bearer secret" {
 		t.Errorf("got %s with %q", got, auth)
 	}
-	if want := `{"workerIds":["wrk_0000000000004"],"instanceId":"i","leaseSeconds":null,"wait":9,"requestId":"q"}`; body != want {
+	if want := `{"workerIds":["wrk_0000000004"],"instanceId":"i","leaseSeconds":null,"wait":9,"requestId":"q"}`; body != want {
 		t.Errorf("body %s", body)
 	}
 	if _, err := c.AddItems(ctx, Held{Agent: 1, Worker: 2, Session: 3}, ItemsRequest{Items: []ItemInput{{Text: "bad \xff byte"}}}); err != nil {
 		t.Errorf("items: %v", err)
 	}
-	if got != "POST /api/v1/workspaces/default/agents/agt_0000000000001/workers/wrk_0000000000002/sessions/ses_0000000000003/items" {
+	if got != "POST /api/v1/workspaces/default/agents/agt_0000000001/workers/wrk_0000000002/sessions/ses_0000000003/items" {
 		t.Errorf("got %s", got)
 	}
 	if !strings.Contains(body, "bad \ufffd byte") || !strings.Contains(body, `"claimId":""`) {
