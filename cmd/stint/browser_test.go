@@ -369,9 +369,12 @@ func TestBrowser_Pictures(t *testing.T) {
 	for _, picture := range []struct{ file, path, theme, ready string }{
 		{"home-light.png", "/", "light", `document.querySelector("#live").dataset.state === "live"`},
 		{"session-dark.png", "/sessions/" + s.ID.String(), "dark", `document.querySelector("#log-lines").innerText.includes("package 20")`},
-		{"agent-light.png", "/agents/dependencies", "light", `document.querySelector("#live").dataset.state === "live"`},
+		{"agent-light.png", "/agents/triage", "light", `document.querySelector("#live").dataset.state === "live"`},
 	} {
 		p.theme(picture.theme)
+		if strings.HasPrefix(picture.file, "agent") {
+			p.size(1280, 620)
+		}
 		p.goTo(picture.path)
 		p.until(picture.ready)
 		p.shoot(filepath.Join(dir, picture.file))

@@ -26,6 +26,8 @@ type coordinator struct {
 	store  *db.Store
 	engine *engine.Engine
 	ln     net.Listener
+	clocks clocks
+	zone   *time.Location // of readers whose browser doesn't say
 	log    *slog.Logger
 }
 
@@ -49,7 +51,11 @@ func (c *cli) open(ctx context.Context, f serverFlags, log *slog.Logger) (*coord
 	if err := d.prepare(f.force); err != nil {
 		return nil, err
 	}
-	k := &coordinator{dir: d, log: log}
+	times, err := c.clocks()
+	if err != nil {
+		return nil, err
+	}
+	k := &coordinator{dir: d, clocks: times, zone: c.zone(), log: log}
 	if err := c.raise(ctx, k, addr); err != nil {
 		return nil, errors.Join(err, k.close())
 	}
@@ -67,7 +73,7 @@ func (c *cli) raise(ctx context.Context, k *coordinator, addr string) (err error
 	if k.store, err = c.openStore(ctx, db.Options{Path: k.dir.database(), Log: k.log}); err != nil {
 		return k.dir.cannotOpen(err)
 	}
-	cfg := c.engineConfig()
+	cfg := k.clocks.engine
 	cfg.Log = k.log
 	k.engine = engine.New(k.store, cfg)
 	if err := k.signOwner(ctx); err != nil {
@@ -189,7 +195,7 @@ const browserHost = "stint.localhost"
 func (k *coordinator) newServer() *server.Server {
 	return server.New(server.Options{
 		Engine:  k.engine,
-		Web:     web.New(web.Options{Engine: k.engine, CallerOf: server.CallerOf, Zone: time.Local, Log: k.log}),
+		Web:     web.New(web.Options{Engine: k.engine, CallerOf: server.CallerOf, Zone: k.zone, Log: k.log}),
 		Addr:    k.addr(),
 		Version: builtFrom().Version,
 		Log:     k.log,

@@ -195,6 +195,16 @@ func (c *cli) machineZone() string {
 	return "UTC"
 }
 
+// zone is this machine's zone under its tzdata name, by which a schedule can be
+// read too; the clock's own "Local" is no such name.
+func (c *cli) zone() *time.Location {
+	zone, err := time.LoadLocation(c.machineZone())
+	if err != nil {
+		return time.UTC
+	}
+	return zone
+}
+
 // afterZoneinfo cuts the folder off a zone file's path.
 func afterZoneinfo(path string) string {
 	if _, name, ok := strings.Cut(path, "zoneinfo/"); ok {

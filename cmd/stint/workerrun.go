@@ -66,10 +66,14 @@ func (c *cli) runWorker(ctx context.Context, f workerFlags) error {
 	if f.state == "" {
 		f.state = filepath.Join(xdg.StateHome, "stint", "worker")
 	}
+	times, err := c.clocks()
+	if err != nil {
+		return err
+	}
 	code, err := worker.Run(ctx, worker.Options{
 		URL: p.url, Token: p.token, StateDir: f.state, Agents: f.agents, Register: f.register, Name: f.name,
 		Slots: f.slots, Labels: api.Labels(f.labels).Normal(), Env: f.env, FolderShared: f.shared,
-		MaxRetryAttempts: f.retries, Version: builtFrom().Version, Log: log,
+		MaxRetryAttempts: f.retries, Stages: times.stages, Version: builtFrom().Version, Log: log,
 	})
 	if err == nil {
 		return nil
@@ -92,6 +96,7 @@ func (c *cli) work(ctx context.Context, k *coordinator) error {
 		return err
 	}
 	o := c.workerOptions()
+	o.Stages = k.clocks.stages
 	o.URL, o.Token, o.StateDir, o.Register = k.url(), token, k.dir.worker(), true
 	o.Version, o.Log = builtFrom().Version, k.log
 	o.DrainGrace, o.Goodbye = drainGrace, tenantPatience-drainGrace

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestClocks(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		env  map[string]string
+		want string // part of the refusal; empty for none
+	}{
+		{"the defaults", nil, ""},
+		{"all down to a second", map[string]string{"STINT_TICK": "1s", "STINT_MIN_LEASE": "1", "STINT_DEFAULT_LEASE": "2s", "STINT_MAX_LEASE": "3s", "STINT_STALE_AFTER": "1s", "STINT_OFFLINE_AFTER": "2s"}, ""},
+		{"less than a second", map[string]string{"STINT_TICK": "500ms"}, "STINT_TICK"},
+		{"no length", map[string]string{"STINT_OUTAGE_GRACE": "soon"}, "STINT_OUTAGE_GRACE"},
+		{"leases that fall", map[string]string{"STINT_MAX_LEASE": "30s"}, "STINT_MAX_LEASE"},
+		{"offline before stale", map[string]string{"STINT_OFFLINE_AFTER": "10s"}, "STINT_STALE_AFTER"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := newCLI()
+			c.env = func(name string) string { return tt.env[name] }
+			got, err := c.clocks()
+			if tt.want != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.want) {
+					t.Fatalf("answered %v, which doesn't name %s", err, tt.want)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tt.env["STINT_TICK"] != "" && (got.engine.TickEvery != time.Second || got.engine.OutageAfter > time.Second) {
+				t.Errorf("the clocks are %+v", got.engine)
+			}
+		})
+	}
+}
