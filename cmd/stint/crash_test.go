@@ -34,7 +34,10 @@ type siege struct {
 	log       []api.Event // the event log as far as it was read after a restart
 	bySession map[api.SessionID][]api.Event
 	checked   int
+	spent     map[string]time.Duration
 }
+
+func (s *siege) spend(on string, d time.Duration) { s.spent[on] += d.Round(time.Millisecond) }
 
 // actor is a client that lives as long as the coordinator and goes on in its next life.
 type actor interface{ live(l *life) }
@@ -53,20 +56,31 @@ func kills(t *testing.T, otherwise int) int {
 // they were told (contract 14).
 func TestKill_ServerLosesNothingAcknowledged(t *testing.T) {
 	s := besiege(t)
-	n := kills(t, 54)
+	n := kills(t, 50)
 	for range n {
 		m := someMoment(s.rand)
+		begun := time.Now()
 		p, l := s.resume()
+		started := time.Now()
 		s.verify(l.client, s.j.some(10))
+		verified := time.Now()
 		l.wire.at.Store(&m)
 		s.riot(l)
 		p.killed()
+		dead := time.Now()
 		s.heed(p)
+		s.spend("starting", started.Sub(begun))
+		s.spend("verifying", verified.Sub(started))
+		s.spend("under load", dead.Sub(verified))
+		s.spend("looking at files", time.Since(dead))
 		if t.Failed() {
 			t.Fatalf("in the life that ended %v", m)
 		}
 	}
+	begun := time.Now()
 	s.recover()
+	s.spend("at the end", time.Since(begun))
+	t.Logf("time spent: %v", s.spent)
 	t.Logf("%d kills, %d of them at the start; %d sessions, %d events, %d claims; %d copies of the file checked",
 		n+s.tally.count("kill at start"), s.tally.count("kill at start"), len(s.j.sessions), len(s.log), len(s.j.claims), s.checked)
 	for _, what := range slices.Sorted(keys(s.tally.by)) {
@@ -91,7 +105,7 @@ func besiege(t *testing.T) *siege {
 	t.Logf("seed %d", seed)
 	s := &siege{
 		home: newHome(t), rand: rand.New(rand.NewPCG(seed, 0)), j: newJournal(), tally: &tally{by: map[string]int{}},
-		board: &board{}, bySession: map[api.SessionID][]api.Event{},
+		board: &board{}, spent: map[string]time.Duration{}, bySession: map[api.SessionID][]api.Event{},
 	}
 	p := s.serve(hasty, "serve")
 	c := p.client(nil)

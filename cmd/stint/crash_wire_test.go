@@ -43,7 +43,7 @@ func (m moment) String() string {
 
 // someMoment draws the end of a life.
 func someMoment(r *rand.Rand) moment {
-	n := 1 + r.Int64N(200)
+	n := 1 + r.Int64N(160)
 	switch r.IntN(4) {
 	case 0:
 		return moment{answers: n}

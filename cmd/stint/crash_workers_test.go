@@ -22,6 +22,7 @@ type hand struct {
 	workers map[api.AgentID]api.WorkerID
 	claim   *api.Claim
 	steps   int           // still to be done under the claim
+	beaten  time.Time     // when it last said that it lives
 	drained []api.ClaimID // gone, to be reported
 	open    string        // the text of the prompt that it opened
 	pending func(l *life) // what to look into, or to repeat
@@ -38,6 +39,8 @@ func (h *hand) live(l *life) {
 			look(l)
 		case len(h.workers) < len(h.board.agents):
 			h.register(l)
+		case time.Since(h.beaten) > time.Second:
+			h.beat(l)
 		case h.claim == nil:
 			h.seek(l)
 		default:
@@ -79,16 +82,14 @@ func (h *hand) register(l *life) {
 
 // seek gets a claim, or says that the worker lives.
 func (h *hand) seek(l *life) {
-	switch n := h.rand.IntN(10); {
-	case n < 6:
+	switch {
+	case h.rand.IntN(3) > 0:
 		h.claimNext(l, api.ClaimNextRequest{
 			WorkerIDs: h.ids(), InstanceID: h.instance(), LeaseSeconds: h.lease(),
-			WaitSeconds: int64(h.rand.IntN(2)), RequestID: h.next("asks"),
+			WaitSeconds: int64(h.rand.IntN(4) / 3), RequestID: h.next("asks"),
 		}, nil)
-	case n < 9:
-		h.claimOne(l)
 	default:
-		h.beat(l)
+		h.claimOne(l)
 	}
 }
 
@@ -443,7 +444,7 @@ func (h *hand) beat(l *life) {
 			h.lost(l)
 		}
 	}
-	h.drained = nil
+	h.drained, h.beaten = nil, time.Now()
 }
 
 // finish ends the claim in one of the ways.
