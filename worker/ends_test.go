@@ -18,8 +18,13 @@ import (
 // stamping starts a stamping agent and waits until it runs.
 func (w *world) stamping(slug, play string) (a api.Agent, id api.SessionID, file string) {
 	w.Helper()
+	return w.stampingWith(nil, slug, play)
+}
+
+func (w *world) stampingWith(edit func(*api.AgentInput), slug, play string) (a api.Agent, id api.SessionID, file string) {
+	w.Helper()
 	file = filepath.Join(w.TempDir(), "stamps")
-	a = w.agent(slug, workertest.Agent(w, play, file)...)
+	a = w.agentWith(slug, edit, workertest.Agent(w, play, file)...)
 	id = w.trigger(a, "")
 	w.eventually("the agent runs", func() bool { return len(workertest.Lives(w, file)) > 0 })
 	return a, id, file

@@ -114,7 +114,7 @@ func TestHostile_NonsenseAnswersAreWaitedOut(t *testing.T) {
 		return workertest.Fault{Rewrite: func([]byte) []byte { return []byte(nonsense[(i+n)%len(nonsense)]) }}
 	})
 	runs := filepath.Join(t.TempDir(), "runs")
-	a := w.agentWith("steady", func(in *api.AgentInput) { in.LeaseSeconds = 20 }, "sh", "-c", fmt.Sprintf("echo run >>%s", runs))
+	a := w.agent("steady", "sh", "-c", fmt.Sprintf("echo run >>%s", runs))
 	id := w.trigger(a, "")
 	w.start(w.options())
 	w.untilStatus(id, api.Complete)

@@ -56,8 +56,8 @@ type Options struct {
 
 	// Stages are the graces when a command is ended; zero = those of contract 10.7.
 	Stages proc.Stages
-	// DrainGrace is the time a command has, in place of Stages, between the interrupt
-	// and KILL when this process shuts down; 0 = 1.5 s.
+	// DrainGrace is the time a command has, in place of that of Stages, between the
+	// interrupt and KILL when this process shuts down, TERM in between; 0 = 1.5 s.
 	DrainGrace time.Duration
 	// Goodbye bounds the reports at a shutdown; what is unsent then stays in the
 	// outbox for the next start. 0 = 10 s.

@@ -16,7 +16,7 @@ func TestOutage_ShorterThanTheLeaseIsNotNoticed(t *testing.T) {
 	w := newWorld(t)
 	w.start(w.options())
 	file := filepath.Join(t.TempDir(), "stamps")
-	a := w.agentWith("brief", func(in *api.AgentInput) { in.LeaseSeconds = 6 }, workertest.Agent(t, "stamp", file, "200")...)
+	a := w.agentWith("brief", func(in *api.AgentInput) { in.LeaseSeconds = 8 }, workertest.Agent(t, "stamp", file, "200")...)
 	id := w.trigger(a, "")
 	w.eventually("the agent runs", func() bool { return len(workertest.Lives(t, file)) > 0 })
 	w.proxy.Cut()
@@ -35,18 +35,14 @@ func TestOutage_LongerThanTheLeaseEndsTheCommandBeforeItCanStartElsewhere(t *tes
 	t.Parallel()
 	w := newWorld(t)
 	w.start(w.options())
-	_, id, file := w.stamping("long", "deaf")
+	_, id, file := w.stampingWith(brief, "long", "deaf")
 	w.proxy.Cut()
 	direct := w.options()
 	direct.URL, direct.StateDir, direct.Name = w.direct, filepath.Join(w.dir, "second"), "w2"
 	w.start(direct)
 	w.eventually("the session runs elsewhere", func() bool { return len(workertest.Lives(t, file)) >= 2 })
 	w.proxy.Mend()
-	lives := workertest.Lives(t, file)
-	workertest.Apart(t, lives[:2])
-	if lives[1].Fence <= lives[0].Fence {
-		t.Errorf("fences %s, %s", lives[0].Fence, lives[1].Fence)
-	}
+	workertest.Apart(t, workertest.Lives(t, file))
 	_, err := w.client.CancelSession(t.Context(), id, api.CancelInput{})
 	w.must(err)
 }
@@ -57,7 +53,7 @@ func TestOutage_ResultIsHandedInAfterIt(t *testing.T) {
 	w.start(w.options())
 	file := filepath.Join(t.TempDir(), "go")
 	runs := filepath.Join(t.TempDir(), "runs")
-	a := w.agentWith("patient", func(in *api.AgentInput) { in.LeaseSeconds = 3 },
+	a := w.agentWith("patient", brief,
 		"sh", "-c", fmt.Sprintf(`echo run >>%s; echo before; while ! [ -e %s ]; do sleep 0.02; done; seq 1 2000; echo after`, runs, file))
 	id := w.trigger(a, "")
 	w.eventually("it runs", func() bool { return w.text(id, "stdout") != "" })
@@ -71,8 +67,8 @@ func TestOutage_ResultIsHandedInAfterIt(t *testing.T) {
 	if !strings.HasPrefix(got, "before\n1\n2\n") || !strings.HasSuffix(got, "1999\n2000\nafter\n") || strings.Count(got, "\n") != 2002 {
 		t.Errorf("output of %d lines: %.40q … %.40q", strings.Count(got, "\n"), got, got[max(0, len(got)-40):])
 	}
-	if n := countLines(t, runs); n != 1 || s.Fence != 2 {
-		t.Errorf("it ran %d times, fence %d", n, s.Fence)
+	if n := countLines(t, runs); n != 1 || s.Outcome != outcomeSuccess {
+		t.Errorf("it ran %d times, outcome %q", n, s.Outcome)
 	}
 	w.untilDrained(a)
 }
@@ -82,11 +78,12 @@ func TestOutage_ResultGoesToTheThreadWhenSomebodyElseHasTheSession(t *testing.T)
 	w := newWorld(t)
 	w.start(w.options())
 	file := filepath.Join(t.TempDir(), "go")
-	a := w.agentWith("taken", func(in *api.AgentInput) { in.LeaseSeconds = 3 },
+	a := w.agentWith("taken", brief,
 		"sh", "-c", fmt.Sprintf(`echo "fence $STINT_FENCE"; while ! [ -e %s ]; do sleep 0.02; done; echo "result $STINT_FENCE"`, file))
 	id := w.trigger(a, "")
 	w.eventually("it runs", func() bool { return w.text(id, "stdout") != "" })
 	w.proxy.Cut()
+	fence := strings.TrimSpace(strings.TrimPrefix(w.text(id, "stdout"), "fence "))
 	touch(t, file)
 	w.until(id, "stale", func(s api.Session) bool { return s.Status == api.Stale })
 	direct := w.options()
@@ -96,14 +93,14 @@ func TestOutage_ResultGoesToTheThreadWhenSomebodyElseHasTheSession(t *testing.T)
 	w.proxy.Mend()
 	w.eventually("the late result is on the thread", func() bool {
 		for _, it := range w.items(id) {
-			if it.Kind == api.ItemLateResult && strings.Contains(it.Text, "result 1") {
+			if it.Kind == api.ItemLateResult && strings.Contains(it.Text, "result "+fence) {
 				return true
 			}
 		}
 		return false
 	})
 	s := w.untilStatus(id, api.Complete)
-	if !strings.Contains(s.Result, "result 2") || strings.Contains(s.Result, "result 1") {
+	if !strings.Contains(s.Result, "result ") || strings.Contains(s.Result, "result "+fence) {
 		t.Errorf("the applied result is %q", s.Result)
 	}
 	w.untilDrained(a)
@@ -155,7 +152,8 @@ func TestLost_EachCallUndeliveredOrUnansweredDoesNoHarm(t *testing.T) {
 			})
 			runs := filepath.Join(t.TempDir(), "runs")
 			// The command outlasts a renewal and prints in several batches.
-			a := w.agent("once", "sh", "-c", `echo run >>`+runs+`; for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.25; done`)
+			a := w.agentWith("once", func(in *api.AgentInput) { in.LeaseSeconds = 8 },
+				"sh", "-c", `echo run >>`+runs+`; for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.5; done`)
 			id := w.trigger(a, "")
 			w.start(w.options())
 			s := w.untilStatus(id, api.Complete)

@@ -35,7 +35,7 @@ func TestOutput_FiftyMegabytesArriveWholeInBoundedMemory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	const size = 50 << 20
-	a := w.agentWith("flood", func(in *api.AgentInput) { in.LeaseSeconds = 60 }, workertest.Agent(t, "flood", fmt.Sprint(size))...)
+	a := w.agent("flood", workertest.Agent(t, "flood", fmt.Sprint(size))...)
 	c := w.spawn(nil)
 	began := time.Now()
 	id := w.trigger(a, "")
@@ -82,7 +82,7 @@ func TestOutput_WaitsForTheOutboxAndLosesNothing(t *testing.T) {
 	w.start(o)
 	const size = 8 << 20
 	file := filepath.Join(t.TempDir(), "through")
-	a := w.agentWith("held", func(in *api.AgentInput) { in.LeaseSeconds = 60 }, "sh", "-c",
+	a := w.agent("held", "sh", "-c",
 		fmt.Sprintf("%s; touch %s", strings.Join(workertest.Agent(t, "flood", fmt.Sprint(size)), " "), file))
 	w.proxy.Rule(func(call string, _ int) workertest.Fault { return workertest.Fault{Drop: call == "POST items"} })
 	id := w.trigger(a, "")
@@ -143,8 +143,7 @@ func TestOutput_LongLinesArriveWhole(t *testing.T) {
 	w := newWorld(t)
 	w.start(w.options())
 	const size = 3 << 20
-	a := w.agentWith("line", func(in *api.AgentInput) { in.LeaseSeconds = 60 },
-		"sh", "-c", fmt.Sprintf(`head -c %d /dev/zero | tr '\0' 'x'; echo; echo end`, size))
+	a := w.agent("line", "sh", "-c", fmt.Sprintf(`head -c %d /dev/zero | tr '\0' 'x'; echo; echo end`, size))
 	id := w.trigger(a, "")
 	w.untilStatus(id, api.Complete)
 	got := w.text(id, "stdout")

@@ -47,6 +47,11 @@ func planEnding(w why, now, deadline BootTime, s Stages) *ending {
 	}
 	if deadline != 0 {
 		e.latest = deadline.Add(-s.Kill)
+		room, graces := e.latest.Sub(now), s.Interrupt+s.Term
+		if w != whyExited && 0 < room && room < graces {
+			// Too little time for both graces: each gets its share, so that TERM is not skipped.
+			e.term = now.Add(time.Duration(float64(room) * float64(s.Interrupt) / float64(graces)))
+		}
 		e.term = min(e.term, e.latest)
 	}
 	e.kill = e.bound(e.term.Add(s.Term))
