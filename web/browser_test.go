@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -101,7 +100,7 @@ func (b *tab) hear(ev any) {
 	case *runtime.EventExceptionThrown:
 		text = e.ExceptionDetails.Text
 	case *log.EventEntryAdded:
-		if e.Entry.Level != log.LogEntryLevelError {
+		if e.Entry.Level != "error" {
 			return
 		}
 		text = e.Entry.Text
@@ -147,13 +146,24 @@ func js[T any](b *tab, expression string) T {
 	return got
 }
 
-// until waits for an expression to become true.
+// until waits for an expression to become true, through navigations too.
 func (b *tab) until(what, expression string) {
 	b.t.Helper()
-	_, err := chromedp.Run(b.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(60*time.Second), chromedp.WithPollingInterval(30*time.Millisecond)))
-	if err != nil {
-		page, _ := chromedp.Run(b.ctx, chromedp.Evaluate[string]("document.body.innerText"))
-		b.t.Fatalf("%s: %v\nthe page says:\n%s", what, err, page)
+	var err error
+	limit := time.After(90 * time.Second)
+	for again := time.NewTicker(40 * time.Millisecond); ; {
+		var yes bool
+		// An error may only say that the page is just being replaced.
+		if yes, err = chromedp.Run(b.ctx, chromedp.Evaluate[bool](`Boolean(`+expression+`)`)); yes {
+			again.Stop()
+			return
+		}
+		select {
+		case <-again.C:
+		case <-limit:
+			page, _ := chromedp.Run(b.ctx, chromedp.Evaluate[string]("location.pathname + '\\n' + document.body.innerText"))
+			b.t.Fatalf("%s: it never did (%v)\nthe page says:\n%s", what, err, page)
+		}
 	}
 }
 
@@ -264,7 +274,7 @@ func TestBrowser_AStreamThatFailsAtFirstIsTriedAgain(t *testing.T) {
 		}
 		pages.ServeHTTP(w, r)
 	}))
-	t.Cleanup(server.Close)
+	closeAfter(t, server)
 	b := openTab(t, server)
 	b.allow("503")
 	b.open("/")
@@ -275,6 +285,7 @@ func TestBrowser_AStreamThatFailsAtFirstIsTriedAgain(t *testing.T) {
 
 	// The connection breaks: it comes back by itself and misses nothing.
 	b.allow("ERR_")
+	b.allow("htmx:sse:error")
 	server.CloseClientConnections()
 	s.New(s.agents["issue-triage"], func(in *api.SessionInput) { in.Title = "While nobody listened" })
 	b.until("what was missed is there", `document.querySelector('#next').innerText.includes('While nobody listened')`)
@@ -327,27 +338,25 @@ func TestBrowser_EverythingWorksWithoutScripts(t *testing.T) {
 	if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
 		t.Fatal(err)
 	}
+	click := func(selector string) { js[bool](b, `document.querySelector('`+selector+`').click(), true`) }
 	b.open("/agents/new")
-	b.do(
-		chromedp.SendKeys(chromedp.CSS("#slug"), "by-hand"),
-		chromedp.SendKeys(chromedp.CSS("#command"), "true"),
-		chromedp.Click(chromedp.CSS(".form button.main")),
-		chromedp.WaitVisible(chromedp.CSS("#agent-head")),
-	)
-	b.do(
-		chromedp.Click(chromedp.CSS("#agent-head a.main")),
-		chromedp.WaitVisible(chromedp.CSS("#prompt")),
-		chromedp.SendKeys(chromedp.CSS("#prompt"), "go"),
-		chromedp.Click(chromedp.CSS(".form button.main")),
-		chromedp.WaitVisible(chromedp.CSS("#session-head")),
-		chromedp.Click(chromedp.CSS("[data-dialog=ask-cancel]")),
-		chromedp.WaitVisible(chromedp.CSS(".asking button.risk")),
-		chromedp.Click(chromedp.CSS(".asking button.risk")),
-		chromedp.WaitVisible(chromedp.CSS("#session-head .s-cancelled")),
-		chromedp.Click(chromedp.CSS(".theme button[value=dark]")),
-		chromedp.WaitVisible(chromedp.CSS("[data-theme=dark] #session-head")),
-	)
+	if js[bool](b, `!document.querySelector('.theme').hidden && document.querySelector('[data-dialog=keys]').hidden`) == false {
+		t.Error("a control that needs scripts is shown without them")
+	}
+	js[bool](b, `document.querySelector('#slug').value = 'by-hand', document.querySelector('#command').value = 'true', true`)
+	click(".form button.main")
+	b.until("the agent was made", `document.querySelector('#agent-head')`)
+	click("#agent-head a.main")
+	b.until("the run form came", `document.querySelector('#prompt')`)
+	click(".form button.main")
+	b.until("the session was made", `document.querySelector('#session-head')`)
+	click("[data-dialog=ask-cancel]")
+	b.until("the question is a page of its own", `location.pathname.endsWith('/cancel')`)
+	click(".asking button.risk")
+	b.until("it was cancelled", `document.querySelector('#session-head .s-cancelled')`)
+	click(".theme button[value=dark]")
+	b.until("the theme was changed, on the same page", `document.querySelector('[data-theme=dark] #session-head')`)
 	if res := s.get("/agents/by-hand"); res.Code != http.StatusOK {
-		t.Error(errors.New("the agent wasn't made"))
+		t.Errorf("the agent's page: status %d", res.Code)
 	}
 }

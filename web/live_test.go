@@ -101,8 +101,17 @@ func (r *reader) until(texts ...string) message {
 // serve answers over a real connection. It closes after all readers have gone.
 func (s *scene) serve(t *testing.T) *httptest.Server {
 	server := httptest.NewServer(s.handler)
-	t.Cleanup(server.Close)
+	closeAfter(t, server)
 	return server
+}
+
+// closeAfter closes a server at the test's end, streams that a browser still
+// holds included.
+func closeAfter(t *testing.T, server *httptest.Server) {
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
 }
 
 // streamOf is the stream that a page connects to.
