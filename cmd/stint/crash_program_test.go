@@ -40,7 +40,7 @@ func hastyEngine() engine.Config {
 
 // hastyStages are what a command has of time to end, in `up` with short clocks.
 func hastyStages() proc.Stages {
-	return proc.Stages{Interrupt: 300 * time.Millisecond, Term: 300 * time.Millisecond, Kill: time.Second}
+	return proc.Stages{Interrupt: 300 * time.Millisecond, Term: 300 * time.Millisecond, Kill: 2 * time.Second}
 }
 
 func hastyWorker() worker.Options {

@@ -191,13 +191,13 @@ func (s *siege) heed(p *program) {
 }
 
 // sound checks a file that no coordinator runs on.
-func (s *siege) sound(path string) {
-	s.Helper()
+func (h *home) sound(path string) {
+	h.Helper()
 	ctx := context.Background()
 	store, err := db.Open(ctx, db.Options{Path: path})
-	s.must(err)
-	defer func() { s.must(store.Close()) }()
-	s.must(store.Read(ctx, func(tx *db.ReadTx) error {
+	h.must(err)
+	defer func() { h.must(store.Close()) }()
+	h.must(store.Read(ctx, func(tx *db.ReadTx) error {
 		rows, err := tx.Query(ctx, "PRAGMA integrity_check")
 		if err != nil {
 			return err
@@ -209,15 +209,15 @@ func (s *siege) sound(path string) {
 				return err
 			}
 			if verdict != "ok" {
-				s.Errorf("integrity_check: %s", verdict)
+				h.Errorf("integrity_check: %s", verdict)
 			}
 		}
 		return rows.Err()
 	}))
 	found, err := engine.New(store, hastyEngine()).Check(ctx)
-	s.must(err)
+	h.must(err)
 	for _, v := range found {
-		s.Errorf("a promise is broken: %s", v)
+		h.Errorf("a promise is broken: %s", v)
 	}
 }
 

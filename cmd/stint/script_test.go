@@ -3,14 +3,19 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"maps"
+	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,6 +37,7 @@ const patience = 30 * time.Second
 func TestMain(m *testing.M) {
 	proc.GuardianMain()
 	workertest.AgentMain()
+	witnessMain()
 	testscript.Main(m, map[string]func(){
 		"stint": main, "stint-on-bad-disk": mainOnBadDisk, hasty: mainInAHurry, leashed: mainAsItIs,
 	})
@@ -41,7 +47,7 @@ func TestMain(m *testing.M) {
 // Besides testscript's own commands there are:
 //
 //	up|serve ARG…    start it on any free port and wait for its line; sets URL, ADDR and PID
-//	down [SIGNAL]    end it (TERM) and wait; it must exit 0 and in time
+//	down [SIGNAL]    end it (TERM) and wait; it must exit 0 and in time; its stderr is in server.stderr
 //	crash            kill -9 it and wait
 //	code N CMD ARG…  run a command that must exit with N
 //	until N CMD ARG… run a command again until it exits with N
@@ -53,6 +59,8 @@ func TestMain(m *testing.M) {
 //	api METHOD PATH BODY        a call of the workspace's routes with the owner's token; must be 2xx
 //	let-json NAME MEMBER.MEMBER a member of the last api answer
 //	prefix ID [bare] PREFIX is all but the last digit of ID, without "ses_" if bare
+//	signin FILE      post the form of a page that signs in: 303 and a cookie, and then no more
+//	detach TEXT CMD ARG… run a command, interrupt it once it has printed TEXT on stderr; it must exit with 130
 //	usr1             send SIGUSR1 to the server
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -68,6 +76,7 @@ func TestScript(t *testing.T) {
 			env.Setenv("STINT_DATA_DIR", filepath.Join(env.WorkDir, "data"))
 			env.Setenv("DATA", filepath.Join(env.WorkDir, "data"))
 			env.Setenv("TZ", "UTC")
+			env.Values[stateKey{}] = &state{}
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -89,9 +98,11 @@ func TestScript(t *testing.T) {
 			"get":      get,
 			"api":      callAPI,
 			"let-json": letJSON,
+			"signin":   signIn,
+			"detach":   detach,
 			"prefix":   prefix,
 			"usr1": func(ts *testscript.TestScript, _ bool, _ []string) {
-				ts.Check(running[ts].cmd.Process.Signal(syscall.SIGUSR1))
+				ts.Check(stateOf(ts).server.cmd.Process.Signal(syscall.SIGUSR1))
 			},
 		},
 		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
@@ -152,11 +163,18 @@ func start(ts *testscript.TestScript, name string, args []string) {
 	case <-time.After(patience):
 		ts.Fatalf("%s %s: %v", name, strings.Join(args, " "), errTooSlow)
 	}
-	running[ts] = i
+	stateOf(ts).server = i
 }
 
-// running is the server of each script; scripts run one after the other.
-var running = map[*testscript.TestScript]*instance{}
+// state is what the commands of one script share. Scripts run side by side.
+type state struct {
+	server *instance
+	answer any // the last answer to `api`
+}
+
+type stateKey struct{}
+
+func stateOf(ts *testscript.TestScript) *state { return ts.Value(stateKey{}).(*state) }
 
 func environ(ts *testscript.TestScript) []string {
 	var env []string
@@ -170,10 +188,10 @@ func environ(ts *testscript.TestScript) []string {
 
 func down(ts *testscript.TestScript, _ bool, args []string) {
 	sig := syscall.SIGTERM
-	if len(args) > 0 && args[0] == "INT" {
-		sig = syscall.SIGINT
+	if len(args) > 0 {
+		sig = map[string]syscall.Signal{"INT": syscall.SIGINT, "HUP": syscall.SIGHUP, "TERM": syscall.SIGTERM}[args[0]]
 	}
-	i := running[ts]
+	i := stateOf(ts).server
 	begun := time.Now()
 	ts.Check(i.cmd.Process.Signal(sig))
 	waited := make(chan error, 1)
@@ -188,7 +206,7 @@ func down(ts *testscript.TestScript, _ bool, args []string) {
 	if rest != "" {
 		ts.Fatalf("it printed more than one line: %q", rest)
 	}
-	ts.Setenv("STDERR", i.stderr.String())
+	ts.Check(os.WriteFile(ts.MkAbs("server.stderr"), i.stderr.Bytes(), 0o600))
 }
 
 // drained waits for an instance to end, its output read to the end first.
@@ -203,7 +221,7 @@ func drained(i *instance, waited chan<- error) <-chan string {
 }
 
 func crash(ts *testscript.TestScript, _ bool, _ []string) {
-	i := running[ts]
+	i := stateOf(ts).server
 	ts.Check(i.cmd.Process.Kill())
 	waited := make(chan error, 1)
 	<-drained(i, waited)
@@ -316,9 +334,6 @@ func get(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// answers holds the last answer to `api` of each script.
-var answers = map[*testscript.TestScript]any{}
-
 func callAPI(ts *testscript.TestScript, _ bool, args []string) {
 	token, err := os.ReadFile(filepath.Join(ts.MkAbs(ts.Getenv("STINT_DATA_DIR")), "owner.token"))
 	ts.Check(err)
@@ -335,11 +350,11 @@ func callAPI(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	var answer any
 	ts.Check(json.Unmarshal(body, &answer))
-	answers[ts] = answer
+	stateOf(ts).answer = answer
 }
 
 func letJSON(ts *testscript.TestScript, _ bool, args []string) {
-	v := answers[ts]
+	v := stateOf(ts).answer
 	for name := range strings.SplitSeq(args[1], ".") {
 		object, ok := v.(map[string]any)
 		if !ok || object[name] == nil {
@@ -356,4 +371,73 @@ func prefix(ts *testscript.TestScript, _ bool, args []string) {
 		id = strings.TrimPrefix(id, "ses_")
 	}
 	ts.Setenv("PREFIX", id)
+}
+
+func signIn(ts *testscript.TestScript, _ bool, args []string) {
+	page := ts.ReadFile(args[0])
+	field := func(pattern string) string {
+		m := regexp.MustCompile(pattern).FindStringSubmatch(page)
+		if m == nil {
+			ts.Fatalf("%s has no %s", args[0], pattern)
+		}
+		return html.UnescapeString(m[1])
+	}
+	action, link := field(`action="([^"]*)"`), field(`name="link" value="([^"]*)"`)
+	client := &http.Client{
+		Transport: &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, ts.Getenv("ADDR"))
+		}},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	post := func() *http.Response {
+		req, err := http.NewRequest(http.MethodPost, action, strings.NewReader(url.Values{"link": {link}}.Encode()))
+		ts.Check(err)
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		req.Header.Set("Origin", "null") // as a browser sends it for a file
+		req.Header.Set("Sec-Fetch-Site", "cross-site")
+		resp, err := client.Do(req)
+		ts.Check(err)
+		ts.Check(resp.Body.Close())
+		return resp
+	}
+	first := post()
+	if first.StatusCode != http.StatusSeeOther || len(first.Cookies()) != 1 {
+		ts.Fatalf("signing in answers %s with %d cookies", first.Status, len(first.Cookies()))
+	}
+	if second := post(); second.StatusCode != http.StatusUnauthorized {
+		ts.Fatalf("the same link again answers %s", second.Status)
+	}
+	req, err := http.NewRequest(http.MethodGet, strings.TrimSuffix(action, "/signin")+"/", nil)
+	ts.Check(err)
+	req.AddCookie(first.Cookies()[0])
+	resp, err := client.Do(req)
+	ts.Check(err)
+	ts.Check(resp.Body.Close())
+	if resp.StatusCode != http.StatusOK {
+		ts.Fatalf("the dashboard answers %s", resp.Status)
+	}
+}
+
+func detach(ts *testscript.TestScript, _ bool, args []string) {
+	path, err := exec.LookPath(args[1])
+	ts.Check(err)
+	cmd := exec.Command(path, args[2:]...)
+	cmd.Env, cmd.Dir = environ(ts), ts.MkAbs(".")
+	stderr, err := cmd.StderrPipe()
+	ts.Check(err)
+	ts.Check(cmd.Start())
+	stop := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	defer stop.Stop()
+	var said strings.Builder
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		fmt.Fprintln(&said, lines.Text())
+		if strings.Contains(lines.Text(), args[0]) {
+			ts.Check(cmd.Process.Signal(os.Interrupt))
+		}
+	}
+	var ended *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &ended) || ended.ExitCode() != int(exitInterrupted) {
+		ts.Fatalf("%s ends with %v\n%s", strings.Join(args[1:], " "), err, &said)
+	}
+	fmt.Fprint(ts.Stderr(), said.String())
 }
