@@ -54,11 +54,7 @@ func TestBody_EachFaultIsNamed(t *testing.T) {
 	before := len(servertest.Must[api.List[api.Session]](d.Server, 200, "GET", "sessions", nil).Items)
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			begun := time.Now()
 			e := d.Refused(http.StatusBadRequest, api.CodeMalformed, "POST", test.path, test.body)
-			if took := time.Since(begun); took > 2*time.Second {
-				t.Errorf("took %v", took)
-			}
 			if test.field == "" {
 				return
 			}

@@ -254,7 +254,7 @@ func TestStream_EndsSoonAfterTheRights(t *testing.T) {
 }
 
 func TestStream_SlowReaderStopsNobody(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newDesk(t, servertest.Options{SmallBuffers: true})
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", d.Addr())
 	if err != nil {
 		t.Fatal(err)
@@ -269,13 +269,14 @@ func TestStream_SlowReaderStopsNobody(t *testing.T) {
 	}
 	quick := openStream(t, d.Server, "")
 	in := owner(d)
-	const n = 2000 // far more than the buffers of a connection hold
-	for i := range n {
-		if _, err := d.Engine.CancelSession(t.Context(), in, must2(d.Engine.CreateSession(t.Context(), in, "tidy", api.SessionInput{Title: strings.Repeat("t", 100)}, noKey)).ID, api.CancelInput{Reason: strings.Repeat("r", 1000)}); err != nil {
-			t.Fatal(i, err)
+	const n = 500 // some 100 kB of events, far more than the buffers of the slow connection hold
+	for range n {
+		_, _, err := d.Engine.CreateSession(t.Context(), in, "tidy", api.SessionInput{}, noKey)
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
-	for range 2 * n {
+	for range n {
 		quick.event()
 	}
 }

@@ -37,6 +37,8 @@ type Options struct {
 	Addr    string // "" = any free port
 	Durable bool   // synchronous FULL
 	Quiet   bool   // log nothing, check nothing: for measuring
+
+	SmallBuffers bool // connections that hold next to nothing for a reader who doesn't read
 }
 
 // Server is a running coordinator and one client of it, its owner.
@@ -107,6 +109,9 @@ func (s *Server) serve(o Options, log *slog.Logger) {
 	ln, err := listen.Listen(s.tb.Context(), "tcp", addr)
 	if err != nil {
 		s.tb.Fatal(err)
+	}
+	if o.SmallBuffers {
+		ln = smallBuffers{ln}
 	}
 	options := server.Options{Engine: s.Engine, Addr: ln.Addr().String(), Version: "test", Log: log}
 	if o.Server != nil {
@@ -261,4 +266,15 @@ func Wait(tb testing.TB, what string, look func() bool) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	tb.Fatalf("gave up waiting: %s", what)
+}
+
+type smallBuffers struct{ net.Listener }
+
+// Accept is part of net.Listener.
+func (l smallBuffers) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		err = tcp.SetWriteBuffer(1)
+	}
+	return conn, err
 }

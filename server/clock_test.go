@@ -1,0 +1,244 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"stint/api"
+	"stint/db"
+	"stint/engine"
+)
+
+// sink is a client that takes what it is sent, or doesn't.
+type sink struct {
+	header http.Header
+	mu     sync.Mutex // guards text and status
+	text   bytes.Buffer
+	status int
+	stuck  chan struct{} // while open, writes wait; nil = never
+	cut    sync.Once
+}
+
+func (w *sink) Header() http.Header { return w.header }
+
+func (w *sink) WriteHeader(status int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.status = status
+}
+
+func (w *sink) Write(b []byte) (int, error) {
+	if w.stuck != nil {
+		<-w.stuck
+		return 0, os.ErrDeadlineExceeded
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.Write(b)
+}
+
+func (w *sink) FlushError() error { return nil }
+
+func (w *sink) SetWriteDeadline(t time.Time) error {
+	if !t.IsZero() && w.stuck != nil {
+		w.cut.Do(func() { close(w.stuck) })
+	}
+	return nil
+}
+
+func (w *sink) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.String()
+}
+
+// bubble is a server on a real store in virtual time.
+type bubble struct {
+	*Server
+	token string
+}
+
+func inBubble(t *testing.T, test func(t *testing.T, b bubble)) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "stint.db") // outside, where its removal may wait
+	synctest.Test(t, func(t *testing.T) {
+		log := slog.New(slog.DiscardHandler)
+		store, err := db.Open(context.Background(), db.Options{Path: path, Log: log, Unsafe: db.Unsafe{Synchronous: "OFF"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg := engine.DefaultConfig()
+		cfg.Log = log
+		e := engine.New(store, cfg)
+		token, _, err := e.EnsureOwner(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		test(t, bubble{New(Options{Engine: e, Addr: "127.0.0.1:7717", Log: log}), token})
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// get starts a request and returns what it is answered, and a func that ends it.
+func (b bubble) get(path, accept string, w *sink) (done <-chan struct{}, leave func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	r, err := http.NewRequestWithContext(ctx, "GET", "http://127.0.0.1:7717"+path, http.NoBody)
+	if err != nil {
+		panic(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+b.token)
+	r.Header.Set("Accept", accept)
+	w.header = http.Header{}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		b.ServeHTTP(w, r)
+	}()
+	return ended, cancel
+}
+
+const eventsPath = "/api/v1/workspaces/default/events"
+
+func TestStream_SilenceIsCommentedOn(t *testing.T) {
+	inBubble(t, func(t *testing.T, b bubble) {
+		w := &sink{}
+		done, leave := b.get(eventsPath, "text/event-stream", w)
+		for i := range 5 {
+			time.Sleep(15*time.Second + time.Millisecond)
+			synctest.Wait()
+			if n := strings.Count(w.String(), ":\n\n"); n != i+1 {
+				t.Fatalf("%d comments after %d silences: %q", n, i+1, w.String())
+			}
+		}
+		leave()
+		<-done
+		synctest.Wait()
+		if len(b.held.by) != 0 {
+			t.Errorf("the reader's place is still taken: %v", b.held.by)
+		}
+	})
+}
+
+func TestStream_ReaderThatTakesNothingIsCutOff(t *testing.T) {
+	inBubble(t, func(t *testing.T, b bubble) {
+		w := &sink{stuck: make(chan struct{})}
+		begun := time.Now()
+		done, leave := b.get(eventsPath, "text/event-stream", w)
+		defer leave()
+		<-done
+		if took := time.Since(begun); took != writeLimit {
+			t.Errorf("cut off after %v, not %v", took, writeLimit)
+		}
+	})
+}
+
+func TestStream_EndsWithinSecondsOfTheRights(t *testing.T) {
+	inBubble(t, func(t *testing.T, b bubble) {
+		w := &sink{}
+		done, leave := b.get(eventsPath, "text/event-stream", w)
+		defer leave()
+		time.Sleep(time.Hour)
+		begun := time.Now()
+		if err := b.engine.SignOut(context.Background(), b.token); err != nil {
+			t.Fatal(err)
+		}
+		<-done
+		if took := time.Since(begun); took > 5*time.Second {
+			t.Errorf("the stream lived on for %v", took)
+		}
+	})
+}
+
+func TestRights_ARevokedTokenIsForgottenSoon(t *testing.T) {
+	inBubble(t, func(t *testing.T, b bubble) {
+		ask := func() int {
+			w := &sink{}
+			done, leave := b.get("/api/v1/whoami", "application/json", w)
+			defer leave()
+			<-done
+			return w.status
+		}
+		if status := ask(); status != 200 {
+			t.Fatalf("before: %d", status)
+		}
+		if err := b.engine.SignOut(context.Background(), b.token); err != nil {
+			t.Fatal(err)
+		}
+		if status := ask(); status != 200 {
+			t.Errorf("it was looked up again at once (%d): nothing is kept", status)
+		}
+		time.Sleep(rightsKept + time.Millisecond)
+		synctest.Wait()
+		if status := ask(); status != 401 {
+			t.Errorf("%v later: %d", rightsKept, status)
+		}
+		if len(b.rights.grants) != 0 {
+			t.Error("a bad token is kept")
+		}
+	})
+}
+
+func TestClosing_EndsEveryKindOfHeldRequest(t *testing.T) {
+	inBubble(t, func(t *testing.T, b bubble) {
+		in := engine.DefaultAgent()
+		in.Slug, in.Run.Command = "tidy", []string{"true"}
+		ctx := context.Background()
+		who, err := b.engine.Owner(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := b.engine.In(ctx, who, "default")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.engine.CreateAgent(ctx, c, in); err != nil {
+			t.Fatal(err)
+		}
+		w, err := b.engine.RegisterWorker(ctx, c, "tidy", api.WorkerInput{Name: "w", InstanceID: "i", Types: []api.AgentType{"command"}, MaxConcurrent: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stream, poll := &sink{}, &sink{}
+		first, leave1 := b.get(eventsPath, "text/event-stream", stream)
+		defer leave1()
+		second, leave2 := b.get("/api/v1/workspaces/default/agents/tidy/workers/"+w.Worker.ID.String()+"/sessions?wait=60&instanceId=i", "application/json", poll)
+		defer leave2()
+		time.Sleep(time.Second)
+		begun := time.Now()
+		b.close()
+		<-first
+		<-second
+		if took := time.Since(begun); took != 0 {
+			t.Errorf("they were held for %v more", took)
+		}
+		if poll.status != 200 || !strings.Contains(poll.String(), `"items":[]`) {
+			t.Errorf("the poll was answered %d %s", poll.status, poll.String())
+		}
+		// What comes after isn't held any more, but answered.
+		late := &sink{}
+		third, leave3 := b.get(eventsPath, "text/event-stream", late)
+		defer leave3()
+		<-third
+		if late.status != 200 {
+			t.Errorf("a late stream was answered %d", late.status)
+		}
+		ready := &sink{}
+		fourth, leave4 := b.get("/readyz", "", ready)
+		defer leave4()
+		<-fourth
+		if ready.status != 503 {
+			t.Errorf("/readyz answered %d", ready.status)
+		}
+	})
+}
