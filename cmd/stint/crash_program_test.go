@@ -119,6 +119,9 @@ func (h *home) start(name string, args ...string) *program {
 	h.Helper()
 	self, err := os.Executable()
 	h.must(err)
+	if built := os.Getenv("STINT_TEST_BINARY"); built != "" && name == leashed {
+		self = built
+	}
 	p := &program{home: h, cmd: exec.Command(self, args...), lines: make(chan string, 1), ended: make(chan struct{})}
 	p.cmd.Args[0], p.cmd.Env, p.cmd.Dir, p.cmd.Stderr = name, h.env, h.dir, &p.stderr
 	leash, err := p.cmd.StdinPipe() // its end is the program's end, see endWithTest

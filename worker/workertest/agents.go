@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -95,14 +96,18 @@ func deaf(args []string) {
 	stamp(args[:1])
 }
 
-// flood prints lines of 100 bytes, each with its number.
 func flood(args []string) {
 	w := bufio.NewWriterSize(os.Stdout, 64<<10)
-	for i := 0; i < number(args, 0)/100; i++ {
-		fmt.Fprintf(w, "%09d %s\n", i, strings.Repeat("x", 89))
-	}
+	Flood(w, number(args, 0))
 	if err := w.Flush(); err != nil {
 		os.Exit(96)
+	}
+}
+
+// Flood writes what the agent of that name prints: lines of 100 bytes, each with its number.
+func Flood(w io.Writer, bytes int) {
+	for i := range bytes / 100 {
+		fmt.Fprintf(w, "%09d %s\n", i, strings.Repeat("x", 89))
 	}
 }
 
