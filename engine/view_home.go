@@ -36,6 +36,7 @@ type HomeView struct {
 	Online  int
 	Workers int
 	Today   map[api.Status]int64 // since midnight in zone
+	TodayOf int64                // of how many, newest first, Today is taken; 0 = of all
 	Slowest time.Duration        // of Recent, to compare ribbons
 }
 
@@ -58,7 +59,7 @@ func (e *Engine) Home(ctx context.Context, c Caller, zone *time.Location) (out H
 		}
 		day := api.At(r.now).In(zone)
 		midnight := time.Date(day.Year(), day.Month(), day.Day(), 0, 0, 0, 0, zone)
-		out.Today, _, err = r.counts(ctx, api.SessionFilter{Since: api.Time{Time: midnight}}, 0)
+		out.Today, out.TodayOf, err = r.counts(ctx, api.SessionFilter{Since: api.Time{Time: midnight}}, 0, homeScan)
 		return err
 	})
 	return out, err

@@ -10,9 +10,12 @@ import (
 	"stint/queries"
 )
 
-// viewScan bounds how many sessions a count looks at, newest first: a page must
-// not read a million rows to say how many there are.
-const viewScan = 10_000
+// How many sessions a count looks at, newest first: a page must not read a
+// million rows to say how many there are, and a live one not even this often.
+const (
+	listScan = 5000
+	homeScan = 2000
+)
 
 // SessionListView is one page of the list of sessions.
 type SessionListView struct {
@@ -45,7 +48,7 @@ func (e *Engine) SessionList(ctx context.Context, c Caller, f api.SessionFilter,
 		if out.Rows, err = r.sessions(ctx, shown.Items); err != nil {
 			return err
 		}
-		if out.Counts, out.CountsOf, err = r.counts(ctx, f, agent); err != nil {
+		if out.Counts, out.CountsOf, err = r.counts(ctx, f, agent, listScan); err != nil {
 			return err
 		}
 		out.Agents, err = r.slugs(ctx)
@@ -92,18 +95,18 @@ func (e *Engine) SessionsAgain(ctx context.Context, c Caller, f api.SessionFilte
 		if err != nil {
 			return fmt.Errorf("count newer sessions: %w", err)
 		}
-		out.Counts, out.CountsOf, err = r.counts(ctx, f, agent)
+		out.Counts, out.CountsOf, err = r.counts(ctx, f, agent, listScan)
 		return err
 	})
 	return out, err
 }
 
-// counts counts sessions per status among the newest viewScan of a filter. of
-// is 0 when those are all there are.
-func (r *viewReader) counts(ctx context.Context, f api.SessionFilter, agent api.AgentID) (counts map[api.Status]int64, of int64, err error) {
+// counts counts sessions per status among the newest scan of a filter. of is 0
+// when those are all there are.
+func (r *viewReader) counts(ctx context.Context, f api.SessionFilter, agent api.AgentID, scan int64) (counts map[api.Status]int64, of int64, err error) {
 	rows, err := r.q.ViewCounts(ctx, queries.ViewCountsParams{
 		WorkspaceID: r.c.WorkspaceID, Me: r.c.UserID, AgentID: int64(agent), Trigger: string(f.Trigger),
-		Query: strings.ToLower(f.Query), Scan: viewScan, Since: api.Micros(f.Since.Time),
+		Query: strings.ToLower(f.Query), Scan: scan, Since: api.Micros(f.Since.Time),
 	})
 	if err != nil {
 		return nil, 0, fmt.Errorf("count sessions: %w", err)
@@ -113,7 +116,7 @@ func (r *viewReader) counts(ctx context.Context, f api.SessionFilter, agent api.
 		counts[row.Status] = row.N
 		of += row.N
 	}
-	if of < viewScan {
+	if of < scan {
 		of = 0
 	}
 	return counts, of, nil

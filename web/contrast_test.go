@@ -38,14 +38,30 @@ func TestContrast_TextAndControls(t *testing.T) {
 		front, back string
 		least       float64
 	}{
-		{"ink", "page", 7}, {"ink", "sheet", 7}, {"ink", "sunk", 7}, {"ink", "hover", 7}, {"ink", "wash", 7},
-		{"muted", "page", 4.5}, {"muted", "sheet", 4.5}, {"muted", "sunk", 4.5}, {"muted", "hover", 4.5}, {"muted", "wash", 4.5},
-		{"subtle", "page", 4.5}, {"subtle", "sheet", 4.5},
-		{"accent", "page", 4.5}, {"accent", "sheet", 4.5}, {"accent", "hover", 4.5}, {"accent", "wash", 4.5},
-		{"edge", "sheet", 3}, {"edge", "page", 3},
-		{"focus", "page", 3}, {"focus", "sheet", 3},
-		{"on-fill", "fill", 7}, {"on-danger", "danger", 4.5},
-		{"log-ink", "log", 7}, {"log-dim", "log", 4.5},
+		{"ink", "page", 7},
+		{"ink", "sheet", 7},
+		{"ink", "sunk", 7},
+		{"ink", "hover", 7},
+		{"ink", "wash", 7},
+		{"muted", "page", 4.5},
+		{"muted", "sheet", 4.5},
+		{"muted", "sunk", 4.5},
+		{"muted", "hover", 4.5},
+		{"muted", "wash", 4.5},
+		{"subtle", "page", 4.5},
+		{"subtle", "sheet", 4.5},
+		{"accent", "page", 4.5},
+		{"accent", "sheet", 4.5},
+		{"accent", "hover", 4.5},
+		{"accent", "wash", 4.5},
+		{"edge", "sheet", 3},
+		{"edge", "page", 3},
+		{"focus", "page", 3},
+		{"focus", "sheet", 3},
+		{"on-fill", "fill", 7},
+		{"on-danger", "danger", 4.5},
+		{"log-ink", "log", 7},
+		{"log-dim", "log", 4.5},
 	} {
 		atLeast(t, c.front+" on "+c.back, root, c.front, c.back, c.least)
 	}

@@ -90,6 +90,9 @@ func (p homePage) today() string {
 		return "No sessions yet"
 	}
 	text := Count(int(sum), "session", "sessions")
+	if p.TodayOf > 0 {
+		text = fmt.Sprintf("%d sessions or more", sum)
+	}
 	if n := p.Today[api.Failed]; n > 0 {
 		text += fmt.Sprintf(", %d in error", n)
 	}

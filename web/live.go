@@ -113,6 +113,7 @@ type feed struct {
 	at    position
 	seen  map[string][sha256.Size]byte
 	first bool
+	pace  time.Duration // until the next look
 }
 
 // errNoRights ends a stream whose reader may no longer see it.
@@ -150,7 +151,7 @@ func (f *feed) run(ctx context.Context) error {
 
 // wait returns when there may be something new, at the earliest after the pace.
 func (f *feed) wait(ctx context.Context, changed, output <-chan struct{}, beat *time.Timer) error {
-	pace := time.NewTimer(f.v.web.pace)
+	pace := time.NewTimer(f.pace)
 	defer pace.Stop()
 	select {
 	case <-ctx.Done():
@@ -175,6 +176,12 @@ func (f *feed) look(ctx context.Context) (sent bool, err error) {
 	if !ok {
 		return false, errNoRights
 	}
+	// A page that is slow to draw is drawn less often, so that streams leave most
+	// of the machine to those who work.
+	begun := f.v.web.engine.Now()
+	defer func() {
+		f.pace = max(f.v.web.pace, 8*f.v.web.engine.Now().Sub(begun))
+	}()
 	parts, now, err := f.watch(ctx, caller)
 	if err != nil {
 		return false, err

@@ -46,7 +46,6 @@ func (s *scene) listen(t *testing.T, server *httptest.Server, streamURL, lastID 
 	go func() {
 		defer close(done)
 		defer close(r.messages)
-		defer res.Body.Close()
 		var m message
 		lines := bufio.NewScanner(res.Body)
 		lines.Buffer(nil, 4<<20)
@@ -69,6 +68,9 @@ func (s *scene) listen(t *testing.T, server *httptest.Server, streamURL, lastID 
 		for range r.messages {
 		}
 		<-done
+		if err := res.Body.Close(); err != nil {
+			t.Errorf("close the stream: %v", err)
+		}
 	})
 	return r
 }

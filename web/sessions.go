@@ -17,7 +17,6 @@ import (
 type listPage struct {
 	engine.SessionListView
 	query  listQuery
-	newer  int64
 	whole  time.Duration
 	cursor string
 }
