@@ -12,6 +12,8 @@ import (
 // The reducer: what the event log alone says of each session, by rules written
 // down here once more and not taken from the engine's own table.
 
+const ruleReplay = "the event log tells what the rows say"
+
 // legal are the status changes of contract 2.3, as the log writes them.
 var legal = map[[2]api.Status]bool{
 	{"", "pending"}: true, {"", "queued"}: true, // creation, and admission in the same step
@@ -98,7 +100,7 @@ func (e *Engine) replayAll(ctx context.Context) (found []Violation, err error) {
 			after = last
 			for _, s := range page {
 				if v := differs(s, told[s.id]); v != "" && len(found) < maxFound {
-					found = append(found, Violation{Rule: "the event log tells what the rows say", Detail: v})
+					found = append(found, Violation{Rule: ruleReplay, Detail: v})
 				}
 			}
 			return nil

@@ -46,6 +46,14 @@ func (e *Engine) TryClaimNext(ctx context.Context, c Caller, in api.ClaimNextReq
 	return got, err
 }
 
+// Promises are the names of the rules that Check looks at.
+func Promises() (names []string) {
+	for _, p := range promises {
+		names = append(names, p.rule)
+	}
+	return append(names, ruleReplay)
+}
+
 // The verbs below have planted defects, so that the checkers of histories can be
 // seen to fail.
 

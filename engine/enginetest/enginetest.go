@@ -52,7 +52,7 @@ type options struct {
 	sync   string
 	skew   time.Duration
 	stride time.Duration
-	path   string
+	image  func() ([]byte, error)
 	clock  *Clock
 }
 
@@ -67,6 +67,14 @@ func With(change func(*engine.Config)) Option {
 // Durable keeps synchronous=FULL. Without it the file would not survive a power
 // cut, and tests are several times faster.
 func Durable() Option { return func(o *options) { o.sync = "" } }
+
+// From lays a copy of a world's file, taken by Image, at the time of that world.
+func From(image []byte, at time.Time) Option {
+	return func(o *options) {
+		o.image = func() ([]byte, error) { return image, nil }
+		o.clock = NewClock(at)
+	}
+}
 
 // Stride is the longest step of the clock in Advance; 5 s unless told. With a
 // longer one, OutageAfter must be longer still.
@@ -94,7 +102,7 @@ func New(t testing.TB, opts ...Option) *World {
 // calls Check itself.
 func Open(t TB, opts ...Option) *World {
 	t.Helper()
-	o := options{config: engine.DefaultConfig(), sync: "OFF", stride: 5 * time.Second, clock: NewClock(Start)}
+	o := options{config: engine.DefaultConfig(), sync: "OFF", stride: 5 * time.Second, clock: NewClock(Start), image: template}
 	o.config.Log = slog.New(slog.DiscardHandler)
 	for _, change := range opts {
 		change(&o)
@@ -108,11 +116,10 @@ func Open(t TB, opts ...Option) *World {
 			t.Errorf("remove %s: %v", dir, err)
 		}
 	})
-	o.path = filepath.Join(dir, "stint.db")
-	if err := lay(o.path); err != nil {
+	w := &World{TB: t, Clock: o.clock, Path: filepath.Join(dir, "stint.db"), options: o}
+	if err := lay(w.Path, o.image); err != nil {
 		t.Fatalf("lay a database: %v", err)
 	}
-	w := &World{TB: t, Clock: o.clock, Path: o.path, options: o}
 	w.open()
 	t.Cleanup(w.Close)
 	w.signIn()
@@ -156,6 +163,17 @@ func (w *World) signIn() {
 	if w.Owner, err = w.In(ctx, id, engine.DefaultWorkspace); err != nil {
 		w.Fatalf("enter the workspace: %v", err)
 	}
+}
+
+// Image closes the world and answers its file.
+func (w *World) Image() []byte {
+	w.Helper()
+	w.Close()
+	image, err := os.ReadFile(w.Path)
+	if err != nil {
+		w.Fatalf("read the database: %v", err)
+	}
+	return image
 }
 
 // Close closes the store; later calls do nothing.

@@ -14,15 +14,16 @@ import (
 	"stint/db"
 )
 
-// lay writes a migrated, empty database, made once per test binary.
-func lay(path string) error {
-	image, err := template()
+// lay writes a database file.
+func lay(path string, image func() ([]byte, error)) error {
+	content, err := image()
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, image, 0o600)
+	return os.WriteFile(path, content, 0o600)
 }
 
+// template is a migrated, empty database, made once per test binary.
 var template = sync.OnceValues(func() (image []byte, err error) {
 	dir, err := os.MkdirTemp("", "stint-template-")
 	if err != nil {
