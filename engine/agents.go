@@ -5,18 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
-	"time"
-	"unicode/utf8"
 
 	"stint/api"
 	"stint/db"
 	"stint/queries"
-	"stint/scheduler"
 )
 
 const (
@@ -306,74 +301,6 @@ func (e *Engine) DeleteAgent(ctx context.Context, c Caller, ref string) error {
 	})
 }
 
-// Agent returns one agent, by id or slug.
-func (e *Engine) Agent(ctx context.Context, c Caller, ref string) (out api.Agent, err error) {
-	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
-		a, err := agentOf(ctx, tx.Queries, c, ref)
-		if err != nil {
-			return err
-		}
-		out, err = e.presentAgent(ctx, tx.Queries, a)
-		return err
-	})
-	return out, err
-}
-
-// Agents lists the workspace's agents, newest first.
-func (e *Engine) Agents(ctx context.Context, c Caller, page api.Page) (api.List[api.Agent], error) {
-	out := api.List[api.Agent]{Items: []api.Agent{}}
-	n, before, err := pageOf(page, math.MaxInt64)
-	if err != nil {
-		return out, err
-	}
-	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
-		rows, err := tx.ListAgents(ctx, queries.ListAgentsParams{WorkspaceID: c.WorkspaceID, Before: api.AgentID(before), N: n + 1})
-		if err != nil {
-			return fmt.Errorf("list agents: %w", err)
-		}
-		list := listOf(rows, n, func(a agentRow) *agentRow { return &a }, func(a agentRow) int64 { return int64(a.ID) })
-		out.NextCursor = list.NextCursor
-		for _, a := range list.Items {
-			shown, err := e.presentAgent(ctx, tx.Queries, a)
-			if err != nil {
-				return err
-			}
-			out.Items = append(out.Items, shown)
-		}
-		return nil
-	})
-	return out, err
-}
-
-func (e *Engine) presentAgent(ctx context.Context, q *queries.Queries, a *agentRow) (api.Agent, error) {
-	if a.RunSetBy == 0 {
-		return e.toAgent(a, nil), nil
-	}
-	u, err := q.User(ctx, a.RunSetBy)
-	if err != nil {
-		return api.Agent{}, fmt.Errorf("read user %s: %w", a.RunSetBy, err)
-	}
-	return e.toAgent(a, &u), nil
-}
-
-func (e *Engine) toAgent(a *agentRow, setBy *queries.User) api.Agent {
-	out := api.Agent{
-		ID: a.ID, AgentInput: input(a), PausedReason: a.PausedReason, Running: a.Running, ScheduleError: a.ScheduleError,
-		FailuresInRow: a.FailuresInRow, Version: a.Version, CreatedAt: api.At(a.CreatedAt), UpdatedAt: api.At(a.UpdatedAt),
-	}
-	if setBy != nil {
-		out.RunSetBy = setBy.Name
-	}
-	if a.Schedule != "" {
-		out.AnchorAt = api.At(a.AnchorAt)
-		out.NextSlotAt = api.At(a.NextSlotAt)
-		if s, err := scheduler.Parse(a.Schedule, a.TimeZone, e.Now()); err == nil {
-			out.ScheduleWords = s.Words()
-		}
-	}
-	return out
-}
-
 // input is the part of an agent that a person sets.
 func input(a *agentRow) api.AgentInput {
 	return api.AgentInput{
@@ -408,151 +335,6 @@ func same(a, b api.AgentInput) bool {
 	return errors.Join(errX, errY) == nil && string(x) == string(y)
 }
 
-// checkAgent normalises what a person wrote and names each field that breaks a
-// rule. ranAs is whose worker ran its sessions until now; only that user can set
-// it to himself (contract 2.0).
-func checkAgent(in *api.AgentInput, c Caller, ranAs api.UserID, now time.Time) error {
-	var v api.Invalid
-	in.Slug = strings.ToLower(strings.TrimSpace(in.Slug))
-	switch {
-	case !slugForm.MatchString(in.Slug):
-		v.Add("slug", "must be 2 to 32 characters: a lowercase letter, then letters, digits or hyphens")
-	case strings.HasPrefix(in.Slug, "agt_"):
-		v.Add("slug", "must not look like an id")
-	}
-	in.Name = strings.TrimSpace(in.Name)
-	if in.Name == "" {
-		in.Name = in.Slug
-	}
-	if n := utf8.RuneCountInString(in.Name); n > maxName {
-		v.Add("name", fmt.Sprintf("has %d characters; at most %d fit", n, maxName))
-	}
-	checkText(&v, "description", in.Description, maxDescription)
-	checkText(&v, "prompt", in.Prompt, maxPrompt)
-	if n := utf8.RuneCountInString(in.Instructions); n > maxInstructions {
-		v.Add("instructions", fmt.Sprintf("has %d characters; at most %d fit", n, maxInstructions))
-	}
-	checkMode(&v, in, c, ranAs)
-	checkRun(&v, in)
-	checkSchedule(&v, in, now)
-	checkNumbers(&v, in)
-	checkLabels(&v, &in.Labels)
-	return v.Err()
-}
-
-func checkMode(v *api.Invalid, in *api.AgentInput, c Caller, ranAs api.UserID) {
-	switch in.Mode {
-	case api.Local:
-		if in.RunsAsUserID == 0 {
-			if in.Schedule != "" {
-				v.Add("runsAsUserId", "is missing: a local agent with a schedule runs on the worker of one user")
-			}
-			return
-		}
-		if in.RunsAsUserID != ranAs && in.RunsAsUserID != c.UserID {
-			v.Add("runsAsUserId", "can only be set to yourself: it makes your worker run the agent")
-		}
-	case api.Cloud:
-		in.RunsAsUserID = 0
-	default:
-		v.Add("mode", "must be local or cloud")
-	}
-}
-
-func checkRun(v *api.Invalid, in *api.AgentInput) {
-	switch in.Type {
-	case api.TypeCommand:
-		if in.Mode == api.Local && len(in.Run.Command) == 0 {
-			v.Add("run.command", "is missing: give the program and its arguments as a list")
-		}
-	case api.TypeCodex, api.TypeClaudeCode:
-	default:
-		v.Add("type", "must be command, codex or claude_code")
-	}
-	size := 0
-	for i, arg := range in.Run.Command {
-		size += len(arg)
-		if strings.ContainsRune(arg, 0) {
-			v.Add(fmt.Sprintf("run.command[%d]", i), "holds a NUL character")
-		}
-		if i == 0 && strings.TrimSpace(arg) == "" {
-			v.Add("run.command[0]", "is empty: name the program to run")
-		}
-	}
-	if size > maxCommand {
-		v.Add("run.command", fmt.Sprintf("has %d bytes; at most %d fit", size, maxCommand))
-	}
-	if f := in.Run.WorkFolder; f != "" {
-		if !path.IsAbs(f) && !windowsAbs.MatchString(f) {
-			v.Add("run.workFolder", "must be an absolute path on the worker's machine")
-		}
-		checkText(v, "run.workFolder", f, 4096)
-	}
-	for i, name := range in.Run.Env {
-		if !envForm.MatchString(name) {
-			v.Add(fmt.Sprintf("run.env[%d]", i), fmt.Sprintf("%q is no name of an environment variable; values stay on the worker", name))
-		}
-	}
-}
-
 var windowsAbs = regexp.MustCompile(`^[A-Za-z]:[\\/]`)
-
-func checkSchedule(v *api.Invalid, in *api.AgentInput, now time.Time) {
-	in.Schedule = strings.TrimSpace(in.Schedule)
-	// The zone and the expression are read apart, so that both are named when both are wrong.
-	checkTime(v, "@daily", in.TimeZone, now)
-	if in.Schedule != "" {
-		checkTime(v, in.Schedule, "UTC", now)
-	}
-	if in.CatchUp != api.CatchUpLatest && in.CatchUp != api.CatchUpNone {
-		v.Add("catchUp", "must be latest or none")
-	}
-	if !slices.Contains([]api.Overlap{api.OverlapSkip, api.OverlapQueueOne, api.OverlapAllow, api.OverlapReplace}, in.Overlap) {
-		v.Add("overlap", "must be skip, queue_one, allow or replace")
-	}
-}
-
-func checkTime(v *api.Invalid, expr, zone string, now time.Time) {
-	var bad *scheduler.Error
-	if _, err := scheduler.Parse(expr, zone, now); errors.As(err, &bad) {
-		v.Add(bad.Field, bad.Reason)
-	}
-}
-
-func checkNumbers(v *api.Invalid, in *api.AgentInput) {
-	for _, n := range []struct {
-		field       string
-		value       int64
-		least, most int64
-		what        string
-	}{
-		{"catchUpWindowSeconds", in.CatchUpWindowSeconds, 0, maxSeconds, "seconds; 0 means no limit"},
-		{"jitterSeconds", in.JitterSeconds, 0, 24 * 3600, "seconds"},
-		{"maxConcurrent", in.MaxConcurrent, 1, 1000, "sessions"},
-		{"priority", in.Priority, MinPriority, MaxPriority, "; higher runs first"},
-		{"leaseSeconds", in.LeaseSeconds, 1, maxSeconds, "seconds"},
-		{"reclaimDelaySeconds", in.ReclaimDelaySeconds, 0, maxSeconds, "seconds"},
-		{"turnTimeoutSeconds", in.TurnTimeoutSeconds, 0, maxSeconds, "seconds; 0 means none"},
-		{"stallTimeoutSeconds", in.StallTimeoutSeconds, 0, maxSeconds, "seconds; 0 means none"},
-		{"queueTimeoutSeconds", in.QueueTimeoutSeconds, 0, maxSeconds, "seconds; 0 means none"},
-		{"maxLapses", in.MaxLapses, 1, 100, "lapses"},
-	} {
-		if n.value < n.least || n.value > n.most {
-			v.Add(n.field, strings.ReplaceAll(fmt.Sprintf("must be %d to %d %s", n.least, n.most, n.what), " ;", ";"))
-		}
-	}
-}
-
-func checkLabels(v *api.Invalid, labels *api.Labels) {
-	*labels = labels.Normal()
-	for _, l := range *labels {
-		if !labelForm.MatchString(l) {
-			v.Add("labels", fmt.Sprintf("%q is no label: use lowercase letters, digits and . _ / -, at most 63", l))
-		}
-	}
-	if len(*labels) > 20 {
-		v.Add("labels", "has more than 20 labels")
-	}
-}
 
 func wholeSecond(us int64) int64 { return us - us%1_000_000 }

@@ -153,7 +153,7 @@ func (p *pace) after(next time.Time, err error, every time.Duration) (hold, paus
 	ahead := every
 	if !next.IsZero() {
 		// Without its monotonic part, so that it is compared on the wall clock.
-		ahead = next.Round(0).Sub(time.Now())
+		ahead = time.Until(next.Round(0))
 	}
 	if err != nil {
 		pause = doubled(firstRetry, p.failures, every)

@@ -31,13 +31,6 @@ func owner(d *desk) engine.Caller {
 	return in
 }
 
-func must2[A, B any](a A, _ B, err error) A {
-	if err != nil {
-		panic(err)
-	}
-	return a
-}
-
 func (d *desk) next(wait int) map[string]any {
 	return m{"workerIds": []string{d.worker.ID.String()}, "instanceId": instance, "wait": wait}
 }

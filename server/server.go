@@ -127,7 +127,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	if err != nil {
 		err = errors.Join(fmt.Errorf("let requests under way finish: %w", err), hs.Close())
 	}
-	<-failed
+	_ = <-failed // only that the server was closed
 	return err
 }
 

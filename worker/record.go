@@ -18,9 +18,8 @@ type record struct {
 	p     *Process
 	agent api.AgentID
 	log   *slog.Logger
-	stop  context.CancelCauseFunc // ends its goroutine
-	ended chan struct{}           // closed when its goroutine has ended
-	kicks chan struct{}           // one token: beat now
+	ended chan struct{} // closed when its goroutine has ended
+	kicks chan struct{} // one token: beat now
 
 	beating sync.Mutex // one beat at a time, so that answers come in order
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	_ "embed"
 	"fmt"
 	"html/template"
@@ -59,7 +60,7 @@ func (c *cli) opener() string {
 
 // show starts the browser on a file and does not wait for it to be closed.
 func show(opener, file string) error {
-	cmd := exec.Command(opener, file)
+	cmd := exec.Command(opener, file) //nolint:noctx // it outlives this command
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("open the browser with %s: %w", opener, err)
 	}
@@ -73,6 +74,6 @@ func browserResolves(host string) bool {
 	if runtime.GOOS != "darwin" {
 		return true
 	}
-	_, err := net.LookupHost(host)
+	_, err := net.DefaultResolver.LookupHost(context.Background(), host)
 	return err == nil
 }

@@ -200,13 +200,6 @@ func (p *tab) until(condition string) {
 	}
 }
 
-// click clicks what a selector names, as a person's click would be dispatched.
-func (p *tab) click(selector string) {
-	p.Helper()
-	p.until(fmt.Sprintf(`document.querySelector(%q)`, selector))
-	eval[bool](p, fmt.Sprintf(`(document.querySelector(%q).click(), true)`, selector))
-}
-
 // fill types into a field by its name.
 func (p *tab) fill(name, text string) {
 	p.Helper()

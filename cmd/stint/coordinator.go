@@ -67,7 +67,7 @@ func (c *cli) raise(ctx context.Context, k *coordinator, addr string) (err error
 	if k.lock, err = lockDir(k.dir); err != nil {
 		return taken(k.dir, err)
 	}
-	if k.ln, err = net.Listen("tcp", addr); err != nil {
+	if k.ln, err = new(net.ListenConfig).Listen(ctx, "tcp", addr); err != nil {
 		return cannotListen(addr, err)
 	}
 	if k.store, err = c.openStore(ctx, db.Options{Path: k.dir.database(), Log: k.log}); err != nil {

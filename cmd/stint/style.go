@@ -19,7 +19,6 @@ func (s styles) sgr(code, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-func (s styles) bold(text string) string  { return s.sgr("1", text) }
 func (s styles) quiet(text string) string { return s.sgr("2", text) }
 func (s styles) good(text string) string  { return s.sgr("32", text) }
 func (s styles) bad(text string) string   { return s.sgr("31", text) }

@@ -1,0 +1,159 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"stint/api"
+	"stint/scheduler"
+)
+
+// checkAgent normalises what a person wrote and names each field that breaks a
+// rule. ranAs is whose worker ran its sessions until now; only that user can set
+// it to himself (contract 2.0).
+func checkAgent(in *api.AgentInput, c Caller, ranAs api.UserID, now time.Time) error {
+	var v api.Invalid
+	in.Slug = strings.ToLower(strings.TrimSpace(in.Slug))
+	switch {
+	case !slugForm.MatchString(in.Slug):
+		v.Add("slug", "must be 2 to 32 characters: a lowercase letter, then letters, digits or hyphens")
+	case strings.HasPrefix(in.Slug, "agt_"):
+		v.Add("slug", "must not look like an id")
+	}
+	in.Name = strings.TrimSpace(in.Name)
+	if in.Name == "" {
+		in.Name = in.Slug
+	}
+	if n := utf8.RuneCountInString(in.Name); n > maxName {
+		v.Add("name", fmt.Sprintf("has %d characters; at most %d fit", n, maxName))
+	}
+	checkText(&v, "description", in.Description, maxDescription)
+	checkText(&v, "prompt", in.Prompt, maxPrompt)
+	if n := utf8.RuneCountInString(in.Instructions); n > maxInstructions {
+		v.Add("instructions", fmt.Sprintf("has %d characters; at most %d fit", n, maxInstructions))
+	}
+	checkMode(&v, in, c, ranAs)
+	checkRun(&v, in)
+	checkSchedule(&v, in, now)
+	checkNumbers(&v, in)
+	checkLabels(&v, &in.Labels)
+	return v.Err()
+}
+
+func checkMode(v *api.Invalid, in *api.AgentInput, c Caller, ranAs api.UserID) {
+	switch in.Mode {
+	case api.Local:
+		if in.RunsAsUserID == 0 {
+			if in.Schedule != "" {
+				v.Add("runsAsUserId", "is missing: a local agent with a schedule runs on the worker of one user")
+			}
+			return
+		}
+		if in.RunsAsUserID != ranAs && in.RunsAsUserID != c.UserID {
+			v.Add("runsAsUserId", "can only be set to yourself: it makes your worker run the agent")
+		}
+	case api.Cloud:
+		in.RunsAsUserID = 0
+	default:
+		v.Add("mode", "must be local or cloud")
+	}
+}
+
+func checkRun(v *api.Invalid, in *api.AgentInput) {
+	switch in.Type {
+	case api.TypeCommand:
+		if in.Mode == api.Local && len(in.Run.Command) == 0 {
+			v.Add("run.command", "is missing: give the program and its arguments as a list")
+		}
+	case api.TypeCodex, api.TypeClaudeCode:
+	default:
+		v.Add("type", "must be command, codex or claude_code")
+	}
+	size := 0
+	for i, arg := range in.Run.Command {
+		size += len(arg)
+		if strings.ContainsRune(arg, 0) {
+			v.Add(fmt.Sprintf("run.command[%d]", i), "holds a NUL character")
+		}
+		if i == 0 && strings.TrimSpace(arg) == "" {
+			v.Add("run.command[0]", "is empty: name the program to run")
+		}
+	}
+	if size > maxCommand {
+		v.Add("run.command", fmt.Sprintf("has %d bytes; at most %d fit", size, maxCommand))
+	}
+	if f := in.Run.WorkFolder; f != "" {
+		if !path.IsAbs(f) && !windowsAbs.MatchString(f) {
+			v.Add("run.workFolder", "must be an absolute path on the worker's machine")
+		}
+		checkText(v, "run.workFolder", f, 4096)
+	}
+	for i, name := range in.Run.Env {
+		if !envForm.MatchString(name) {
+			v.Add(fmt.Sprintf("run.env[%d]", i), fmt.Sprintf("%q is no name of an environment variable; values stay on the worker", name))
+		}
+	}
+}
+
+func checkSchedule(v *api.Invalid, in *api.AgentInput, now time.Time) {
+	in.Schedule = strings.TrimSpace(in.Schedule)
+	// The zone and the expression are read apart, so that both are named when both are wrong.
+	checkTime(v, "@daily", in.TimeZone, now)
+	if in.Schedule != "" {
+		checkTime(v, in.Schedule, "UTC", now)
+	}
+	if in.CatchUp != api.CatchUpLatest && in.CatchUp != api.CatchUpNone {
+		v.Add("catchUp", "must be latest or none")
+	}
+	if !slices.Contains([]api.Overlap{api.OverlapSkip, api.OverlapQueueOne, api.OverlapAllow, api.OverlapReplace}, in.Overlap) {
+		v.Add("overlap", "must be skip, queue_one, allow or replace")
+	}
+}
+
+func checkTime(v *api.Invalid, expr, zone string, now time.Time) {
+	var bad *scheduler.Error
+	if _, err := scheduler.Parse(expr, zone, now); errors.As(err, &bad) {
+		v.Add(bad.Field, bad.Reason)
+	}
+}
+
+func checkNumbers(v *api.Invalid, in *api.AgentInput) {
+	for _, n := range []struct {
+		field       string
+		value       int64
+		least, most int64
+		what        string
+	}{
+		{"catchUpWindowSeconds", in.CatchUpWindowSeconds, 0, maxSeconds, "seconds; 0 means no limit"},
+		{"jitterSeconds", in.JitterSeconds, 0, 24 * 3600, "seconds"},
+		{"maxConcurrent", in.MaxConcurrent, 1, 1000, "sessions"},
+		{"priority", in.Priority, MinPriority, MaxPriority, "; higher runs first"},
+		{"leaseSeconds", in.LeaseSeconds, 1, maxSeconds, "seconds"},
+		{"reclaimDelaySeconds", in.ReclaimDelaySeconds, 0, maxSeconds, "seconds"},
+		{"turnTimeoutSeconds", in.TurnTimeoutSeconds, 0, maxSeconds, "seconds; 0 means none"},
+		{"stallTimeoutSeconds", in.StallTimeoutSeconds, 0, maxSeconds, "seconds; 0 means none"},
+		{"queueTimeoutSeconds", in.QueueTimeoutSeconds, 0, maxSeconds, "seconds; 0 means none"},
+		{"maxLapses", in.MaxLapses, 1, 100, "lapses"},
+	} {
+		if n.value < n.least || n.value > n.most {
+			v.Add(n.field, strings.ReplaceAll(fmt.Sprintf("must be %d to %d %s", n.least, n.most, n.what), " ;", ";"))
+		}
+	}
+}
+
+func checkLabels(v *api.Invalid, labels *api.Labels) {
+	*labels = labels.Normal()
+	for _, l := range *labels {
+		if !labelForm.MatchString(l) {
+			v.Add("labels", fmt.Sprintf("%q is no label: use lowercase letters, digits and . _ / -, at most 63", l))
+		}
+	}
+	if len(*labels) > 20 {
+		v.Add("labels", "has more than 20 labels")
+	}
+}

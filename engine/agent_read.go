@@ -1,0 +1,80 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"stint/api"
+	"stint/db"
+	"stint/queries"
+	"stint/scheduler"
+)
+
+// Agent returns one agent, by id or slug.
+func (e *Engine) Agent(ctx context.Context, c Caller, ref string) (out api.Agent, err error) {
+	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
+		a, err := agentOf(ctx, tx.Queries, c, ref)
+		if err != nil {
+			return err
+		}
+		out, err = e.presentAgent(ctx, tx.Queries, a)
+		return err
+	})
+	return out, err
+}
+
+// Agents lists the workspace's agents, newest first.
+func (e *Engine) Agents(ctx context.Context, c Caller, page api.Page) (api.List[api.Agent], error) {
+	out := api.List[api.Agent]{Items: []api.Agent{}}
+	n, before, err := pageOf(page, math.MaxInt64)
+	if err != nil {
+		return out, err
+	}
+	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
+		rows, err := tx.ListAgents(ctx, queries.ListAgentsParams{WorkspaceID: c.WorkspaceID, Before: api.AgentID(before), N: n + 1})
+		if err != nil {
+			return fmt.Errorf("list agents: %w", err)
+		}
+		list := listOf(rows, n, func(a agentRow) *agentRow { return &a }, func(a agentRow) int64 { return int64(a.ID) })
+		out.NextCursor = list.NextCursor
+		for _, a := range list.Items {
+			shown, err := e.presentAgent(ctx, tx.Queries, a)
+			if err != nil {
+				return err
+			}
+			out.Items = append(out.Items, shown)
+		}
+		return nil
+	})
+	return out, err
+}
+
+func (e *Engine) presentAgent(ctx context.Context, q *queries.Queries, a *agentRow) (api.Agent, error) {
+	if a.RunSetBy == 0 {
+		return e.toAgent(a, nil), nil
+	}
+	u, err := q.User(ctx, a.RunSetBy)
+	if err != nil {
+		return api.Agent{}, fmt.Errorf("read user %s: %w", a.RunSetBy, err)
+	}
+	return e.toAgent(a, &u), nil
+}
+
+func (e *Engine) toAgent(a *agentRow, setBy *queries.User) api.Agent {
+	out := api.Agent{
+		ID: a.ID, AgentInput: input(a), PausedReason: a.PausedReason, Running: a.Running, ScheduleError: a.ScheduleError,
+		FailuresInRow: a.FailuresInRow, Version: a.Version, CreatedAt: api.At(a.CreatedAt), UpdatedAt: api.At(a.UpdatedAt),
+	}
+	if setBy != nil {
+		out.RunSetBy = setBy.Name
+	}
+	if a.Schedule != "" {
+		out.AnchorAt = api.At(a.AnchorAt)
+		out.NextSlotAt = api.At(a.NextSlotAt)
+		if s, err := scheduler.Parse(a.Schedule, a.TimeZone, e.Now()); err == nil {
+			out.ScheduleWords = s.Words()
+		}
+	}
+	return out
+}

@@ -1,0 +1,136 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"stint/api"
+	"stint/db"
+	"stint/queries"
+)
+
+// checkFacts keeps a beat to coarse facts (contract 5.2).
+func checkFacts(v *api.Invalid, platform, version string) {
+	if len(platform) > 40 {
+		v.Add("platform", "must be coarse, such as linux/amd64: at most 40 characters")
+	}
+	if len(version) > 40 {
+		v.Add("version", "has more than 40 characters")
+	}
+}
+
+// Beat says that the worker lives, renews the claims it lists, all or nothing
+// for each, and notes those that are drained. A beat writes no event of its own
+// (contract 4.4, 5.2). Errors: not_found when the worker was deleted,
+// instance_superseded.
+func (e *Engine) Beat(ctx context.Context, c Caller, id api.WorkerID, in api.Beat) (out api.BeatAnswer, err error) {
+	var v api.Invalid
+	checkFacts(&v, in.Platform, in.Version)
+	if len(in.ClaimIDs) > 1000 || len(in.Drained) > 1000 {
+		v.Add("claimIds", "has more than 1000 entries")
+	}
+	if err := v.Err(); err != nil {
+		return out, err
+	}
+	err = e.write(ctx, func(tx *db.Tx) error {
+		w, err := workerOf(wctx(), tx.Queries, c, id)
+		if err != nil {
+			return err
+		}
+		if err := sameInstance(w, in.InstanceID); err != nil {
+			return err
+		}
+		if err := e.beatTx(tx, w, in); err != nil {
+			return err
+		}
+		out = api.BeatAnswer{Claims: []api.ClaimBeat{}, ServerTime: api.At(micros(tx.Now))}
+		for _, claim := range in.ClaimIDs {
+			answer, err := e.beatClaim(tx, w, claim)
+			if err != nil {
+				return err
+			}
+			out.Claims = append(out.Claims, answer)
+		}
+		a, err := tx.AgentEvenDeleted(wctx(), w.AgentID)
+		if err != nil {
+			return fmt.Errorf("read agent %s: %w", w.AgentID, err)
+		}
+		out.Worker, err = e.presentWorker(wctx(), tx.Queries, w, a.Slug)
+		return err
+	})
+	return out, err
+}
+
+func (e *Engine) beatTx(tx *db.Tx, w *workerRow, in api.Beat) error {
+	now := micros(tx.Now)
+	for _, claim := range in.Drained {
+		row, err := tx.Claim(wctx(), claim.Key)
+		if none(err) || (err == nil && (!proves(claim, &row) || row.WorkerID != w.ID || row.ClosedAt == 0 || row.Drained != 0)) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("read a claim: %w", err)
+		}
+		if err := e.drained(tx, &row, w.ID.String()); err != nil {
+			return err
+		}
+	}
+	state, was := api.Online, w.State
+	if in.Goodbye {
+		state = api.Offline
+	}
+	if in.Platform != "" {
+		w.Platform = in.Platform
+	}
+	if in.Version != "" {
+		w.Version = in.Version
+	}
+	err := one(tx.BeatWorker(wctx(), queries.BeatWorkerParams{LastBeatAt: now, State: state, Platform: w.Platform, Version: w.Version, ID: w.ID}))
+	if err != nil {
+		return fmt.Errorf("note the beat of worker %s: %w", w.ID, err)
+	}
+	w.LastBeatAt, w.State = now, state
+	switch {
+	case in.Goodbye && was != api.Offline:
+		if err := e.endClaims(tx, w, closedByOffline); err != nil {
+			return err
+		}
+		return e.logWorker(tx, w, w.ID.String(), evWorkerOffline, api.EventData{"reason": "goodbye"})
+	case !in.Goodbye && was != api.Online:
+		e.offerAll(tx, w.AgentID)
+		return e.logWorker(tx, w, w.ID.String(), evWorkerOnline, nil)
+	}
+	return nil
+}
+
+// beatClaim renews one claim that a beat lists and says what became of it.
+func (e *Engine) beatClaim(tx *db.Tx, w *workerRow, id api.ClaimID) (api.ClaimBeat, error) {
+	lost := api.ClaimBeat{ClaimID: id, State: api.BeatLost}
+	row, err := tx.Claim(wctx(), id.Key)
+	if none(err) || (err == nil && (!proves(id, &row) || row.WorkerID != w.ID)) {
+		return lost, nil
+	}
+	if err != nil {
+		return lost, fmt.Errorf("read a claim: %w", err)
+	}
+	now := micros(tx.Now)
+	if row.ClosedBy == closedByCancel {
+		lost.State = api.BeatCancelled
+		return lost, nil
+	}
+	if row.ClosedAt != 0 || row.ExpiresAt <= now {
+		return lost, nil
+	}
+	if err := renewTo(tx, &row, now+seconds(row.LeaseSeconds), now); err != nil {
+		return lost, err
+	}
+	s, err := tx.Session(wctx(), row.SessionID)
+	if err != nil {
+		return lost, fmt.Errorf("read session %s: %w", row.SessionID, err)
+	}
+	out := api.ClaimBeat{ClaimID: id, State: api.BeatRenewed, LeaseExpiresAt: api.At(row.ExpiresAt)}
+	if s.StopRequestedAt != 0 {
+		out.State = api.BeatStopRequested
+	}
+	return out, nil
+}

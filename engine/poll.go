@@ -1,0 +1,91 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"stint/api"
+	"stint/db"
+	"stint/queries"
+)
+
+// Poll lists what this worker may claim, best first, and what is still held back
+// with its gate (contract 5.4). It holds for up to wait while there is nothing claimable.
+func (e *Engine) Poll(ctx context.Context, c Caller, worker api.WorkerID, instance string, wait time.Duration) ([]api.Claimable, error) {
+	var timeout <-chan time.Time
+	for {
+		changed := e.Changed()
+		out, err := e.poll(ctx, c, worker, instance)
+		if err != nil || wait <= 0 || (len(out) > 0 && out[0].Claimable) {
+			return out, err
+		}
+		if timeout == nil {
+			t := time.NewTimer(wait)
+			defer t.Stop()
+			timeout = t.C
+		}
+		select {
+		case <-changed:
+		case <-timeout:
+			return out, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (e *Engine) poll(ctx context.Context, c Caller, worker api.WorkerID, instance string) ([]api.Claimable, error) {
+	out := []api.Claimable{}
+	err := e.store.Read(ctx, func(tx *db.ReadTx) error {
+		w, err := workerOf(ctx, tx.Queries, c, worker)
+		if err != nil {
+			return err
+		}
+		if err := sameInstance(w, instance); err != nil {
+			return err
+		}
+		a, err := tx.AgentEvenDeleted(ctx, w.AgentID)
+		if err != nil {
+			return fmt.Errorf("read agent %s: %w", w.AgentID, err)
+		}
+		rows, err := tx.WaitingOfAgent(ctx, queries.WaitingOfAgentParams{AgentID: a.ID, N: maxPage, Before: math.MaxInt64})
+		if err != nil {
+			return fmt.Errorf("list what waits: %w", err)
+		}
+		out, err = e.pollRows(ctx, tx.Queries, w, &a, rows)
+		return err
+	})
+	return out, err
+}
+
+func (e *Engine) pollRows(ctx context.Context, q *queries.Queries, w *workerRow, a *agentRow, rows []sessionRow) ([]api.Claimable, error) {
+	now := micros(e.Now())
+	ready, held := []api.Claimable{}, []api.Claimable{}
+	wf, err := loadWorker(ctx, q, w)
+	if err != nil {
+		return nil, err
+	}
+	for i := range rows {
+		s := &rows[i]
+		if !laneFits(s.Lane, w) || s.Mode != w.Mode {
+			continue
+		}
+		f, err := loadClaimFacts(ctx, q, s, a)
+		if err != nil {
+			return nil, err
+		}
+		shown := toSession(s, a.Slug)
+		g := f.claimGate(now, false)
+		if g == nil {
+			g = f.workerGate(&wf, now, false)
+		}
+		if shown.WaitingFor = g; g == nil {
+			ready = append(ready, api.Claimable{Session: shown, Claimable: true})
+		} else {
+			held = append(held, api.Claimable{Session: shown})
+		}
+	}
+	return append(ready, held...), nil
+}
