@@ -242,8 +242,10 @@ func TestBrowser_HostileTextsDoNothing(t *testing.T) {
 	script := `cat; printf '\033]8;;javascript:alert(7)\033\\click\033]8;;\033\\ \033]1337;File=inline=1:aGk=\007 \033]1338;url=//evil.example/y;alt=z\007 \377\376'; exit 3`
 	d.agent("nasty", script, func(in *api.AgentInput) { in.Name, in.Description = nasty[:90], nasty })
 	s := d.run("nasty", api.SessionInput{Title: nasty[:180], Prompt: nasty, UntrustedContext: nasty}, api.Failed)
-	for _, path := range []string{"/", "/sessions", "/agents", "/agents/nasty", "/agents/nasty/edit", "/agents/nasty/run", "/workers",
-		"/sessions/" + s.ID.String(), "/sessions/" + s.ID.String() + "?view=timeline", "/sessions/" + s.ID.String() + "?view=input", "/sessions/" + s.ID.String() + "?view=json"} {
+	for _, path := range []string{
+		"/", "/sessions", "/agents", "/agents/nasty", "/agents/nasty/edit", "/agents/nasty/run", "/workers",
+		"/sessions/" + s.ID.String(), "/sessions/" + s.ID.String() + "?view=timeline", "/sessions/" + s.ID.String() + "?view=input", "/sessions/" + s.ID.String() + "?view=json",
+	} {
 		d.page.goTo(path)
 		if got := eval[[]string](d.page, `[...document.querySelectorAll("main a[href], main img, main [onload], main [onerror], main [onfocus], main svg[onload]")].filter(e => e.tagName === "IMG" || /^\s*javascript:/i.test(e.getAttribute("href") || "") || e.hasAttribute("onload") || e.hasAttribute("onerror") || e.hasAttribute("onfocus")).map(e => e.outerHTML)`); len(got) > 0 {
 			t.Errorf("%s holds what came from a text: %v", path, got)
