@@ -52,6 +52,7 @@ type options struct {
 	sync   string
 	skew   time.Duration
 	stride time.Duration
+	now    func() time.Time // instead of the clock
 	image  func() ([]byte, error)
 	clock  *Clock
 }
@@ -75,6 +76,10 @@ func From(image []byte, at time.Time) Option {
 		o.clock = NewClock(at)
 	}
 }
+
+// Now makes the coordinator read another clock than the world's, such as that of
+// a bubble of testing/synctest.
+func Now(now func() time.Time) Option { return func(o *options) { o.now = now } }
 
 // Stride is the longest step of the clock in Advance; 5 s unless told. With a
 // longer one, OutageAfter must be longer still.
@@ -140,8 +145,12 @@ func (w *World) Beside(skew time.Duration) *World {
 
 func (w *World) open() {
 	w.Helper()
+	now := w.options.now
+	if now == nil {
+		now = func() time.Time { return w.Clock.Now().Add(w.options.skew) }
+	}
 	store, err := db.Open(context.Background(), db.Options{
-		Path: w.Path, Clock: func() time.Time { return w.Clock.Now().Add(w.options.skew) },
+		Path: w.Path, Clock: now,
 		Unsafe: db.Unsafe{Synchronous: w.options.sync}, Log: w.options.config.Log,
 	})
 	if err != nil {

@@ -82,6 +82,11 @@ func (k *Worker) Next(change ...func(*api.ClaimNextRequest)) *api.Claim {
 	return c
 }
 
+// Hold asks for the next session and waits for one, at most so many seconds.
+func (k *Worker) Hold(ctx context.Context, seconds int64) (*api.Claim, error) {
+	return k.w.ClaimNext(ctx, k.Caller, api.ClaimNextRequest{WorkerIDs: []api.WorkerID{k.ID}, InstanceID: k.Instance, WaitSeconds: seconds})
+}
+
 // Renew renews a claim.
 func (k *Worker) Renew(c api.Claim) (api.Lease, error) {
 	return k.w.Engine.Renew(context.Background(), k.Caller, k.ID, c.SessionID, api.RenewRequest{UnderClaim: k.Under(c.ClaimID)})
