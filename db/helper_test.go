@@ -90,7 +90,7 @@ func prepare(t testing.TB, s *Store, query string) *sql.Stmt {
 	t.Helper()
 	var stmt *sql.Stmt
 	err := s.Write(t.Context(), func(tx *Tx) (err error) {
-		stmt, err = tx.w.conn.PrepareContext(context.Background(), query) //nolint:sqlclosecheck // closed with the test
+		stmt, err = tx.w.conn.PrepareContext(context.Background(), query)
 		return err
 	})
 	if err != nil {

@@ -187,7 +187,7 @@ func TestRead_OpenRowsAreFoundAndClosed(t *testing.T) {
 	}
 	for range readerCount() + 1 {
 		err := s.Read(t.Context(), func(tx *ReadTx) error {
-			rows, err := tx.Query(t.Context(), `SELECT id FROM notes`) //nolint:sqlclosecheck,rowserrcheck // what is tested
+			rows, err := tx.Query(t.Context(), `SELECT id FROM notes`)
 			if err == nil {
 				rows.Next()
 			}

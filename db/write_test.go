@@ -363,7 +363,7 @@ func TestWrite_OpenRowsFailTheirClosure(t *testing.T) {
 		t.Fatal(err)
 	}
 	leak := func(tx *Tx) error {
-		rows, err := tx.w.conn.QueryContext(t.Context(), `SELECT id FROM notes`) //nolint:sqlclosecheck,rowserrcheck // what is tested
+		rows, err := tx.w.conn.QueryContext(t.Context(), `SELECT id FROM notes`)
 		if err == nil {
 			rows.Next()
 		}

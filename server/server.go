@@ -127,7 +127,9 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	if err != nil {
 		err = errors.Join(fmt.Errorf("let requests under way finish: %w", err), hs.Close())
 	}
-	_ = <-failed // only that the server was closed
+	if end := <-failed; !errors.Is(end, http.ErrServerClosed) {
+		err = errors.Join(err, end)
+	}
 	return err
 }
 
