@@ -46,14 +46,14 @@ lint: vet ## go vet, golangci-lint and the rules for queries
 
 test: ## run all tests with the race detector; installs Chromium on Debian where it is missing
 	tools/ensure-chromium
-	go test $(race) -shuffle=on -timeout 10m $(PKG)
+	go test $(race) -shuffle=on -timeout 25m $(PKG)
 
 bench: ## run the benchmarks, without the race detector
 	go test -run '^$$' -bench . -benchmem -timeout 60m $(PKG)
 
 cover: ## write cover.out and cover.html, print the total
 	tools/ensure-chromium
-	go test -coverpkg=./... -coverprofile=cover.out -timeout 10m $(PKG)
+	go test -coverpkg=./... -coverprofile=cover.out -timeout 25m $(PKG)
 	go tool cover -html=cover.out -o cover.html
 	go tool cover -func=cover.out | tail -n 1
 
