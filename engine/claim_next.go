@@ -18,7 +18,8 @@ func (e *Engine) ClaimNext(ctx context.Context, c Caller, in api.ClaimNextReques
 		return nil, err
 	}
 	seat := e.seats.take()
-	defer e.seats.leave(seat)
+	var got api.AgentID
+	defer func() { e.seats.leave(seat, got) }()
 	offers := e.seats.offers()
 	out, agents, err := e.claimNext(ctx, c, in)
 	if err != nil || out != nil || in.WaitSeconds == 0 {
@@ -36,8 +37,12 @@ func (e *Engine) ClaimNext(ctx context.Context, c Caller, in api.ClaimNextReques
 		look = false
 		e.seats.sit(seat, agents) // before the look, so that no offer falls between
 		out, _, err := e.claimNext(ctx, c, in)
-		if err != nil || out != nil {
-			return out, err
+		if err != nil {
+			return nil, err
+		}
+		if out != nil {
+			got = out.Session.AgentID
+			return out, nil
 		}
 		e.seats.pass(seat)
 	}

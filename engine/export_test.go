@@ -46,6 +46,20 @@ func (e *Engine) TryClaimNext(ctx context.Context, c Caller, in api.ClaimNextReq
 	return got, err
 }
 
+// CreateBoth makes a session of each of two agents in one transaction, the second
+// with a higher priority.
+func (e *Engine) CreateBoth(ctx context.Context, c Caller, first, second string) error {
+	return e.write(ctx, func(tx *db.Tx) error {
+		for i, ref := range []string{first, second} {
+			priority := int64(i)
+			if _, _, err := e.createTx(tx, c, ref, api.SessionInput{Priority: &priority}, Idempotency{}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // Promises are the names of the rules that Check looks at.
 func Promises() (names []string) {
 	for _, p := range promises {

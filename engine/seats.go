@@ -28,11 +28,13 @@ type seats struct {
 type seat struct {
 	wake   chan struct{}
 	agents []api.AgentID
-	looked uint64 // the count of offers at its last look
-	woken  uint64 // the offer that woke it; 0 when none is unused
+	looked uint64                 // the count of offers at its last look
+	woken  map[api.AgentID]uint64 // the offers that woke it and were not used yet
 }
 
-func (q *seats) take() *seat { return &seat{wake: make(chan struct{}, 1)} }
+func (q *seats) take() *seat {
+	return &seat{wake: make(chan struct{}, 1), woken: map[api.AgentID]uint64{}}
+}
 
 func (q *seats) offers() uint64 {
 	q.mu.Lock()
@@ -48,7 +50,7 @@ func (e *Engine) offer(tx *db.Tx, agent api.AgentID) {
 		defer q.mu.Unlock()
 		q.count++
 		if list := q.waiting[agent]; len(list) > 0 {
-			q.call(list[0], q.count)
+			q.call(list[0], agent, q.count)
 		}
 	})
 }
@@ -62,7 +64,7 @@ func (e *Engine) offerAll(tx *db.Tx, agent api.AgentID) {
 		defer q.mu.Unlock()
 		q.count++
 		for len(q.waiting[agent]) > 0 {
-			q.call(q.waiting[agent][0], q.count)
+			q.call(q.waiting[agent][0], agent, q.count)
 		}
 	})
 }
@@ -97,44 +99,44 @@ func (q *seats) await(ctx context.Context, s *seat, timeout <-chan time.Time) bo
 	}
 }
 
-// pass hands an unused wake on to a seat that has not looked since the offer.
+// pass hands unused wakes on to seats that have not looked since the offers.
 func (q *seats) pass(s *seat) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.handOn(s)
 }
 
-// leave gives the seat up; a wake that it didn't use goes on to another.
-func (q *seats) leave(s *seat) {
+// leave gives the seat up after a claim on a session of the agent got, or 0
+// without one. A wake that wasn't used goes on to another: one for another agent,
+// one that came during the look, any if nothing was claimed.
+func (q *seats) leave(s *seat, got api.AgentID) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.drop(s)
 	select {
 	case <-s.wake:
-		q.handOn(s)
 	default:
+		delete(s.woken, got)
 	}
+	q.handOn(s)
 }
 
 func (q *seats) handOn(s *seat) {
-	offer := s.woken
-	if s.woken = 0; offer == 0 {
-		return
-	}
-	for _, agent := range s.agents {
+	for agent, offer := range s.woken {
 		for _, other := range q.waiting[agent] {
 			if other != s && other.looked < offer {
-				q.call(other, offer)
-				return
+				q.call(other, agent, offer)
+				break
 			}
 		}
 	}
+	clear(s.woken)
 }
 
 // call takes a seat out of its lists and wakes it.
-func (q *seats) call(s *seat, offer uint64) {
+func (q *seats) call(s *seat, agent api.AgentID, offer uint64) {
 	q.drop(s)
-	s.woken = offer
+	s.woken[agent] = offer
 	select {
 	case s.wake <- struct{}{}:
 	default:
