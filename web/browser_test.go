@@ -189,18 +189,18 @@ func TestBrowser_NoPageHasAnAccessibilityFault(t *testing.T) {
 	}
 	base := sessionURL(s.sessions[api.Active].ID)
 	paths = append(paths, base+"?view=timeline", base+"?view=input", base+"?view=json", base+"/cancel")
-	for _, scheme := range []string{"light", "dark"} {
-		media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
-			{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
-		}}
-		if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, media); err != nil {
-			t.Fatal(err)
-		}
-		for _, width := range []int64{1280, 360} {
-			b.do(chromedp.EmulateViewport(width, 900))
-			for _, path := range paths {
-				b.open(path)
-				js[bool](b, axe+";true")
+	for _, path := range paths {
+		b.open(path)
+		js[bool](b, axe+";true")
+		for _, scheme := range []string{"light", "dark"} {
+			media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+				{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
+			}}
+			if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, media); err != nil {
+				t.Fatal(err)
+			}
+			for _, width := range []int64{1280, 360} {
+				b.do(chromedp.EmulateViewport(width, 900))
 				found := js[[]string](b, `axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.map(v =>
 					v.impact + ' ' + v.id + ': ' + v.help + ' ' + v.nodes.slice(0, 3).map(n => n.html.slice(0, 200) + ' ' + (n.any[0]?.message || '')).join(' | ')))`)
 				for _, f := range found {

@@ -283,6 +283,9 @@ func TestOutput_CanBeReadBackWhole(t *testing.T) {
 	for path != "" {
 		page := s.get(path).Body.String()
 		lines += strings.Count(page, "<p data-n")
+		if len(page) > 60<<10 {
+			t.Errorf("%s: %d bytes, at most 60 KiB", path, len(page))
+		}
 		path = ""
 		if m := earlier.FindStringSubmatch(page); m != nil {
 			path = html.UnescapeString(m[1])

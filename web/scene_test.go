@@ -39,7 +39,7 @@ type job struct {
 // newScene plays some hours that end at an instant.
 func newScene(t *testing.T, end time.Time) *scene {
 	t.Helper()
-	const hours = 4
+	const hours = 2
 	w := enginetest.New(t, enginetest.Stride(time.Minute), enginetest.With(func(c *engine.Config) { c.OutageAfter = time.Hour }))
 	w.Clock.Set(end.Add(-hours * time.Hour).Truncate(time.Minute))
 	s := &scene{World: w, agents: map[string]api.Agent{}, workers: map[string]*enginetest.Worker{}, sessions: map[api.Status]api.Session{}}

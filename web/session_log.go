@@ -14,7 +14,8 @@ import (
 // lines take a browser half a second.
 const (
 	itemPage  = 500
-	logBytes  = 48 << 10 // of text on a page
+	logBytes  = 32 << 10 // of text on a page
+	logLines  = 400      // on a page
 	liveBytes = 96 << 10 // of text in one live update; what is over is left out and said so
 	blockMost = 32 << 10 // an open line is cut into blocks of this size
 )
@@ -26,10 +27,11 @@ func (v *visit) readLog(ctx context.Context, page engine.SessionPage, before int
 	if err != nil {
 		return Log{}, 0, err
 	}
-	size, from := 0, len(items)
-	for from > 0 && size < logBytes {
+	size, lines, from := 0, 0, len(items)
+	for from > 0 && size < logBytes && lines < logLines {
 		from--
 		size += len(items[from].Text)
+		lines += strings.Count(items[from].Text, "\n")
 	}
 	shown := items[from:]
 	l := Log{Live: !page.Session.Status.Terminal() && before == 0, Empty: emptyLog(page.Session)}
