@@ -107,7 +107,7 @@ func (e *Engine) Now() time.Time { return e.store.Now() }
 
 // Run turns the timer loops until ctx ends, and waits for them.
 func (e *Engine) Run(ctx context.Context) error {
-	if err := e.Alive(ctx); err != nil {
+	if err := e.Alive(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
 	loops := []*scheduler.Loop{

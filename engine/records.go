@@ -192,9 +192,9 @@ func toItem(r queries.Item) api.Item {
 }
 
 // Items returns items after a sequence number, oldest first, and the session's
-// last sequence number. limit is clamped to 1–1000.
+// last sequence number. limit is clamped to 1–1000; a page ends sooner when it
+// holds 1 MiB of text, so that its size is bounded whatever was printed.
 func (e *Engine) Items(ctx context.Context, c Caller, id api.SessionID, after int64, limit int) (items []api.Item, last int64, err error) {
-	items = []api.Item{}
 	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
 		if _, err := visible(ctx, tx.Queries, c, id); err != nil {
 			return err
@@ -202,34 +202,62 @@ func (e *Engine) Items(ctx context.Context, c Caller, id api.SessionID, after in
 		if last, err = tx.LastItem(ctx, id); err != nil {
 			return err
 		}
-		rows, err := tx.ItemsAfter(ctx, queries.ItemsAfterParams{SessionID: id, After: after, N: int64(min(max(limit, 1), maxItems))})
-		for _, r := range rows {
-			items = append(items, toItem(r))
-		}
+		items, err = pageOfItems(limit, after, func(from, n int64) ([]queries.Item, error) {
+			return tx.ItemsAfter(ctx, queries.ItemsAfterParams{SessionID: id, After: from, N: n})
+		})
 		return err
 	})
 	return items, last, err
 }
 
 // ItemsBefore returns the last items before a sequence number (0 = the end),
-// oldest first. limit is clamped to 1–1000.
-func (e *Engine) ItemsBefore(ctx context.Context, c Caller, id api.SessionID, before int64, limit int) ([]api.Item, error) {
+// oldest first. A page is bounded as one of [Engine.Items] is.
+func (e *Engine) ItemsBefore(ctx context.Context, c Caller, id api.SessionID, before int64, limit int) (items []api.Item, err error) {
 	if before <= 0 {
 		before = math.MaxInt64
 	}
-	items := []api.Item{}
-	err := e.store.Read(ctx, func(tx *db.ReadTx) error {
+	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
 		if _, err := visible(ctx, tx.Queries, c, id); err != nil {
 			return err
 		}
-		rows, err := tx.ItemsBefore(ctx, queries.ItemsBeforeParams{SessionID: id, Before: before, N: int64(min(max(limit, 1), maxItems))})
-		for _, r := range rows {
-			items = append(items, toItem(r))
-		}
+		items, err = pageOfItems(limit, before, func(from, n int64) ([]queries.Item, error) {
+			return tx.ItemsBefore(ctx, queries.ItemsBeforeParams{SessionID: id, Before: from, N: n})
+		})
 		slices.Reverse(items)
 		return err
 	})
 	return items, err
+}
+
+const (
+	pageBytes = 1 << 20 // of the text of a page of items; more than one item has
+	firstRead = 16      // items: as many of the longest as fit a page
+)
+
+// pageOfItems reads items from a sequence number on, as many as fit a page and
+// hardly more: the first few tell how many that will be.
+func pageOfItems(limit int, from int64, read func(from, n int64) ([]queries.Item, error)) ([]api.Item, error) {
+	items := []api.Item{}
+	limit = min(max(limit, 1), maxItems)
+	size := 0
+	for step := firstRead; len(items) < limit; step = 1 + (pageBytes-size)*len(items)/max(size, 1) {
+		n := min(step, limit-len(items))
+		rows, err := read(from, int64(n))
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			if size += len(r.Text); size > pageBytes && len(items) > 0 {
+				return items, nil
+			}
+			items = append(items, toItem(r))
+			from = r.Seq
+		}
+		if len(rows) < n {
+			break
+		}
+	}
+	return items, nil
 }
 
 // PatchSession changes what a worker reports of its session: plan, link, usage,
