@@ -358,10 +358,10 @@ func readView(ctx context.Context, c *api.Client, id api.SessionID, events []api
 			return nil, err
 		}
 		v.items = append(v.items, page.Items...)
-		if len(page.Items) < 1000 {
+		if len(page.Items) == 0 || page.Items[len(page.Items)-1].Seq >= page.LastSeq {
 			break
 		}
-		after = v.items[len(v.items)-1].Seq
+		after = page.Items[len(page.Items)-1].Seq
 	}
 	if v.count("activity", "type", string(api.ActivityProgress)) == 0 {
 		return v, nil
