@@ -303,24 +303,26 @@ func TestHeld_EveryGateThatOpensCallsTheWaiter(t *testing.T) {
 				open := set(t, scene{w, a, w.Worker(a)})
 				k := w.Worker(a)
 				var wg sync.WaitGroup
-				var opened time.Time
+				var called time.Time
 				wg.Go(func() {
 					c, err := k.Hold(context.Background(), 60)
 					if err != nil || c == nil {
 						t.Errorf("got %v, %v", c, err)
 					}
-					most := moment
-					if name == "reclaim delay" || name == "affinity" {
-						most += 15 * time.Second
-					}
-					if late := time.Since(opened); opened.IsZero() || late > most {
-						t.Errorf("called %s after the gate had opened", late)
-					}
+					called = time.Now()
 				})
 				synctest.Wait()
+				begin := time.Now()
 				open()
-				opened = time.Now()
+				opened := time.Now()
 				wg.Wait()
+				most := moment
+				if name == "reclaim delay" || name == "affinity" {
+					most += 15 * time.Second
+				}
+				if called.Sub(opened) > most || called.Before(begin) || opened.Sub(begin) > 0 && called.Before(opened) {
+					t.Errorf("called %s after the gate had opened", called.Sub(opened))
+				}
 			})
 		})
 	}

@@ -163,8 +163,8 @@ func TestRace_FinishCancelAndLapseEndASessionOnce(t *testing.T) {
 		}
 		var errs [4]error
 		var cancelled api.Changed
-		together(5, func(i int) {
-			switch (i + round) % 5 { // who is started first changes
+		together(4, func(i int) {
+			switch (i + round) % 4 { // who is started first changes
 			case 0:
 				_, errs[0] = k.Complete(c, "done")
 			case 1:
@@ -172,9 +172,8 @@ func TestRace_FinishCancelAndLapseEndASessionOnce(t *testing.T) {
 			case 2:
 				cancelled, errs[2] = w.CancelSession(context.Background(), w.Owner, s.ID, api.CancelInput{})
 			case 3:
-				_, errs[3] = w.Lapse(context.Background())
-			case 4:
 				w.Clock.Step(time.Second) // the lease ends somewhere among them
+				_, errs[3] = w.Lapse(context.Background())
 			}
 		})
 		got := w.Get(s.ID)

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -41,7 +42,24 @@ type load struct {
 type measured struct {
 	Requests int64
 	Seconds  float64
+	Client   float64 // CPU seconds of the client process
+	Server   float64 // … and of this one meanwhile
 	Micros   []int64 // of latency, sorted
+}
+
+func (m measured) perSecond() float64 { return float64(m.Requests) / m.Seconds }
+
+// cost is the CPU microseconds of a request, on both sides.
+func (m measured) cost() float64 { return (m.Client + m.Server) * 1e6 / float64(m.Requests) }
+
+// cpuSeconds is what this process has used so far.
+func cpuSeconds() float64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	seconds := func(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
+	return seconds(u.Utime) + seconds(u.Stime)
 }
 
 // run starts a client process and waits for what it measured.
@@ -54,6 +72,7 @@ func (l load) run(tb testing.TB) measured {
 	cmd := exec.CommandContext(tb.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), loadVariable+"="+string(spec))
 	cmd.Stderr = os.Stderr
+	before := cpuSeconds()
 	out, err := cmd.Output()
 	if err != nil {
 		tb.Fatalf("the client failed: %v", err)
@@ -62,6 +81,7 @@ func (l load) run(tb testing.TB) measured {
 	if err := json.Unmarshal(out, &m); err != nil {
 		tb.Fatalf("the client said %q: %v", out, err)
 	}
+	m.Server = cpuSeconds() - before
 	return m
 }
 
@@ -91,7 +111,7 @@ func (l load) do() (measured, error) {
 	errs := make(chan error, l.Connections)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(l.Millis)*time.Millisecond)
 	defer cancel()
-	begun := time.Now()
+	begun, used := time.Now(), cpuSeconds()
 	var wg sync.WaitGroup
 	for i := range l.Connections {
 		wg.Go(func() {
@@ -117,7 +137,7 @@ func (l load) do() (measured, error) {
 		return measured{}, err
 	default:
 	}
-	return measured{Requests: requests.Load(), Seconds: took.Seconds()}, nil
+	return measured{Requests: requests.Load(), Seconds: took.Seconds(), Client: cpuSeconds() - used}, nil
 }
 
 // conn is one connection's worth of calls.

@@ -45,8 +45,9 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// patience is how long a test waits for something that should come soon.
-const patience = time.Minute
+// patience is how long a test waits for something that should come soon; only a
+// failure takes that long.
+const patience = 3 * time.Minute
 
 // Short lengths for everything that is configuration.
 func testStages() proc.Stages {
@@ -222,6 +223,9 @@ func (w *world) text(id api.SessionID, stream string) string {
 // brief makes an agent's leases short, for what happens when they lapse. A
 // machine that is slow beyond that only makes the session start once more.
 func brief(in *api.AgentInput) { in.LeaseSeconds = 4 }
+
+// longer makes leases short that the command should still keep.
+func longer(in *api.AgentInput) { in.LeaseSeconds = 8 }
 
 // options are those of a worker that reaches the coordinator through the proxy.
 func (w *world) options() Options {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"stint/api"
 	"stint/worker/workertest"
@@ -73,7 +74,9 @@ func TestHostile_ForgedClaimsHaveNoEffect(t *testing.T) {
 		a := w.agent(name, "touch", filepath.Join(canaries, name))
 		ids[name] = w.trigger(a, "")
 	}
-	w.start(w.options())
+	o := w.options()
+	o.Clocks.Beat = 20 * time.Second // so many records would keep a slow machine busy with beats
+	w.start(o)
 	for name, id := range ids {
 		w.until(id, name+" claimed", func(s api.Session) bool { return s.Fence > 0 })
 	}

@@ -16,7 +16,7 @@ func TestOutage_ShorterThanTheLeaseIsNotNoticed(t *testing.T) {
 	w := newWorld(t)
 	w.start(w.options())
 	file := filepath.Join(t.TempDir(), "stamps")
-	a := w.agentWith("brief", func(in *api.AgentInput) { in.LeaseSeconds = 8 }, workertest.Agent(t, "stamp", file, "200")...)
+	a := w.agentWith("brief", longer, workertest.Agent(t, "stamp", file, "200")...)
 	id := w.trigger(a, "")
 	w.eventually("the agent runs", func() bool { return len(workertest.Lives(t, file)) > 0 })
 	w.proxy.Cut()
@@ -53,7 +53,7 @@ func TestOutage_ResultIsHandedInAfterIt(t *testing.T) {
 	w.start(w.options())
 	file := filepath.Join(t.TempDir(), "go")
 	runs := filepath.Join(t.TempDir(), "runs")
-	a := w.agentWith("patient", brief,
+	a := w.agentWith("patient", longer,
 		"sh", "-c", fmt.Sprintf(`echo run >>%s; echo before; while ! [ -e %s ]; do sleep 0.02; done; seq 1 2000; echo after`, runs, file))
 	id := w.trigger(a, "")
 	w.eventually("it runs", func() bool { return w.text(id, "stdout") != "" })
@@ -78,7 +78,7 @@ func TestOutage_ResultGoesToTheThreadWhenSomebodyElseHasTheSession(t *testing.T)
 	w := newWorld(t)
 	w.start(w.options())
 	file := filepath.Join(t.TempDir(), "go")
-	a := w.agentWith("taken", brief,
+	a := w.agentWith("taken", longer,
 		"sh", "-c", fmt.Sprintf(`echo "fence $STINT_FENCE"; while ! [ -e %s ]; do sleep 0.02; done; echo "result $STINT_FENCE"`, file))
 	id := w.trigger(a, "")
 	w.eventually("it runs", func() bool { return w.text(id, "stdout") != "" })
@@ -152,7 +152,7 @@ func TestLost_EachCallUndeliveredOrUnansweredDoesNoHarm(t *testing.T) {
 			})
 			runs := filepath.Join(t.TempDir(), "runs")
 			// The command outlasts a renewal and prints in several batches.
-			a := w.agentWith("once", func(in *api.AgentInput) { in.LeaseSeconds = 8 },
+			a := w.agentWith("once", longer,
 				"sh", "-c", `echo run >>`+runs+`; for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.5; done`)
 			id := w.trigger(a, "")
 			w.start(w.options())
