@@ -73,7 +73,7 @@ type Engine struct {
 	cfg   Config
 	log   *slog.Logger
 
-	pulse  pulse // owned by the store's writer goroutine
+	pulse  pulse // touched only by closures and after their commits, which never overlap
 	events signal
 	items  itemSignals
 	seats  seats // held claim-next requests
