@@ -55,7 +55,7 @@ func (s *Server) stream(x *exchange) (answer, error) {
 		return answer{}, err
 	}
 	defer release()
-	place, reset, err := s.startOf(ctx, x.r, after)
+	place, reset, err := s.startOf(x.r, after) // a stream that shutdown meets at its start is still opened
 	if err != nil {
 		return answer{}, err
 	}
@@ -73,8 +73,8 @@ func (s *Server) stream(x *exchange) (answer, error) {
 // else the end. Reset says that events after the reader's place are no longer
 // kept, or that the place isn't one of this log, as after a restored backup: what
 // the reader knows is void.
-func (s *Server) startOf(ctx context.Context, r *http.Request, after int64) (place int64, reset bool, err error) {
-	oldest, newest, err := s.engine.EventRange(ctx)
+func (s *Server) startOf(r *http.Request, after int64) (place int64, reset bool, err error) {
+	oldest, newest, err := s.engine.EventRange(r.Context())
 	if err != nil {
 		return 0, false, err
 	}
