@@ -83,6 +83,11 @@ func (w *writer) start() error {
 		return err
 	}
 	w.guard.inTx = true
+	version, err := w.version.number()
+	if err != nil {
+		return errors.Join(err, w.abort())
+	}
+	w.kept.asOf(version)
 	return nil
 }
 
@@ -111,12 +116,16 @@ func (w *writer) among(r *request) (lost error) {
 		return err
 	}
 	events := w.events
+	w.guard.dirty = false
 	if lost := w.alone(r); lost != nil {
 		return lost
 	}
 	if r.settled {
 		// Its event numbers go to the next one; its ids are lost.
 		w.events = events
+		if w.guard.dirty {
+			w.kept.forgetAll()
+		}
 		if err := w.undo.run(); err != nil {
 			return err
 		}

@@ -46,6 +46,8 @@ func settings(r role, synchronous string, checkpoint int) []setting {
 		{"busy_timeout", strconv.Itoa(busyMillis), strconv.Itoa(busyMillis)},
 		{"trusted_schema", "0", "0"},
 		{"mmap_size", "0", "0"},
+		// What a savepoint would undo is kept in memory; in a large batch it would spill into a file with each page.
+		{"temp_store", "2", "2"},
 		// Plain fsync on macOS does not reach the platter; elsewhere these do nothing.
 		{"fullfsync", "1", "1"},
 		{"checkpoint_fullfsync", "1", "1"},

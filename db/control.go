@@ -3,6 +3,8 @@ package db
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
+	"errors"
 	"fmt"
 )
 
@@ -32,6 +34,24 @@ func (c *control) run() error {
 		return fmt.Errorf("%s: %w", c.text, err)
 	}
 	return nil
+}
+
+// number executes a statement that answers one number.
+func (c *control) number() (int64, error) {
+	rows, err := c.stmt.QueryContext(context.Background(), nil)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", c.text, err)
+	}
+	value := make([]driver.Value, 1)
+	err = errors.Join(rows.Next(value), rows.Close())
+	n, ok := value[0].(int64)
+	if err == nil && !ok {
+		err = fmt.Errorf("it answered %v", value[0])
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", c.text, err)
+	}
+	return n, nil
 }
 
 // guardOf returns the guard below a connection of this package.

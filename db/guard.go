@@ -38,10 +38,13 @@ type sqliteConn interface {
 // All fields belong to the goroutine that uses the connection.
 type guard struct {
 	sqliteConn
-	role role
-	ctx  context.Context // what statements run under; nil = what they are given
-	inTx bool            // a transaction is open; kept for the writing role
-	rows []*guardedRows  // open cursors
+	role    role
+	ctx     context.Context // what statements run under; nil = what they are given
+	inTx    bool            // a transaction is open; kept for the writing role
+	kept    *kept           // what is forgotten as tables are written; nil but for the writing role
+	dirty   bool            // the running closure has written
+	keeping bool            // the running statement's caller keeps the rows up to date
+	rows    []*guardedRows  // open cursors
 }
 
 func newGuard(inner sqliteConn, r role) *guard {
@@ -49,7 +52,10 @@ func newGuard(inner sqliteConn, r role) *guard {
 	if r == writing {
 		g.ctx = context.Background()
 		// Called for every rollback, SQLite's own included; not for ROLLBACK TO.
-		inner.RegisterRollbackHook(func() { g.inTx = false })
+		inner.RegisterRollbackHook(func() {
+			g.inTx = false
+			g.kept.forgetAll()
+		})
 	}
 	return g
 }
@@ -89,7 +95,7 @@ func (g *guard) PrepareContext(ctx context.Context, query string) (driver.Stmt, 
 	if !ok {
 		return nil, errors.Join(fmt.Errorf("the SQLite driver's %T lacks a needed method", inner), inner.Close())
 	}
-	return &guardedStmt{sqliteStmt: stmt, guard: g}, nil
+	return &guardedStmt{sqliteStmt: stmt, guard: g, writes: writtenTable(query)}, nil
 }
 
 // ExecContext is part of [driver.ExecerContext].
@@ -98,6 +104,7 @@ func (g *guard) ExecContext(ctx context.Context, query string, args []driver.Nam
 	if err != nil {
 		return nil, err
 	}
+	g.wrote(writtenTable(query))
 	return g.sqliteConn.ExecContext(ctx, query, args)
 }
 
@@ -107,6 +114,7 @@ func (g *guard) QueryContext(ctx context.Context, query string, args []driver.Na
 	if err != nil {
 		return nil, err
 	}
+	g.wrote(writtenTable(query))
 	rows, err := g.sqliteConn.QueryContext(ctx, query, args)
 	return g.track(ctx, rows, err)
 }
@@ -140,7 +148,19 @@ type sqliteStmt interface {
 
 type guardedStmt struct {
 	sqliteStmt
-	guard *guard
+	guard  *guard
+	writes string // the table that it changes, "" for none
+}
+
+// wrote notes that a statement is about to change a table.
+func (g *guard) wrote(table string) {
+	if table == "" || g.kept == nil {
+		return
+	}
+	g.dirty = true
+	if !g.keeping {
+		g.kept.forget(table)
+	}
 }
 
 // ExecContext is part of [driver.StmtExecContext].
@@ -149,6 +169,7 @@ func (s *guardedStmt) ExecContext(ctx context.Context, args []driver.NamedValue)
 	if err != nil {
 		return nil, err
 	}
+	s.guard.wrote(s.writes)
 	return s.sqliteStmt.ExecContext(ctx, args)
 }
 
@@ -158,6 +179,7 @@ func (s *guardedStmt) QueryContext(ctx context.Context, args []driver.NamedValue
 	if err != nil {
 		return nil, err
 	}
+	s.guard.wrote(s.writes)
 	rows, err := s.sqliteStmt.QueryContext(ctx, args)
 	return s.guard.track(ctx, rows, err)
 }

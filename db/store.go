@@ -38,6 +38,8 @@ type Unsafe struct {
 	Synchronous string // "" = FULL; NORMAL and OFF lose writes when the power goes
 	VFS         string // name of a registered SQLite VFS; "" = the operating system's files
 
+	CheckKept bool // compare each row that the writer keeps with the table before it is used
+
 	CheckpointPages int // write the log back after this many pages; 0 = 1000
 }
 

@@ -27,8 +27,9 @@ type writer struct {
 	conn    *sql.Conn // keeps guard open
 	guard   *guard
 	queries *queries.Queries
+	kept    *kept
 
-	begin, savepoint, release, undo, commit, rollback *control
+	begin, savepoint, release, undo, commit, rollback, version *control
 
 	ids, events counter
 	lastID      int64 // the highest id handed out by this process
@@ -46,6 +47,7 @@ func openWriter(ctx context.Context, path string, o Options) (*writer, error) {
 		failed: make(chan struct{}),
 		ids:    counter{name: "id"},
 		events: counter{name: "event"},
+		kept:   newKept(o.Unsafe.CheckKept),
 	}
 	var err error
 	if w.pool, err = openRole(path, writing, o); err != nil {
@@ -64,6 +66,7 @@ func (w *writer) prepare(ctx context.Context) (err error) {
 	if w.guard, err = guardOf(w.conn); err != nil {
 		return err
 	}
+	w.guard.kept = w.kept
 	if w.queries, err = queries.Prepare(ctx, w.conn); err != nil {
 		return err
 	}
@@ -77,6 +80,7 @@ func (w *writer) prepare(ctx context.Context) (err error) {
 		{&w.undo, "ROLLBACK TO w"},
 		{&w.commit, "COMMIT"},
 		{&w.rollback, "ROLLBACK"},
+		{&w.version, "PRAGMA data_version"},
 	} {
 		if *c.control, err = newControl(ctx, w.guard, c.text); err != nil {
 			return err
@@ -93,7 +97,7 @@ func (w *writer) prepare(ctx context.Context) (err error) {
 // close ends the connection. The writer goroutine must have ended.
 func (w *writer) close() error {
 	var errs []error
-	for _, c := range []*control{w.begin, w.savepoint, w.release, w.undo, w.commit, w.rollback} {
+	for _, c := range []*control{w.begin, w.savepoint, w.release, w.undo, w.commit, w.rollback, w.version} {
 		if c != nil {
 			errs = append(errs, c.stmt.Close())
 		}

@@ -18,7 +18,7 @@ func (e *Engine) tryAdmit(tx *db.Tx, s *sessionRow) error {
 	if err != nil {
 		return fmt.Errorf("read agent %s: %w", s.AgentID, err)
 	}
-	f, err := loadFacts(wctx(), tx.Queries, s, &a)
+	f, err := loadFacts(wctx(), tx, s, &a)
 	if err != nil {
 		return fmt.Errorf("read the gates of session %s: %w", s.ID, err)
 	}

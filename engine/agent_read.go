@@ -14,11 +14,11 @@ import (
 // Agent returns one agent, by id or slug.
 func (e *Engine) Agent(ctx context.Context, c Caller, ref string) (out api.Agent, err error) {
 	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
-		a, err := agentOf(ctx, tx.Queries, c, ref)
+		a, err := agentOf(ctx, tx, c, ref)
 		if err != nil {
 			return err
 		}
-		out, err = e.presentAgent(ctx, tx.Queries, a)
+		out, err = e.presentAgent(ctx, tx, a)
 		return err
 	})
 	return out, err
@@ -39,7 +39,7 @@ func (e *Engine) Agents(ctx context.Context, c Caller, page api.Page) (api.List[
 		list := listOf(rows, n, func(a agentRow) *agentRow { return &a }, func(a agentRow) int64 { return int64(a.ID) })
 		out.NextCursor = list.NextCursor
 		for _, a := range list.Items {
-			shown, err := e.presentAgent(ctx, tx.Queries, a)
+			shown, err := e.presentAgent(ctx, tx, a)
 			if err != nil {
 				return err
 			}
@@ -50,7 +50,7 @@ func (e *Engine) Agents(ctx context.Context, c Caller, page api.Page) (api.List[
 	return out, err
 }
 
-func (e *Engine) presentAgent(ctx context.Context, q *queries.Queries, a *agentRow) (api.Agent, error) {
+func (e *Engine) presentAgent(ctx context.Context, q queries.Querier, a *agentRow) (api.Agent, error) {
 	if a.RunSetBy == 0 {
 		return e.toAgent(a, nil), nil
 	}

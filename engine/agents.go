@@ -36,7 +36,7 @@ func DefaultAgent() api.AgentInput {
 }
 
 // agentOf reads an agent by id or slug; another workspace's is 404.
-func agentOf(ctx context.Context, q *queries.Queries, c Caller, ref string) (*agentRow, error) {
+func agentOf(ctx context.Context, q queries.Querier, c Caller, ref string) (*agentRow, error) {
 	var a agentRow
 	var err error
 	if id, perr := api.ParseAgentID(ref); perr == nil && id != 0 {
@@ -113,7 +113,7 @@ func slugTaken(slug string) error {
 // admin. Errors: what merge answers, invalid, slug_taken, not_found.
 func (e *Engine) EditAgent(ctx context.Context, c Caller, ref string, merge func(*api.AgentInput) error) (out api.Agent, err error) {
 	err = e.write(ctx, func(tx *db.Tx) error {
-		a, err := agentOf(wctx(), tx.Queries, c, ref)
+		a, err := agentOf(wctx(), tx, c, ref)
 		if err != nil {
 			return err
 		}
@@ -251,7 +251,7 @@ func (e *Engine) setPaused(ctx context.Context, c Caller, ref string, paused boo
 		return out, false, err
 	}
 	err = e.write(ctx, func(tx *db.Tx) error {
-		a, err := agentOf(wctx(), tx.Queries, c, ref)
+		a, err := agentOf(wctx(), tx, c, ref)
 		if err != nil {
 			return err
 		}
@@ -271,7 +271,7 @@ func (e *Engine) setPaused(ctx context.Context, c Caller, ref string, paused boo
 // the same transaction, its workers deleted. Rights: owner.
 func (e *Engine) DeleteAgent(ctx context.Context, c Caller, ref string) error {
 	return e.write(ctx, func(tx *db.Tx) error {
-		a, err := agentOf(wctx(), tx.Queries, c, ref)
+		a, err := agentOf(wctx(), tx, c, ref)
 		if err != nil {
 			return err
 		}

@@ -33,7 +33,7 @@ func (e *Engine) Beat(ctx context.Context, c Caller, id api.WorkerID, in api.Bea
 		return out, err
 	}
 	err = e.write(ctx, func(tx *db.Tx) error {
-		w, err := workerOf(wctx(), tx.Queries, c, id)
+		w, err := workerOf(wctx(), tx, c, id)
 		if err != nil {
 			return err
 		}
@@ -55,7 +55,7 @@ func (e *Engine) Beat(ctx context.Context, c Caller, id api.WorkerID, in api.Bea
 		if err != nil {
 			return fmt.Errorf("read agent %s: %w", w.AgentID, err)
 		}
-		out.Worker, err = e.presentWorker(wctx(), tx.Queries, w, a.Slug)
+		out.Worker, err = e.presentWorker(wctx(), tx, w, a.Slug)
 		return err
 	})
 	return out, err

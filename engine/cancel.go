@@ -21,7 +21,7 @@ func (c Caller) own(s *sessionRow, what string) error {
 // change runs a verb on a session that the caller may see, in one transaction.
 func (e *Engine) change(ctx context.Context, c Caller, id api.SessionID, what string, do func(*db.Tx, *sessionRow) (changed bool, err error)) (out api.Changed, err error) {
 	err = e.write(ctx, func(tx *db.Tx) error {
-		s, err := visible(wctx(), tx.Queries, c, id)
+		s, err := visible(wctx(), tx, c, id)
 		if err != nil {
 			return err
 		}
@@ -31,7 +31,7 @@ func (e *Engine) change(ctx context.Context, c Caller, id api.SessionID, what st
 		if out.Changed, err = do(tx, s); err != nil {
 			return err
 		}
-		out.Session, err = e.sessionTx(wctx(), tx.Queries, c, id, micros(tx.Now))
+		out.Session, err = e.sessionTx(wctx(), tx, c, id, micros(tx.Now))
 		return err
 	})
 	return out, err
@@ -131,7 +131,7 @@ func (e *Engine) StopSession(ctx context.Context, c Caller, id api.SessionID) (a
 // one is queued again with its lapses forgotten. Errors: session_running.
 func (e *Engine) RetrySession(ctx context.Context, c Caller, id api.SessionID) (out api.Session, err error) {
 	err = e.write(ctx, func(tx *db.Tx) error {
-		s, err := visible(wctx(), tx.Queries, c, id)
+		s, err := visible(wctx(), tx, c, id)
 		if err != nil {
 			return err
 		}
@@ -144,7 +144,7 @@ func (e *Engine) RetrySession(ctx context.Context, c Caller, id api.SessionID) (
 		case !s.Status.Terminal():
 			return &api.Error{Code: api.CodeSessionRunning, Status: s.Status, Detail: fmt.Sprintf("The session is %s; it can be retried when it has ended.", s.Status)}
 		}
-		a, err := agentOf(wctx(), tx.Queries, c, s.AgentID.String())
+		a, err := agentOf(wctx(), tx, c, s.AgentID.String())
 		if err != nil {
 			return err
 		}
@@ -156,7 +156,7 @@ func (e *Engine) RetrySession(ctx context.Context, c Caller, id api.SessionID) (
 		if err != nil {
 			return err
 		}
-		out, err = e.present(wctx(), tx.Queries, again, a, micros(tx.Now))
+		out, err = e.present(wctx(), tx, again, a, micros(tx.Now))
 		return err
 	})
 	return out, err
@@ -171,7 +171,7 @@ func (e *Engine) requeue(tx *db.Tx, c Caller, s *sessionRow, out *api.Session) e
 	if _, err := e.move(tx, s, next, c.actor(), evSessionQueued, api.EventData{"reason": "retry"}); err != nil {
 		return err
 	}
-	shown, err := e.sessionTx(wctx(), tx.Queries, c, s.ID, micros(tx.Now))
+	shown, err := e.sessionTx(wctx(), tx, c, s.ID, micros(tx.Now))
 	*out = shown
 	return err
 }

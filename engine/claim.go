@@ -32,14 +32,14 @@ func (e *Engine) Claim(ctx context.Context, c Caller, worker api.WorkerID, sessi
 // claimIn is Claim in a transaction. A refusal is a value, so that a lapse found
 // on the way is kept (contract 4.1); an error undoes everything.
 func (e *Engine) claimIn(tx *db.Tx, c Caller, worker api.WorkerID, session api.SessionID, in api.ClaimRequest) (out api.Claim, refusal, err error) {
-	w, err := workerOf(wctx(), tx.Queries, c, worker)
+	w, err := workerOf(wctx(), tx, c, worker)
 	if err != nil {
 		return out, nil, err
 	}
 	if err := sameInstance(w, in.InstanceID); err != nil {
 		return out, nil, err
 	}
-	s, err := visible(wctx(), tx.Queries, c, session)
+	s, err := visible(wctx(), tx, c, session)
 	if err != nil {
 		return out, nil, err
 	}
@@ -89,14 +89,14 @@ func (e *Engine) claimTx(tx *db.Tx, c Caller, w *workerRow, s *sessionRow, a *ag
 	if err != nil {
 		return out, nil, err
 	}
-	f, err := loadFacts(wctx(), tx.Queries, s, a)
+	f, err := loadFacts(wctx(), tx, s, a)
 	if err != nil {
 		return out, nil, fmt.Errorf("read the gates of session %s: %w", s.ID, err)
 	}
 	if g := f.claimGate(now, exempt); g != nil {
 		return out, notReady(s, g), nil
 	}
-	wf, err := loadWorker(wctx(), tx.Queries, w)
+	wf, err := loadWorker(wctx(), tx, w)
 	if err != nil {
 		return out, nil, fmt.Errorf("read the load of worker %s: %w", w.ID, err)
 	}

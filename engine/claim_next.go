@@ -76,13 +76,13 @@ func (e *Engine) claimNext(ctx context.Context, c Caller, in api.ClaimNextReques
 
 // candidate is a session that fits one of the caller's workers.
 type candidate struct {
-	s *sessionRow
-	w *workerRow
-	a *agentRow
+	row queries.NextLaneRow
+	w   *workerRow // nil = there is none
+	a   *agentRow
 }
 
 func (a candidate) before(b candidate) bool {
-	x, y := a.s, b.s
+	x, y := a.row, b.row
 	if x.Priority != y.Priority {
 		return x.Priority > y.Priority
 	}
@@ -118,18 +118,22 @@ func (e *Engine) claimNextTx(tx *db.Tx, c Caller, in api.ClaimNextRequest) (*api
 		if err != nil {
 			return nil, nil, fmt.Errorf("look for work of worker %s: %w", w.ID, err)
 		}
-		if next.s != nil && (best.s == nil || next.before(best)) {
+		if next.w != nil && (best.w == nil || next.before(best)) {
 			best = next
 		}
 	}
-	if best.s == nil {
+	if best.w == nil {
 		return nil, agents, nil
+	}
+	s, err := tx.Session(wctx(), best.row.ID)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read session %s: %w", best.row.ID, err)
 	}
 	term, err := e.term(in.LeaseSeconds, best.a)
 	if err != nil {
 		return nil, nil, err
 	}
-	out, err := e.grant(tx, best.w, best.s, best.a, term, in.RequestID, false)
+	out, err := e.grant(tx, best.w, &s, best.a, term, in.RequestID, false)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -185,7 +189,7 @@ func (e *Engine) bestFor(tx *db.Tx, wf *workerFacts) (candidate, error) {
 		if err != nil {
 			return candidate{}, err
 		}
-		if next := (candidate{&row.Session, w, &a}); laneFits(row.Session.Lane, w) && (best.s == nil || next.before(best)) {
+		if next := (candidate{row, w, &a}); laneFits(row.Lane, w) && (best.w == nil || next.before(best)) {
 			best = next
 		}
 		if from = row.NextLane; from == "" {

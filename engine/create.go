@@ -49,7 +49,7 @@ func (e *Engine) CreateSession(ctx context.Context, c Caller, agentRef string, i
 }
 
 func (e *Engine) createTx(tx *db.Tx, c Caller, agentRef string, in api.SessionInput, idem Idempotency) (api.Session, bool, error) {
-	a, err := agentOf(wctx(), tx.Queries, c, agentRef)
+	a, err := agentOf(wctx(), tx, c, agentRef)
 	if err != nil {
 		return api.Session{}, false, err
 	}
@@ -66,7 +66,7 @@ func (e *Engine) createTx(tx *db.Tx, c Caller, agentRef string, in api.SessionIn
 			return api.Session{}, false, err
 		}
 		if first != 0 {
-			s, err := e.sessionTx(wctx(), tx.Queries, c, first, micros(tx.Now))
+			s, err := e.sessionTx(wctx(), tx, c, first, micros(tx.Now))
 			return s, true, err
 		}
 	}
@@ -85,7 +85,7 @@ func (e *Engine) createTx(tx *db.Tx, c Caller, agentRef string, in api.SessionIn
 			return api.Session{}, false, fmt.Errorf("keep the idempotency key: %w", err)
 		}
 	}
-	out, err := e.present(wctx(), tx.Queries, s, a, micros(tx.Now))
+	out, err := e.present(wctx(), tx, s, a, micros(tx.Now))
 	return out, false, err
 }
 
@@ -165,7 +165,7 @@ func (e *Engine) newSession(tx *db.Tx, a *agentRow, n newSession) (*sessionRow, 
 			return nil, err
 		}
 	}
-	f, err := loadFacts(wctx(), tx.Queries, s, a)
+	f, err := loadFacts(wctx(), tx, s, a)
 	if err != nil {
 		return nil, err
 	}
@@ -189,6 +189,7 @@ func (e *Engine) newSession(tx *db.Tx, a *agentRow, n newSession) (*sessionRow, 
 	if inserted == 0 {
 		return nil, errSlotTaken
 	}
+	tx.KeepSession(s)
 	if n.by != api.ByScheduler {
 		err := one(tx.TriggerAgent(wctx(), queries.TriggerAgentParams{TriggeredAt: s.TriggeredAt, ID: a.ID}))
 		if err != nil {

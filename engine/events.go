@@ -147,7 +147,7 @@ func (e *Engine) SessionEvents(ctx context.Context, c Caller, id api.SessionID, 
 		return out, err
 	}
 	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
-		s, err := visible(ctx, tx.Queries, c, id)
+		s, err := visible(ctx, tx, c, id)
 		if err != nil {
 			return err
 		}

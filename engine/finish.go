@@ -152,7 +152,7 @@ func (e *Engine) finish(ctx context.Context, c Caller, worker api.WorkerID, sess
 		case err != nil:
 			return err
 		case repeated:
-			out.Session, err = e.sessionTx(wctx(), tx.Queries, c, session, micros(tx.Now))
+			out.Session, err = e.sessionTx(wctx(), tx, c, session, micros(tx.Now))
 		default:
 			out.Session, err = e.finishTx(tx, c, h, f, hash)
 		}
@@ -232,7 +232,7 @@ func (e *Engine) finishTx(tx *db.Tx, c Caller, h held, f finish, hash []byte) (a
 		return api.Session{}, err
 	}
 	if moved.Status.Waiting() {
-		return e.sessionTx(wctx(), tx.Queries, c, moved.ID, now)
+		return e.sessionTx(wctx(), tx, c, moved.ID, now)
 	}
 	return toSession(moved, slug), nil
 }
@@ -240,9 +240,12 @@ func (e *Engine) finishTx(tx *db.Tx, c Caller, h held, f finish, hash []byte) (a
 // freed gives the agent's slot back after a claim is closed and drained, and
 // lets what waited for it go on. It answers the agent's slug.
 func (e *Engine) freed(tx *db.Tx, agent api.AgentID) (slug string, err error) {
-	a, err := tx.FreeAgentSlot(wctx(), agent)
-	if err != nil {
+	if err := one(tx.FreeAgentSlot(wctx(), agent)); err != nil {
 		return "", fmt.Errorf("free a slot of agent %s: %w", agent, err)
+	}
+	a, err := tx.AgentEvenDeleted(wctx(), agent)
+	if err != nil {
+		return "", fmt.Errorf("read agent %s: %w", agent, err)
 	}
 	e.offer(tx, agent)
 	if a.Overlap == api.OverlapQueueOne || a.Overlap == api.OverlapReplace {
@@ -321,7 +324,7 @@ func (e *Engine) KeepLateResult(ctx context.Context, c Caller, thread api.Thread
 		if err != nil {
 			return fmt.Errorf("read a claim: %w", err)
 		}
-		s, err := visible(wctx(), tx.Queries, c, cl.SessionID)
+		s, err := visible(wctx(), tx, c, cl.SessionID)
 		if err != nil {
 			return err
 		}

@@ -178,7 +178,7 @@ func because(reason string) string {
 func clock(t int64) string { return time.UnixMicro(t).UTC().Format("2006-01-02 15:04:05 UTC") }
 
 // loadFacts reads what the gates of a session need, workers excepted.
-func loadFacts(ctx context.Context, q *queries.Queries, s *sessionRow, a *agentRow) (*facts, error) {
+func loadFacts(ctx context.Context, q queries.Querier, s *sessionRow, a *agentRow) (*facts, error) {
 	f := &facts{s: s, a: a}
 	if s.AfterID != 0 && s.Status == api.Pending {
 		st, err := q.SessionStatus(ctx, s.AfterID)
@@ -201,7 +201,7 @@ func loadFacts(ctx context.Context, q *queries.Queries, s *sessionRow, a *agentR
 }
 
 // loadThread reads what else of the session's thread runs; only a claim asks.
-func (f *facts) loadThread(ctx context.Context, q *queries.Queries) error {
+func (f *facts) loadThread(ctx context.Context, q queries.Querier) error {
 	s := f.s
 	if s.Fence == 0 && api.SessionID(s.ThreadID) == s.ID {
 		return nil // the first of its thread, and never claimed
@@ -219,7 +219,7 @@ func (f *facts) loadThread(ctx context.Context, q *queries.Queries) error {
 
 // loadClaimFacts is loadFacts for a session that may be pending still and is
 // looked at as a claim would: a claim admits what no row gate holds any more.
-func loadClaimFacts(ctx context.Context, q *queries.Queries, s *sessionRow, a *agentRow) (*facts, error) {
+func loadClaimFacts(ctx context.Context, q queries.Querier, s *sessionRow, a *agentRow) (*facts, error) {
 	f, err := loadFacts(ctx, q, s, a)
 	if err == nil && s.Status == api.Pending {
 		err = f.loadThread(ctx, q)
@@ -229,14 +229,14 @@ func loadClaimFacts(ctx context.Context, q *queries.Queries, s *sessionRow, a *a
 
 // heldBy counts the runs that keep a session behind the gate overlap (contract
 // 3.5): for replace only the scheduled ones that it replaced, else all of the agent's.
-func heldBy(ctx context.Context, q *queries.Queries, s *sessionRow, a *agentRow) (int64, error) {
+func heldBy(ctx context.Context, q queries.Querier, s *sessionRow, a *agentRow) (int64, error) {
 	if a.Overlap == api.OverlapReplace {
 		return q.UndrainedScheduled(ctx, queries.UndrainedScheduledParams{AgentID: a.ID, Except: s.ID})
 	}
 	return a.Running, nil
 }
 
-func loadWorker(ctx context.Context, q *queries.Queries, w *workerRow) (workerFacts, error) {
+func loadWorker(ctx context.Context, q queries.Querier, w *workerRow) (workerFacts, error) {
 	load, err := q.WorkerLoad(ctx, queries.WorkerLoadParams{WorkerID: w.ID, FolderKey: plainFolder(w)})
 	return workerFacts{w: w, running: load.Running, inFolder: load.InFolder}, err
 }
@@ -252,7 +252,7 @@ func plainFolder(w *workerRow) string {
 
 // waiting computes waitingFor of a session in its transaction. The workers are
 // read only as far as the answer needs them.
-func waiting(ctx context.Context, q *queries.Queries, s *sessionRow, a *agentRow, now int64) (*api.Waiting, error) {
+func waiting(ctx context.Context, q queries.Querier, s *sessionRow, a *agentRow, now int64) (*api.Waiting, error) {
 	if !s.Status.Waiting() {
 		return nil, nil
 	}

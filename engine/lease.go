@@ -45,7 +45,7 @@ func (e *Engine) underClaim(tx *db.Tx, c Caller, worker api.WorkerID, session ap
 // claimOf finds the claim that the proof names, live or not. The claim's row
 // holds all that its holder must match; the worker is read only to refuse.
 func (e *Engine) claimOf(tx *db.Tx, c Caller, worker api.WorkerID, session api.SessionID, proof api.UnderClaim) (held, error) {
-	s, err := visible(wctx(), tx.Queries, c, session)
+	s, err := visible(wctx(), tx, c, session)
 	if err != nil {
 		return held{}, err
 	}
@@ -57,7 +57,7 @@ func (e *Engine) claimOf(tx *db.Tx, c Caller, worker api.WorkerID, session api.S
 	if mine && row.InstanceID == proof.InstanceID && (s.Mode == api.Local || c.Role.AtLeast(api.Admin)) {
 		return held{&row, s}, nil
 	}
-	w, err := workerOf(wctx(), tx.Queries, c, worker)
+	w, err := workerOf(wctx(), tx, c, worker)
 	if err != nil {
 		return held{}, err
 	}

@@ -21,7 +21,7 @@ func (e *Engine) Ledger(ctx context.Context, c Caller, ref string, page api.Page
 		return out, err
 	}
 	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
-		a, err := agentOf(ctx, tx.Queries, c, ref)
+		a, err := agentOf(ctx, tx, c, ref)
 		if err != nil {
 			return err
 		}

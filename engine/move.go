@@ -59,6 +59,7 @@ func (e *Engine) move(tx *db.Tx, before *sessionRow, next sessionRow, actor, kin
 	if err != nil {
 		return nil, fmt.Errorf("move session %s from %s to %s: %w", before.ID, before.Status, next.Status, err)
 	}
+	tx.KeepSession(&next)
 	if data == nil {
 		data = api.EventData{}
 	}

@@ -39,7 +39,7 @@ func (e *Engine) Poll(ctx context.Context, c Caller, worker api.WorkerID, instan
 func (e *Engine) poll(ctx context.Context, c Caller, worker api.WorkerID, instance string) ([]api.Claimable, error) {
 	out := []api.Claimable{}
 	err := e.store.Read(ctx, func(tx *db.ReadTx) error {
-		w, err := workerOf(ctx, tx.Queries, c, worker)
+		w, err := workerOf(ctx, tx, c, worker)
 		if err != nil {
 			return err
 		}
@@ -54,13 +54,13 @@ func (e *Engine) poll(ctx context.Context, c Caller, worker api.WorkerID, instan
 		if err != nil {
 			return fmt.Errorf("list what waits: %w", err)
 		}
-		out, err = e.pollRows(ctx, tx.Queries, w, &a, rows)
+		out, err = e.pollRows(ctx, tx, w, &a, rows)
 		return err
 	})
 	return out, err
 }
 
-func (e *Engine) pollRows(ctx context.Context, q *queries.Queries, w *workerRow, a *agentRow, rows []sessionRow) ([]api.Claimable, error) {
+func (e *Engine) pollRows(ctx context.Context, q queries.Querier, w *workerRow, a *agentRow, rows []sessionRow) ([]api.Claimable, error) {
 	now := micros(e.Now())
 	ready, held := []api.Claimable{}, []api.Claimable{}
 	wf, err := loadWorker(ctx, q, w)

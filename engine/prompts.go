@@ -58,7 +58,7 @@ func (e *Engine) AnswerPrompt(ctx context.Context, c Caller, id api.SessionID, i
 		return out, err
 	}
 	err = e.write(ctx, func(tx *db.Tx) error {
-		s, err := visible(wctx(), tx.Queries, c, id)
+		s, err := visible(wctx(), tx, c, id)
 		if err != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func (e *Engine) AnswerPrompt(ctx context.Context, c Caller, id api.SessionID, i
 		if err := e.answerTx(tx, c, s, p, in.Text); err != nil {
 			return err
 		}
-		out, err = e.sessionTx(wctx(), tx.Queries, c, id, micros(tx.Now))
+		out, err = e.sessionTx(wctx(), tx, c, id, micros(tx.Now))
 		return err
 	})
 	return out, err

@@ -75,7 +75,7 @@ func (e *Engine) Activities(ctx context.Context, c Caller, id api.SessionID, pag
 		return out, err
 	}
 	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
-		if _, err := visible(ctx, tx.Queries, c, id); err != nil {
+		if _, err := visible(ctx, tx, c, id); err != nil {
 			return err
 		}
 		rows, err := tx.ListActivities(ctx, queries.ListActivitiesParams{SessionID: id, Before: api.ActivityID(before), N: n + 1})
@@ -196,7 +196,7 @@ func toItem(r queries.Item) api.Item {
 // holds 1 MiB of text, so that its size is bounded whatever was printed.
 func (e *Engine) Items(ctx context.Context, c Caller, id api.SessionID, after int64, limit int) (items []api.Item, last int64, err error) {
 	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
-		if _, err := visible(ctx, tx.Queries, c, id); err != nil {
+		if _, err := visible(ctx, tx, c, id); err != nil {
 			return err
 		}
 		if last, err = tx.LastItem(ctx, id); err != nil {
@@ -217,7 +217,7 @@ func (e *Engine) ItemsBefore(ctx context.Context, c Caller, id api.SessionID, be
 		before = math.MaxInt64
 	}
 	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
-		if _, err := visible(ctx, tx.Queries, c, id); err != nil {
+		if _, err := visible(ctx, tx, c, id); err != nil {
 			return err
 		}
 		items, err = pageOfItems(limit, before, func(from, n int64) ([]queries.Item, error) {
@@ -287,7 +287,7 @@ func (e *Engine) PatchSession(ctx context.Context, c Caller, worker api.WorkerID
 		if err != nil {
 			return err
 		}
-		out, err = e.sessionTx(wctx(), tx.Queries, c, session, micros(tx.Now))
+		out, err = e.sessionTx(wctx(), tx, c, session, micros(tx.Now))
 		return err
 	})
 	return out, err

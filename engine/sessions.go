@@ -13,7 +13,7 @@ import (
 )
 
 // visible reads a session that the caller may know of; else it is 404, never 403.
-func visible(ctx context.Context, q *queries.Queries, c Caller, id api.SessionID) (*sessionRow, error) {
+func visible(ctx context.Context, q queries.Querier, c Caller, id api.SessionID) (*sessionRow, error) {
 	s, err := q.Session(ctx, id)
 	if none(err) || (err == nil && !c.sees(&s)) {
 		return nil, notFound("session")
@@ -27,13 +27,13 @@ func visible(ctx context.Context, q *queries.Queries, c Caller, id api.SessionID
 // Session returns one session with the reason why it waits.
 func (e *Engine) Session(ctx context.Context, c Caller, id api.SessionID) (out api.Session, err error) {
 	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
-		out, err = e.sessionTx(ctx, tx.Queries, c, id, micros(e.Now()))
+		out, err = e.sessionTx(ctx, tx, c, id, micros(e.Now()))
 		return err
 	})
 	return out, err
 }
 
-func (e *Engine) sessionTx(ctx context.Context, q *queries.Queries, c Caller, id api.SessionID, now int64) (api.Session, error) {
+func (e *Engine) sessionTx(ctx context.Context, q queries.Querier, c Caller, id api.SessionID, now int64) (api.Session, error) {
 	s, err := visible(ctx, q, c, id)
 	if err != nil {
 		return api.Session{}, err
@@ -47,7 +47,7 @@ func (e *Engine) sessionTx(ctx context.Context, q *queries.Queries, c Caller, id
 
 // present makes a session's outside form: the row, its lease, its open prompt
 // and why it waits.
-func (e *Engine) present(ctx context.Context, q *queries.Queries, s *sessionRow, a *agentRow, now int64) (api.Session, error) {
+func (e *Engine) present(ctx context.Context, q queries.Querier, s *sessionRow, a *agentRow, now int64) (api.Session, error) {
 	out := toSession(s, a.Slug)
 	if s.ClaimID != 0 {
 		c, err := q.Claim(ctx, s.ClaimID)
@@ -99,24 +99,24 @@ func (e *Engine) Sessions(ctx context.Context, c Caller, f api.SessionFilter, pa
 		return out, err
 	}
 	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
-		agent, err := filterAgent(ctx, tx.Queries, c, f)
+		agent, err := filterAgent(ctx, tx, c, f)
 		if err != nil {
 			return err
 		}
-		rows, err := listRows(ctx, tx.Queries, c, f, agent, before, n+1)
+		rows, err := listRows(ctx, tx, c, f, agent, before, n+1)
 		if err != nil {
 			return fmt.Errorf("list sessions: %w", err)
 		}
 		keys := listOf(rows, n, func(s sessionRow) *sessionRow { return &s }, func(s sessionRow) int64 { return int64(s.ID) })
 		out.NextCursor = keys.NextCursor
-		out.Items, err = e.presentAll(ctx, tx.Queries, keys.Items, micros(e.Now()))
+		out.Items, err = e.presentAll(ctx, tx, keys.Items, micros(e.Now()))
 		return err
 	})
 	return out, err
 }
 
 // presentAll presents rows, reading each agent once.
-func (e *Engine) presentAll(ctx context.Context, q *queries.Queries, rows []*sessionRow, now int64) ([]api.Session, error) {
+func (e *Engine) presentAll(ctx context.Context, q queries.Querier, rows []*sessionRow, now int64) ([]api.Session, error) {
 	out := make([]api.Session, 0, len(rows))
 	agents := map[api.AgentID]*agentRow{}
 	for _, s := range rows {
@@ -138,7 +138,7 @@ func (e *Engine) presentAll(ctx context.Context, q *queries.Queries, rows []*ses
 	return out, nil
 }
 
-func filterAgent(ctx context.Context, q *queries.Queries, c Caller, f api.SessionFilter) (api.AgentID, error) {
+func filterAgent(ctx context.Context, q queries.Querier, c Caller, f api.SessionFilter) (api.AgentID, error) {
 	if f.Agent == "" {
 		return 0, nil
 	}
@@ -149,7 +149,7 @@ func filterAgent(ctx context.Context, q *queries.Queries, c Caller, f api.Sessio
 	return a.ID, nil
 }
 
-func listRows(ctx context.Context, q *queries.Queries, c Caller, f api.SessionFilter, agent api.AgentID, before, n int64) ([]sessionRow, error) {
+func listRows(ctx context.Context, q queries.Querier, c Caller, f api.SessionFilter, agent api.AgentID, before, n int64) ([]sessionRow, error) {
 	thread, err := filterThread(ctx, q, f)
 	switch {
 	case none(err):
@@ -177,7 +177,7 @@ func listRows(ctx context.Context, q *queries.Queries, c Caller, f api.SessionFi
 // filterThread is the thread that a filter narrows a list to, 0 for none: a
 // retry is in the thread of the session that it retries. No row means that
 // nothing can match.
-func filterThread(ctx context.Context, q *queries.Queries, f api.SessionFilter) (api.ThreadID, error) {
+func filterThread(ctx context.Context, q queries.Querier, f api.SessionFilter) (api.ThreadID, error) {
 	if f.RetryOf == 0 {
 		return f.ThreadID, nil
 	}
@@ -209,7 +209,7 @@ func (e *Engine) SessionCounts(ctx context.Context, c Caller, f api.SessionFilte
 		out[s] = 0
 	}
 	err := e.store.Read(ctx, func(tx *db.ReadTx) error {
-		agent, err := filterAgent(ctx, tx.Queries, c, f)
+		agent, err := filterAgent(ctx, tx, c, f)
 		if err != nil {
 			return err
 		}

@@ -49,7 +49,7 @@ type RunView struct {
 // user once. It belongs to one goroutine.
 type viewReader struct {
 	e       *Engine
-	q       *queries.Queries
+	q       queries.Querier
 	c       Caller
 	now     int64
 	agents  map[api.AgentID]*agentRow
@@ -67,7 +67,7 @@ func (e *Engine) look(ctx context.Context, c Caller, fn func(r *viewReader) erro
 		}
 		v = View{At: tx.Now, Seq: seq}
 		return fn(&viewReader{
-			e: e, q: tx.Queries, c: c, now: micros(tx.Now),
+			e: e, q: tx, c: c, now: micros(tx.Now),
 			agents: map[api.AgentID]*agentRow{}, workers: map[api.WorkerID]string{}, users: map[api.UserID]string{},
 		})
 	})

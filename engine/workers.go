@@ -19,7 +19,7 @@ const (
 )
 
 // workerOf reads a worker that the caller may act as; a deleted or foreign one is 404.
-func workerOf(ctx context.Context, q *queries.Queries, c Caller, id api.WorkerID) (*workerRow, error) {
+func workerOf(ctx context.Context, q queries.Querier, c Caller, id api.WorkerID) (*workerRow, error) {
 	w, err := q.Worker(ctx, id)
 	if none(err) || (err == nil && !c.runs(&w)) {
 		return nil, notFound("worker")
@@ -47,7 +47,7 @@ func (e *Engine) RegisterWorker(ctx context.Context, c Caller, agentRef string, 
 		return out, err
 	}
 	err = e.write(ctx, func(tx *db.Tx) error {
-		a, err := agentOf(wctx(), tx.Queries, c, agentRef)
+		a, err := agentOf(wctx(), tx, c, agentRef)
 		if err != nil {
 			return err
 		}
@@ -76,7 +76,7 @@ func (e *Engine) RegisterWorker(ctx context.Context, c Caller, agentRef string, 
 			Claims: claims, ServerTime: api.At(micros(tx.Now)),
 			BeatSeconds: int64(e.cfg.BeatEvery / time.Second), OfflineAfterSeconds: int64(e.cfg.OfflineAfter / time.Second),
 		}
-		out.Worker, err = e.presentWorker(wctx(), tx.Queries, w, a.Slug)
+		out.Worker, err = e.presentWorker(wctx(), tx, w, a.Slug)
 		return err
 	})
 	return out, err
@@ -229,7 +229,7 @@ func (e *Engine) Workers(ctx context.Context, c Caller, agentRef string, page ap
 	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
 		var agent api.AgentID
 		if agentRef != "" {
-			a, err := agentOf(ctx, tx.Queries, c, agentRef)
+			a, err := agentOf(ctx, tx, c, agentRef)
 			if err != nil {
 				return err
 			}
@@ -249,7 +249,7 @@ func (e *Engine) Workers(ctx context.Context, c Caller, agentRef string, page ap
 			if err != nil {
 				return fmt.Errorf("read agent %s: %w", w.AgentID, err)
 			}
-			shown, err := e.presentWorker(ctx, tx.Queries, w, a.Slug)
+			shown, err := e.presentWorker(ctx, tx, w, a.Slug)
 			if err != nil {
 				return err
 			}
@@ -274,7 +274,7 @@ func (e *Engine) Worker(ctx context.Context, c Caller, id api.WorkerID) (out api
 		if err != nil {
 			return fmt.Errorf("read agent %s: %w", w.AgentID, err)
 		}
-		out, err = e.presentWorker(ctx, tx.Queries, &w, a.Slug)
+		out, err = e.presentWorker(ctx, tx, &w, a.Slug)
 		return err
 	})
 	return out, err
@@ -284,7 +284,7 @@ func (e *Engine) Worker(ctx context.Context, c Caller, id api.WorkerID) (out api
 // once, without counting as lapses.
 func (e *Engine) DeleteWorker(ctx context.Context, c Caller, id api.WorkerID) error {
 	return e.write(ctx, func(tx *db.Tx) error {
-		w, err := workerOf(wctx(), tx.Queries, c, id)
+		w, err := workerOf(wctx(), tx, c, id)
 		if err != nil {
 			return err
 		}
@@ -306,7 +306,7 @@ func (e *Engine) logWorker(tx *db.Tx, w *workerRow, actor, kind string, data api
 	return e.logEvent(tx, event{workspace: w.WorkspaceID, agent: w.AgentID, actor: actor, kind: kind, data: data})
 }
 
-func (e *Engine) presentWorker(ctx context.Context, q *queries.Queries, w *workerRow, agentSlug string) (api.Worker, error) {
+func (e *Engine) presentWorker(ctx context.Context, q queries.Querier, w *workerRow, agentSlug string) (api.Worker, error) {
 	load, err := q.WorkerLoad(ctx, queries.WorkerLoadParams{WorkerID: w.ID})
 	if err != nil {
 		return api.Worker{}, fmt.Errorf("read the load of worker %s: %w", w.ID, err)

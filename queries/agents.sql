@@ -53,8 +53,8 @@ UPDATE agents SET running = running + 1 WHERE id = @id AND running < max_concurr
 -- name: TakeAgentSlotExempt :execrows
 UPDATE agents SET running = running + 1 WHERE id = @id AND deleted_at = 0;
 
--- name: FreeAgentSlot :one
-UPDATE agents SET running = running - 1 WHERE id = @id AND running > 0 RETURNING slug, overlap;
+-- name: FreeAgentSlot :execrows
+UPDATE agents SET running = running - 1 WHERE id = @id AND running > 0;
 
 -- name: SetFailuresInRow :execrows
 UPDATE agents SET failures_in_row = @failures_in_row WHERE id = @id;

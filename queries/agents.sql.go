@@ -224,20 +224,16 @@ func (q *Queries) DueAgents(ctx context.Context, arg DueAgentsParams) ([]api.Age
 	return items, nil
 }
 
-const freeAgentSlot = `-- name: FreeAgentSlot :one
-UPDATE agents SET running = running - 1 WHERE id = ?1 AND running > 0 RETURNING slug, overlap
+const freeAgentSlot = `-- name: FreeAgentSlot :execrows
+UPDATE agents SET running = running - 1 WHERE id = ?1 AND running > 0
 `
 
-type FreeAgentSlotRow struct {
-	Slug    string
-	Overlap api.Overlap
-}
-
-func (q *Queries) FreeAgentSlot(ctx context.Context, id api.AgentID) (FreeAgentSlotRow, error) {
-	row := q.queryRow(ctx, q.freeAgentSlotStmt, freeAgentSlot, id)
-	var i FreeAgentSlotRow
-	err := row.Scan(&i.Slug, &i.Overlap)
-	return i, err
+func (q *Queries) FreeAgentSlot(ctx context.Context, id api.AgentID) (int64, error) {
+	result, err := q.exec(ctx, q.freeAgentSlotStmt, freeAgentSlot, id)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
 }
 
 const insertAgent = `-- name: InsertAgent :exec

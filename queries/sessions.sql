@@ -74,7 +74,7 @@ WHERE agent_id = @agent_id AND status IN ('pending', 'queued', 'active', 'awaiti
 -- The head of the next lane of an agent that has a session without a gate of its own, and the lane after
 -- it. Whether a lane fits a worker is the caller's to say; if not, it goes on from that lane.
 -- name: NextLane :one
-SELECT sqlc.embed(s), CAST(COALESCE((
+SELECT s.id, s.lane, s.priority, s.queued_at, CAST(COALESCE((
     SELECT n.lane FROM sessions n
     WHERE n.agent_id = @agent_id AND n.lane > s.lane AND n.status IN ('queued', 'stale')
     ORDER BY n.lane LIMIT 1), '') AS TEXT) AS next_lane

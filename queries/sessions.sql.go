@@ -983,7 +983,7 @@ func (q *Queries) NextAdmission(ctx context.Context, now int64) (int64, error) {
 }
 
 const nextLane = `-- name: NextLane :one
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, CAST(COALESCE((
+SELECT s.id, s.lane, s.priority, s.queued_at, CAST(COALESCE((
     SELECT n.lane FROM sessions n
     WHERE n.agent_id = ?1 AND n.lane > s.lane AND n.status IN ('queued', 'stale')
     ORDER BY n.lane LIMIT 1), '') AS TEXT) AS next_lane
@@ -1003,7 +1003,10 @@ type NextLaneParams struct {
 }
 
 type NextLaneRow struct {
-	Session  Session
+	ID       api.SessionID
+	Lane     string
+	Priority int64
+	QueuedAt int64
 	NextLane string
 }
 
@@ -1018,58 +1021,10 @@ func (q *Queries) NextLane(ctx context.Context, arg NextLaneParams) (NextLaneRow
 	)
 	var i NextLaneRow
 	err := row.Scan(
-		&i.Session.ID,
-		&i.Session.WorkspaceID,
-		&i.Session.AgentID,
-		&i.Session.ThreadID,
-		&i.Session.Status,
-		&i.Session.Mode,
-		&i.Session.TriggeredBy,
-		&i.Session.TriggeredByUserID,
-		&i.Session.TriggeredAt,
-		&i.Session.OwnerUserID,
-		&i.Session.Lane,
-		&i.Session.Labels,
-		&i.Session.Priority,
-		&i.Session.Title,
-		&i.Session.Prompt,
-		&i.Session.Instructions,
-		&i.Session.UntrustedContext,
-		&i.Session.NotBefore,
-		&i.Session.AdmitAt,
-		&i.Session.AfterID,
-		&i.Session.AfterAny,
-		&i.Session.Followers,
-		&i.Session.OverlapHeld,
-		&i.Session.PromptID,
-		&i.Session.ClaimID,
-		&i.Session.WorkerID,
-		&i.Session.Fence,
-		&i.Session.Attempt,
-		&i.Session.RetryOf,
-		&i.Session.ParentID,
-		&i.Session.Depth,
-		&i.Session.AgentSessionID,
-		&i.Session.ProcessID,
-		&i.Session.AffinityUntil,
-		&i.Session.ReclaimAt,
-		&i.Session.StopRequestedAt,
-		&i.Session.Lapses,
-		&i.Session.Plan,
-		&i.Session.ExternalUrl,
-		&i.Session.Result,
-		&i.Session.Outcome,
-		&i.Session.ErrorCode,
-		&i.Session.ErrorMessage,
-		&i.Session.InputTokens,
-		&i.Session.OutputTokens,
-		&i.Session.CostMicros,
-		&i.Session.Turns,
-		&i.Session.CreatedAt,
-		&i.Session.QueuedAt,
-		&i.Session.StartedAt,
-		&i.Session.EndedAt,
-		&i.Session.ArchivedAt,
+		&i.ID,
+		&i.Lane,
+		&i.Priority,
+		&i.QueuedAt,
 		&i.NextLane,
 	)
 	return i, err

@@ -151,7 +151,7 @@ func (w *World) open() {
 	}
 	store, err := db.Open(context.Background(), db.Options{
 		Path: w.Path, Clock: now,
-		Unsafe: db.Unsafe{Synchronous: w.options.sync}, Log: w.options.config.Log,
+		Unsafe: db.Unsafe{Synchronous: w.options.sync, CheckKept: true}, Log: w.options.config.Log,
 	})
 	if err != nil {
 		w.Fatalf("open the store: %v", err)

@@ -66,7 +66,7 @@ func New(tb testing.TB, o Options) *Server {
 	if o.Quiet {
 		log = slog.New(slog.DiscardHandler)
 	}
-	unsafe := db.Unsafe{Synchronous: "OFF"}
+	unsafe := db.Unsafe{Synchronous: "OFF", CheckKept: true}
 	if o.Durable {
 		unsafe = db.Unsafe{}
 	}
