@@ -56,6 +56,7 @@ func TestDocument_EveryStatusOfEveryRoute(t *testing.T) {
 	workersAnswer(d, viewer)
 	claimsAnswer(d)
 	promptsAnswer(d)
+	classicAnswers(d)
 	serverAnswers(d)
 
 	for _, op := range servertest.Operations() {

@@ -29,6 +29,7 @@ const (
 	claimed        = oneWorker + "/sessions/{session}"
 	oneSession     = base + "/sessions/{session}"
 	sessionOfAgent = oneAgent + "/sessions/{session}"
+	classicBase    = "/api/workspaces/{workspace}/agents/{agent}/sessions"
 )
 
 // routes is every path that needs a caller. The busiest stand first, because
@@ -70,6 +71,10 @@ var routes = []route{
 	{post, oneAgent + "/workers", (*Server).registerWorker},
 	{get, oneWorker, (*Server).showWorker},
 	{del, oneWorker, (*Server).deleteWorker},
+
+	{get, classicBase, (*Server).classicSessions},
+	{post, classicBase, (*Server).classicTrigger},
+	{post, classicBase + "/{session}/cancel", (*Server).classicCancel},
 
 	{get, base, (*Server).showWorkspace},
 	{get, "/api/v1/workspaces", (*Server).listWorkspaces},

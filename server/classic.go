@@ -1,0 +1,103 @@
+package server
+
+import (
+	"net/http"
+
+	"stint/api"
+)
+
+// The classic routes answer programs that were written for the first, smaller
+// description of sessions: one list of 50, trigger, cancel while pending, in
+// snake_case and with four words for the status (contract 9.1).
+
+// classicSession is a session in that shape.
+type classicSession struct {
+	ID                api.SessionID `json:"id"`
+	AgentID           api.AgentID   `json:"agent_id"`
+	Status            api.Phase     `json:"status"`
+	TriggeredBy       api.Trigger   `json:"triggered_by"`
+	TriggeredByUserID *api.UserID   `json:"triggered_by_user_id"` // nil for the scheduler
+	TriggeredAt       api.Time      `json:"triggered_at"`
+	CreatedAt         api.Time      `json:"created_at"`
+	StartedAt         *api.Time     `json:"started_at"`
+	CompletedAt       *api.Time     `json:"completed_at"`
+	Error             *string       `json:"error"`
+}
+
+type classicOne struct {
+	Session classicSession `json:"session"`
+}
+
+type classicList struct {
+	Sessions []classicSession `json:"sessions"`
+}
+
+const classicPage = 50
+
+func classic(s *api.Session) classicSession {
+	out := classicSession{
+		ID: s.ID, AgentID: s.AgentID, Status: s.Phase, TriggeredBy: s.TriggeredBy, TriggeredAt: s.TriggeredAt, CreatedAt: s.CreatedAt,
+	}
+	if s.TriggeredByUserID != 0 {
+		out.TriggeredByUserID = &s.TriggeredByUserID
+	}
+	if !s.StartedAt.IsZero() {
+		out.StartedAt = &s.StartedAt
+	}
+	if !s.EndedAt.IsZero() {
+		out.CompletedAt = &s.EndedAt
+	}
+	if s.Error != nil {
+		text := s.Error.Code
+		if s.Error.Message != "" {
+			text += ": " + s.Error.Message
+		}
+		out.Error = &text
+	}
+	return out
+}
+
+func (s *Server) classicSessions(x *exchange) (answer, error) {
+	if err := x.query().end(); err != nil {
+		return answer{}, err
+	}
+	found, err := s.engine.Sessions(x.r.Context(), x.caller, api.SessionFilter{Agent: x.vars["agent"], Archived: true}, api.Page{Limit: classicPage})
+	if err != nil {
+		return answer{}, err
+	}
+	out := classicList{Sessions: make([]classicSession, 0, len(found.Items))}
+	for i := range found.Items {
+		out.Sessions = append(out.Sessions, classic(&found.Items[i]))
+	}
+	return reply(out, nil)
+}
+
+func (s *Server) classicTrigger(x *exchange) (answer, error) {
+	a, err := s.createSession(x)
+	if err != nil {
+		return answer{}, err
+	}
+	made, ok := a.body.(api.Session)
+	if !ok {
+		return a, nil
+	}
+	a.body = classicOne{classic(&made)}
+	return a, nil
+}
+
+// classicCancel cancels a session that no worker has begun; any other is 409.
+func (s *Server) classicCancel(x *exchange) (answer, error) {
+	if err := s.sessionVerb(x, &noBody{}); err != nil {
+		return answer{}, err
+	}
+	got, err := s.engine.CancelSession(x.r.Context(), x.caller, x.session, api.CancelInput{OnlyPending: true})
+	if err != nil {
+		return answer{}, err
+	}
+	if !got.Changed {
+		return answer{}, &api.Error{
+			Code: api.CodeSessionTerminal, Status: got.Session.Status, Detail: "The session has ended: it is " + string(got.Session.Status) + ".",
+		}
+	}
+	return answer{status: http.StatusOK, body: classicOne{classic(&got.Session)}}, nil
+}
