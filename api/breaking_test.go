@@ -1,0 +1,77 @@
+package api
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/pb33f/libopenapi"
+)
+
+// promised is the document as it was last promised to other programs. A release
+// copies openapi.yaml over it; between releases only additions may follow.
+//
+//go:embed testdata/promised.yaml
+var promised []byte
+
+// breaking lists what a program written for the one document would trip over in the other.
+func breaking(t *testing.T, before, after []byte) (found []string) {
+	t.Helper()
+	old, err := libopenapi.NewDocument(before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, err := libopenapi.NewDocument(after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes, err := libopenapi.CompareDocuments(old, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if changes == nil {
+		return nil
+	}
+	for _, c := range changes.GetAllChanges() {
+		if c.Breaking {
+			line := "?"
+			if c.Context != nil && c.Context.OriginalLine != nil {
+				line = fmt.Sprint(*c.Context.OriginalLine)
+			}
+			found = append(found, fmt.Sprintf("line %s: %s %s: %q became %q", line, c.Path, c.Property, c.Original, c.New))
+		}
+	}
+	return found
+}
+
+func TestOpenAPI_NothingPromisedIsBroken(t *testing.T) {
+	for _, b := range breaking(t, promised, OpenAPIYAML) {
+		t.Errorf("a breaking change: %s", b)
+	}
+}
+
+// The comparison must notice what it is there for, and nothing else.
+func TestOpenAPI_BreakingChangesAreNoticed(t *testing.T) {
+	doc := string(OpenAPIYAML)
+	for name, edit := range map[string]struct {
+		old, new string
+		breaks   bool
+	}{
+		"an operation is gone":     {"  /api/v1/whoami:", "  /api/v1/who:", true},
+		"a field is gone":          {"        triggered_at: {$ref: '#/components/schemas/Time'}\n", "", true},
+		"a type is another":        {"        inSeconds: {type: integer, format: int64}", "        inSeconds: {type: string}", true},
+		"a word of a list is gone": {"enum: [pending, running, complete, failed]", "enum: [pending, running, complete]", true},
+		"a field more":             {"        inSeconds: {type: integer, format: int64}", "        inSeconds: {type: integer, format: int64}\n        more: {type: string}", false},
+		"another description":      {"description: A page of agents.", "description: Some agents.", false},
+	} {
+		if !strings.Contains(doc, edit.old) {
+			t.Errorf("%s: the document has no %q", name, edit.old)
+			continue
+		}
+		found := breaking(t, OpenAPIYAML, []byte(strings.Replace(doc, edit.old, edit.new, 1)))
+		if (len(found) > 0) != edit.breaks {
+			t.Errorf("%s: %v", name, found)
+		}
+	}
+}
