@@ -22,7 +22,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.finish(x)
 	h := w.Header()
 	h["Stint-Request-Id"] = []string{x.id}
-	isAPI := strings.HasPrefix(r.URL.Path, "/api/")
+	isAPI := forPrograms(r.URL.Path)
 	if isAPI {
 		secure(h, headData)
 	} else {
@@ -52,6 +52,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.serveWeb(x)
+}
+
+// forPrograms reports whether a path is the API's; the pages that tell about the
+// API stand below it too, but are for people.
+func forPrograms(path string) bool {
+	return strings.HasPrefix(path, "/api/") && path != "/api/docs" && !strings.HasPrefix(path, "/api/docs/")
 }
 
 // run calls the verb that the request's method names on a resource.
@@ -134,7 +140,7 @@ func (s *Server) serveWeb(x *exchange) {
 // shown how to, anybody else is refused. Unknown paths get the same, so that
 // nobody can find out by it which routes there are.
 func (x *exchange) turnAway(err error) {
-	page := x.r.Method == http.MethodGet && !strings.HasPrefix(x.r.URL.Path, "/api/") &&
+	page := x.r.Method == http.MethodGet && !forPrograms(x.r.URL.Path) &&
 		strings.Contains(x.r.Header.Get("Accept"), "text/html") && x.r.Header.Get("HX-Request") == ""
 	var refused *api.Error
 	if !page || !errors.As(err, &refused) || refused.Code != api.CodeUnauthenticated {

@@ -12,6 +12,7 @@ type Shell struct {
 	Theme    string // auto, light, dark
 	Density  string // auto, compact
 	Keys     bool   // single-letter shortcuts are on
+	Prose    bool   // the page is a long text
 	Now      time.Time
 }
 

@@ -75,11 +75,13 @@ func TestBudgets(t *testing.T) {
 			t.Errorf("%s takes %d bytes, the budget is %d", what, got, most)
 		}
 	}
-	css, _ := size("*.css")
+	css, _ := size("stint.css")
+	prose, _ := size("prose.css")
 	js, jsPacked := size("*.js")
 	fonts, _ := size("*.woff2")
 	icons, _ := size("icons.svg")
 	within("style", css, 30<<10)
+	within("style of long texts", prose, 2<<10)
 	within("script", js, 130<<10)
 	within("script, packed", jsPacked, 40<<10)
 	within("fonts", fonts, 53<<10)

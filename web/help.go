@@ -1,0 +1,129 @@
+package web
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
+
+	"stint/api"
+	"stint/docs"
+)
+
+// helpPage is one of the documents in the binary.
+type helpPage struct {
+	Name  string // of its file, without the end
+	Title string
+	Body  string // HTML made from our own Markdown
+}
+
+// helpPages reads and converts the documents once; they can't change while the
+// program runs.
+var helpPages = sync.OnceValues(readHelp)
+
+func readHelp() ([]helpPage, error) {
+	names, err := fs.Glob(docs.Files, "*.md")
+	if err != nil {
+		return nil, err
+	}
+	md := goldmark.New(goldmark.WithExtensions(extension.Table), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
+	var all []helpPage
+	for _, name := range names {
+		text, err := docs.Files.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		first, rest, _ := bytes.Cut(text, []byte("\n"))
+		var body bytes.Buffer
+		if err := md.Convert(rest, &body); err != nil {
+			return nil, fmt.Errorf("convert %s: %w", name, err)
+		}
+		all = append(all, helpPage{
+			Name: strings.TrimSuffix(name, ".md"), Title: strings.TrimPrefix(string(first), "# "), Body: onThePage(body.String()),
+		})
+	}
+	return all, nil
+}
+
+var linkToFile = regexp.MustCompile(`<a href="([a-z-]+)\.md`)
+
+// onThePage fits our own Markdown's HTML into the dashboard: the documents link
+// to each other by their files' names, and heads of tables say what they are for.
+func onThePage(body string) string {
+	return linkToFile.ReplaceAllString(strings.ReplaceAll(body, "<th>", `<th scope="col">`), `<a href="/help/$1`)
+}
+
+func (v *visit) help() error {
+	all, err := helpPages()
+	if err != nil {
+		return err
+	}
+	return v.page(http.StatusOK, Shell{Title: "Help", Prose: true}, helpIndex(all))
+}
+
+// helpOn shows one document.
+func (v *visit) helpOn() error {
+	all, err := helpPages()
+	if err != nil {
+		return err
+	}
+	for _, p := range all {
+		if p.Name == v.path("page") {
+			return v.page(http.StatusOK, Shell{Title: p.Title + " · Help", Prose: true}, helpText(p))
+		}
+	}
+	return api.Refuse(api.CodeNotFound, "There is no help page of that name.")
+}
+
+// llms is the map of what a program can read here, in the form of llmstxt.org.
+func (v *visit) llms() error {
+	all, err := helpPages()
+	if err != nil {
+		return err
+	}
+	var out strings.Builder
+	out.WriteString(`# Stint
+
+> One program that runs AI agents, or any command, on this machine, on a schedule or on demand, each run exactly once at a time.
+
+An agent is what to run and when; a session is one run of it; a worker executes sessions; a claim is the live lease that lets
+exactly one worker execute one session. Every request needs "Authorization: Bearer TOKEN".
+
+## API
+
+- [OpenAPI 3.1 document](/openapi.json): every route, parameter, status and error code
+- [Reference](/api/docs): the same, to be read
+
+## Documents
+
+`)
+	for _, p := range all {
+		fmt.Fprintf(&out, "- [%s](/help/%s.txt)\n", p.Title, p.Name)
+	}
+	return v.text("text/plain; charset=utf-8", out.String())
+}
+
+// helpSource answers a document as it was written.
+func (v *visit) helpSource() error {
+	text, err := docs.Files.ReadFile(v.path("page") + ".md")
+	if err != nil {
+		return api.Refuse(api.CodeNotFound, "There is no help page of that name.")
+	}
+	return v.text("text/plain; charset=utf-8", string(text))
+}
+
+func (v *visit) text(kind, text string) error {
+	v.Header().Set("Content-Type", kind)
+	_, err := v.Write([]byte(text))
+	if err != nil {
+		v.web.log.Debug("write an answer", "error", err)
+	}
+	return nil
+}
