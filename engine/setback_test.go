@@ -104,6 +104,47 @@ func TestClockBack_AnOutageInTheRepeatedTimeFoldsAroundWhatFired(t *testing.T) {
 	}
 }
 
+// "@every" counts anew from where the clock was set to. A row holds slots of one
+// count only, or it couldn't be cut when the clock is set back into it.
+func TestClockBack_ARowHoldsSlotsOfOneCountOnly(t *testing.T) {
+	w := enginetest.New(t)
+	a := w.Agent(scheduled("@every 7m"))
+	k := w.Worker(a)
+	c := k.Claim(w.New(a).ID)
+	pass := func(d time.Duration) {
+		for range d / time.Minute {
+			w.Advance(time.Minute)
+			k.Beat(c)
+		}
+	}
+	pass(30 * time.Minute)
+	wantStory(t, w, a.ID, "skipped 09:07-09:28 x4")
+	w.Jump(-10 * time.Minute) // 09:20
+	w.Advance(0)
+	k.Beat(c)
+	pass(30 * time.Minute)
+	wantStory(t, w, a.ID, "skipped 09:07-09:14 x2, skipped 09:27-09:48 x4")
+	w.Jump(-5 * time.Minute) // 09:45
+	w.Advance(0)
+	wantStory(t, w, a.ID, "skipped 09:07-09:14 x2, skipped 09:27-09:41 x3")
+}
+
+// What fired stands for nothing older where the agent doesn't catch up.
+func TestClockBack_WithoutCatchUpOlderSlotsAreMissed(t *testing.T) {
+	w := enginetest.New(t)
+	a := w.Agent(scheduled("* * * * *", overlap(api.OverlapAllow), func(in *api.AgentInput) { in.CatchUp = api.CatchUpNone }))
+	w.Advance(3 * time.Minute)
+	w.Jump(4 * time.Minute) // away until 09:07
+	w.Advance(0)
+	wantSlots(t, w, a.ID, map[string]int64{"fired": 4, "missed": 3, "folded": 0})
+	w.Jump(-4 * time.Minute) // 09:03
+	w.Advance(0)
+	wantSlots(t, w, a.ID, map[string]int64{"fired": 4, "missed": 0, "folded": 0})
+	w.Jump(6 * time.Minute) // away until 09:09
+	w.Advance(0)
+	wantSlots(t, w, a.ID, map[string]int64{"fired": 5, "missed": 4, "folded": 0})
+}
+
 // wantSlots counts the ledger's slots per verdict; older ones of a fired row are folded.
 func wantSlots(t *testing.T, w *enginetest.World, a api.AgentID, want map[string]int64) {
 	t.Helper()

@@ -34,7 +34,14 @@ func (s slots) within(from, to int64) decision {
 	if n == 0 {
 		return decision{}
 	}
-	return decision{first: micros(first), last: micros(last), count: n}
+	return decision{of: s, first: micros(first), last: micros(last), count: n}
+}
+
+// follows reports whether a slot is the one that comes after another in these
+// slots. With "@every" it isn't when the slots are counted from an anchor anew.
+func (s slots) follows(slot, last int64) bool {
+	at := time.UnixMicro(last)
+	return s.schedule.Next(at, at).Equal(time.UnixMicro(slot))
 }
 
 // gaps are the runs of due slots that have no verdict yet: all of them, but
@@ -46,7 +53,7 @@ func (e *Engine) gaps(tx *db.Tx, a *agentRow, s slots, due scheduler.Due) ([]dec
 		return nil, fmt.Errorf("read the ledger of agent %s: %w", a.ID, err)
 	}
 	if len(rows) == 0 {
-		return []decision{{first: first, last: last, count: due.Count}}, nil
+		return []decision{{of: s, first: first, last: last, count: due.Count}}, nil
 	}
 	var out []decision
 	from := first
@@ -77,7 +84,7 @@ func (e *Engine) undecided(tx *db.Tx, a *agentRow, s slots, due scheduler.Due) (
 			return gap, true, nil
 		}
 		gap.verdict, gap.reason = api.SlotFolded, reasonPassed
-		if gap.session == 0 {
+		if gap.session == 0 || a.CatchUp == api.CatchUpNone {
 			gap.verdict = api.SlotMissed
 		}
 		if err := e.note(tx, a, gap); err != nil {
@@ -135,10 +142,10 @@ func (e *Engine) passed(tx *db.Tx, a *agentRow, r *queries.Ledger, now int64) (d
 	if every, ok := s.Every(); ok {
 		anchor = anchor.Add(-every) // the row's slots are counted from its own first
 	}
-	d := slots{s, anchor}.within(r.FirstSlot, now)
-	if d.first != r.FirstSlot || d.count >= r.Slots {
+	all := slots{s, anchor}
+	if whole := all.within(r.FirstSlot, r.LastSlot); whole.first != r.FirstSlot || whole.last != r.LastSlot || whole.count != r.Slots {
 		// The schedule was another one then.
 		return decision{first: r.FirstSlot, last: r.FirstSlot, count: 1}, nil
 	}
-	return d, nil
+	return all.within(r.FirstSlot, now), nil
 }

@@ -62,6 +62,7 @@ func (e *Engine) Tick(ctx context.Context) (time.Time, error) {
 
 // decision is what becomes of the due slots of one agent.
 type decision struct {
+	of      slots
 	verdict api.Verdict
 	reason  string
 	session api.SessionID
@@ -235,7 +236,8 @@ func (e *Engine) duplicate(tx *db.Tx, a *agentRow, d decision) error {
 	return e.note(tx, a, d)
 }
 
-// note writes verdicts into the ledger; a run of equal ones is one row.
+// note writes verdicts into the ledger; a run of equal ones is one row, of slots
+// that follow each other, so that a row can be counted again.
 func (e *Engine) note(tx *db.Tx, a *agentRow, d decision) error {
 	now := micros(tx.Now)
 	if d.verdict != api.SlotFired {
@@ -243,7 +245,7 @@ func (e *Engine) note(tx *db.Tx, a *agentRow, d decision) error {
 		if err != nil && !none(err) {
 			return fmt.Errorf("read the ledger of agent %s: %w", a.ID, err)
 		}
-		if err == nil && last.Verdict == d.verdict && last.Reason == d.reason && last.SessionID == d.session {
+		if err == nil && last.Verdict == d.verdict && last.Reason == d.reason && last.SessionID == d.session && d.of.follows(d.first, last.LastSlot) {
 			return one(tx.GrowLedger(wctx(), queries.GrowLedgerParams{LastSlot: d.last, Slots: d.count, DecidedAt: now, ID: last.ID}))
 		}
 	}
