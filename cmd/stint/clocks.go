@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"stint/engine"
@@ -10,8 +11,9 @@ import (
 
 // setClock is a length of time that the environment can change.
 type setClock struct {
-	name string // of the variable
-	in   func(*clocks) *time.Duration
+	name  string // of the variable
+	means string
+	in    func(*clocks) *time.Duration
 }
 
 // clocks are the coordinator's and the worker's, as far as they can be changed.
@@ -20,19 +22,41 @@ type clocks struct {
 	stages proc.Stages
 }
 
-// clockTable lists them all; docs/configuration.md says what they mean.
+// clockTable lists them all, as docs/configuration.md does.
 var clockTable = []setClock{
-	{"STINT_TICK", func(c *clocks) *time.Duration { return &c.engine.TickEvery }},
-	{"STINT_BEAT", func(c *clocks) *time.Duration { return &c.engine.BeatEvery }},
-	{"STINT_STALE_AFTER", func(c *clocks) *time.Duration { return &c.engine.StaleAfter }},
-	{"STINT_OFFLINE_AFTER", func(c *clocks) *time.Duration { return &c.engine.OfflineAfter }},
-	{"STINT_OUTAGE_GRACE", func(c *clocks) *time.Duration { return &c.engine.Grace }},
-	{"STINT_AFFINITY_WAIT", func(c *clocks) *time.Duration { return &c.engine.AffinityWait }},
-	{"STINT_MIN_LEASE", func(c *clocks) *time.Duration { return &c.engine.MinLease }},
-	{"STINT_DEFAULT_LEASE", func(c *clocks) *time.Duration { return &c.engine.DefaultLease }},
-	{"STINT_MAX_LEASE", func(c *clocks) *time.Duration { return &c.engine.MaxLease }},
-	{"STINT_STAGE_INTERRUPT", func(c *clocks) *time.Duration { return &c.stages.Interrupt }},
-	{"STINT_STAGE_TERM", func(c *clocks) *time.Duration { return &c.stages.Term }},
+	{"STINT_TICK", "how long the scheduler sleeps at most", func(c *clocks) *time.Duration { return &c.engine.TickEvery }},
+	{"STINT_BEAT", "how often workers say that they live", func(c *clocks) *time.Duration { return &c.engine.BeatEvery }},
+	{"STINT_STALE_AFTER", "a worker silent for so long is stale", func(c *clocks) *time.Duration { return &c.engine.StaleAfter }},
+	{"STINT_OFFLINE_AFTER", "... and offline: its claims end", func(c *clocks) *time.Duration { return &c.engine.OfflineAfter }},
+	{"STINT_OUTAGE_GRACE", "what running work gets after an outage", func(c *clocks) *time.Duration { return &c.engine.Grace }},
+	{"STINT_AFFINITY_WAIT", "how long a session waits for its worker", func(c *clocks) *time.Duration { return &c.engine.AffinityWait }},
+	{"STINT_MIN_LEASE", "the shortest lease", func(c *clocks) *time.Duration { return &c.engine.MinLease }},
+	{"STINT_DEFAULT_LEASE", "a lease that nobody asked for", func(c *clocks) *time.Duration { return &c.engine.DefaultLease }},
+	{"STINT_MAX_LEASE", "the longest lease", func(c *clocks) *time.Duration { return &c.engine.MaxLease }},
+	{"STINT_STAGE_INTERRUPT", "what a command gets before TERM", func(c *clocks) *time.Duration { return &c.stages.Interrupt }},
+	{"STINT_STAGE_TERM", "... and then before KILL", func(c *clocks) *time.Duration { return &c.stages.Term }},
+}
+
+// clockHelp lists the variables with their defaults.
+func clockHelp() string {
+	defaults := clocks{engine: engine.DefaultConfig(), stages: proc.DefaultStages()}
+	var b strings.Builder
+	for _, k := range clockTable {
+		fmt.Fprintf(&b, "  %-21s  %s (%s)\n", k.name, k.means, brief(*k.in(&defaults)))
+	}
+	return b.String()
+}
+
+// brief is a length of time as the variables take it, without parts that are zero.
+func brief(d time.Duration) string {
+	text := d.String()
+	if m, ok := strings.CutSuffix(text, "m0s"); ok {
+		text = m + "m"
+	}
+	if h, ok := strings.CutSuffix(text, "h0m"); ok {
+		text = h + "h"
+	}
+	return text
 }
 
 // clocks reads what the environment changes of the defaults. Each can be set

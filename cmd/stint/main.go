@@ -28,9 +28,10 @@ func main() {
 
 // run executes one command line and answers the process's exit code.
 func run(c *cli, args []string) exit {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), endings()...)
 	defer stop()
-	// A second signal ends the process at once, whatever the first one began.
+	// A second signal ends the process at once, whatever the first one began. Not so
+	// a second hang-up: a terminal that closes sends one by itself and one by its shell.
 	unhook := context.AfterFunc(ctx, func() {
 		again := make(chan os.Signal, 1)
 		signal.Notify(again, os.Interrupt, syscall.SIGTERM)
@@ -41,4 +42,14 @@ func run(c *cli, args []string) exit {
 	root := newRoot(c)
 	root.SetArgs(args)
 	return report(c.err, c.errLook, root.ExecuteContext(ctx))
+}
+
+// endings are the signals that end a command in good order. A terminal that
+// closes is one of them, but not for who was started to outlive it, as by nohup.
+func endings() []os.Signal {
+	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		all = append(all, syscall.SIGHUP)
+	}
+	return all
 }

@@ -136,5 +136,9 @@ func environmentTopic() *cobra.Command {
   NO_COLOR          anything: no colour
   CLICOLOR_FORCE    anything but 0: colour in pipes too
   TZ                the zone in which times are shown and schedules proposed
-`}
+
+Clocks, read by up, serve and worker run at their start. Each is a length such
+as 30s, 15m or 2h, down to one second:
+
+` + clockHelp()}
 }

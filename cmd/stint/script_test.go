@@ -2,24 +2,15 @@ package main
 
 import (
 	"bufio"
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
-	"html"
-	"io"
 	"maps"
-	"net"
-	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -61,7 +52,7 @@ func TestMain(m *testing.M) {
 //	prefix ID [bare] PREFIX is all but the last digit of ID, without "ses_" if bare
 //	signin FILE      post the form of a page that signs in: 303 and a cookie, and then no more
 //	detach TEXT CMD ARG… run a command, interrupt it once it has printed TEXT on stderr; it must exit with 130
-//	usr1             send SIGUSR1 to the server
+//	signal NAME      send SIGHUP or SIGUSR1 to the server
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
@@ -101,69 +92,12 @@ func TestScript(t *testing.T) {
 			"signin":   signIn,
 			"detach":   detach,
 			"prefix":   prefix,
-			"usr1": func(ts *testscript.TestScript, _ bool, _ []string) {
-				ts.Check(stateOf(ts).server.cmd.Process.Signal(syscall.SIGUSR1))
+			"signal": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Check(stateOf(ts).server.cmd.Process.Signal(signals[args[0]]))
 			},
 		},
 		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
 	})
-}
-
-// instance is a server that a script started.
-type instance struct {
-	cmd    *exec.Cmd
-	stderr *bytes.Buffer
-	rest   chan string // what came on stdout after the first line, when it ended
-}
-
-var errTooSlow = errors.New("it took too long")
-
-// start runs a server and waits for the one line that it prints.
-func start(ts *testscript.TestScript, name string, args []string) {
-	if !strings.Contains(strings.Join(args, " "), "--addr") {
-		args = append(args, "--addr", "127.0.0.1:0")
-	}
-	path, err := exec.LookPath(name)
-	ts.Check(err)
-	i := &instance{cmd: exec.Command(path, args...), stderr: &bytes.Buffer{}, rest: make(chan string, 1)}
-	i.cmd.Args[0] = name
-	i.cmd.Env = environ(ts)
-	i.cmd.Dir = ts.MkAbs(".")
-	i.cmd.Stderr = i.stderr
-	stdout, err := i.cmd.StdoutPipe()
-	ts.Check(err)
-	begun := time.Now()
-	ts.Check(i.cmd.Start())
-	line := make(chan string, 1)
-	go func() {
-		r := bufio.NewReader(stdout)
-		first, _ := r.ReadString('\n')
-		line <- first
-		rest, _ := io.ReadAll(r)
-		i.rest <- string(rest)
-	}()
-	ts.Defer(func() {
-		if i.cmd.ProcessState == nil {
-			_ = i.cmd.Process.Kill()
-			_, _ = i.cmd.Process.Wait()
-		}
-		ts.Logf("[%s %s stderr]\n%s", name, strings.Join(args, " "), i.stderr)
-	})
-	select {
-	case url := <-line:
-		url = strings.TrimSpace(url)
-		if !strings.HasPrefix(url, "http://") {
-			_ = i.cmd.Wait()
-			ts.Fatalf("%s %s printed %q, not its URL\n%s", name, strings.Join(args, " "), url, i.stderr)
-		}
-		ts.Logf("ready after %v", time.Since(begun).Round(time.Millisecond))
-		ts.Setenv("URL", url)
-		ts.Setenv("ADDR", strings.TrimPrefix(url, "http://"))
-		ts.Setenv("PID", strconv.Itoa(i.cmd.Process.Pid))
-	case <-time.After(patience):
-		ts.Fatalf("%s %s: %v", name, strings.Join(args, " "), errTooSlow)
-	}
-	stateOf(ts).server = i
 }
 
 // state is what the commands of one script share. Scripts run side by side.
@@ -175,57 +109,6 @@ type state struct {
 type stateKey struct{}
 
 func stateOf(ts *testscript.TestScript) *state { return ts.Value(stateKey{}).(*state) }
-
-func environ(ts *testscript.TestScript) []string {
-	var env []string
-	for _, name := range []string{"PATH", "HOME", "XDG_DATA_HOME", "STINT_DATA_DIR", "TZ", "TMPDIR", "STINT_LOG_LEVEL", "STINT_LOG_FORMAT", "DISPLAY", "BAD_DISK", "GOCOVERDIR", "SECRET_MARKER"} {
-		if v := ts.Getenv(name); v != "" {
-			env = append(env, name+"="+v)
-		}
-	}
-	return env
-}
-
-func down(ts *testscript.TestScript, _ bool, args []string) {
-	sig := syscall.SIGTERM
-	if len(args) > 0 {
-		sig = map[string]syscall.Signal{"INT": syscall.SIGINT, "HUP": syscall.SIGHUP, "TERM": syscall.SIGTERM}[args[0]]
-	}
-	i := stateOf(ts).server
-	begun := time.Now()
-	ts.Check(i.cmd.Process.Signal(sig))
-	waited := make(chan error, 1)
-	rest := <-drained(i, waited)
-	err := <-waited
-	if took := time.Since(begun); took > 5*time.Second+time.Second { // a second for a busy machine
-		ts.Fatalf("it took %v to end", took)
-	}
-	if err != nil {
-		ts.Fatalf("it ended with %v\n%s", err, i.stderr)
-	}
-	if rest != "" {
-		ts.Fatalf("it printed more than one line: %q", rest)
-	}
-	ts.Check(os.WriteFile(ts.MkAbs("server.stderr"), i.stderr.Bytes(), 0o600))
-}
-
-// drained waits for an instance to end, its output read to the end first.
-func drained(i *instance, waited chan<- error) <-chan string {
-	out := make(chan string, 1)
-	go func() {
-		rest := <-i.rest
-		waited <- i.cmd.Wait()
-		out <- rest
-	}()
-	return out
-}
-
-func crash(ts *testscript.TestScript, _ bool, _ []string) {
-	i := stateOf(ts).server
-	ts.Check(i.cmd.Process.Kill())
-	waited := make(chan error, 1)
-	<-drained(i, waited)
-}
 
 func code(ts *testscript.TestScript, _ bool, args []string) {
 	want, err := strconv.Atoi(args[0])
@@ -322,99 +205,6 @@ func mode(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	if got := info.Mode().Perm(); got != os.FileMode(want) {
 		ts.Fatalf("%s has mode %o, want %o", args[1], got, want)
-	}
-}
-
-func get(ts *testscript.TestScript, _ bool, args []string) {
-	resp, err := http.Get(ts.Getenv("URL") + args[1])
-	ts.Check(err)
-	ts.Check(resp.Body.Close())
-	if got := strconv.Itoa(resp.StatusCode); got != args[0] {
-		ts.Fatalf("GET %s answers %s, want %s", args[1], got, args[0])
-	}
-}
-
-func callAPI(ts *testscript.TestScript, _ bool, args []string) {
-	token, err := os.ReadFile(filepath.Join(ts.MkAbs(ts.Getenv("STINT_DATA_DIR")), "owner.token"))
-	ts.Check(err)
-	req, err := http.NewRequest(args[0], ts.Getenv("URL")+"/api/v1/workspaces/default/"+args[1], strings.NewReader(args[2]))
-	ts.Check(err)
-	req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
-	ts.Check(err)
-	body, err := io.ReadAll(resp.Body)
-	ts.Check(errors.Join(err, resp.Body.Close()))
-	if resp.StatusCode/100 != 2 {
-		ts.Fatalf("%s %s answers %d: %s", args[0], args[1], resp.StatusCode, body)
-	}
-	var answer any
-	ts.Check(json.Unmarshal(body, &answer))
-	stateOf(ts).answer = answer
-}
-
-func letJSON(ts *testscript.TestScript, _ bool, args []string) {
-	v := stateOf(ts).answer
-	for name := range strings.SplitSeq(args[1], ".") {
-		object, ok := v.(map[string]any)
-		if !ok || object[name] == nil {
-			ts.Fatalf("the answer has no %s", args[1])
-		}
-		v = object[name]
-	}
-	ts.Setenv(args[0], fmt.Sprint(v))
-}
-
-func prefix(ts *testscript.TestScript, _ bool, args []string) {
-	id := args[0][:len(args[0])-1]
-	if len(args) > 1 {
-		id = strings.TrimPrefix(id, "ses_")
-	}
-	ts.Setenv("PREFIX", id)
-}
-
-func signIn(ts *testscript.TestScript, _ bool, args []string) {
-	page := ts.ReadFile(args[0])
-	field := func(pattern string) string {
-		m := regexp.MustCompile(pattern).FindStringSubmatch(page)
-		if m == nil {
-			ts.Fatalf("%s has no %s", args[0], pattern)
-		}
-		return html.UnescapeString(m[1])
-	}
-	action, link := field(`action="([^"]*)"`), field(`name="link" value="([^"]*)"`)
-	client := &http.Client{
-		Transport: &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, network, ts.Getenv("ADDR"))
-		}},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	post := func() *http.Response {
-		req, err := http.NewRequest(http.MethodPost, action, strings.NewReader(url.Values{"link": {link}}.Encode()))
-		ts.Check(err)
-		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		req.Header.Set("Origin", "null") // as a browser sends it for a file
-		req.Header.Set("Sec-Fetch-Site", "cross-site")
-		resp, err := client.Do(req)
-		ts.Check(err)
-		ts.Check(resp.Body.Close())
-		return resp
-	}
-	first := post()
-	if first.StatusCode != http.StatusSeeOther || len(first.Cookies()) != 1 {
-		ts.Fatalf("signing in answers %s with %d cookies", first.Status, len(first.Cookies()))
-	}
-	if second := post(); second.StatusCode != http.StatusUnauthorized {
-		ts.Fatalf("the same link again answers %s", second.Status)
-	}
-	req, err := http.NewRequest(http.MethodGet, strings.TrimSuffix(action, "/signin")+"/", nil)
-	ts.Check(err)
-	req.AddCookie(first.Cookies()[0])
-	resp, err := client.Do(req)
-	ts.Check(err)
-	ts.Check(resp.Body.Close())
-	if resp.StatusCode != http.StatusOK {
-		ts.Fatalf("the dashboard answers %s", resp.Status)
 	}
 }
 

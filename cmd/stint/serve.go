@@ -106,7 +106,7 @@ func (c *cli) serve(ctx context.Context, k *coordinator, tenant func(context.Con
 	errs = append(errs, k.close())
 	err := errors.Join(errs...)
 	if errors.Is(cause, errBroken) {
-		k.log.Error("The outcome of a commit is unknown; starting again to find out.", "cause", err)
+		k.log.Error("The outcome of a commit is unknown; starting again to find out.", "cause", errors.Join(cause, err))
 		return explain("cannot start again", c.restart(ctx, addr), "stint up")
 	}
 	if ctx.Err() == nil && err == nil {

@@ -22,7 +22,8 @@ func (c *cli) upCommand() *cobra.Command {
 		Short: "Run the server and a worker, and open the dashboard",
 		Long: "Runs the server and a worker for all your agents in the foreground, prints the\n" +
 			"URL on one line when it is ready, and opens the dashboard signed in. Ctrl-C ends\n" +
-			"it; sessions that run then are given back.",
+			"it, and so does closing the terminal, unless nohup started it; sessions that run\n" +
+			"then are given back.",
 		Example: "stint up --demo\nstint up --no-open --addr 127.0.0.1:8080",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.up(cmd.Context(), f) },
