@@ -17,6 +17,10 @@ type Tx struct {
 	// Now is when this closure started, in UTC and whole microseconds.
 	Now time.Time
 
+	// From and Via say where the change comes from, for the log that the closure
+	// writes. The store itself doesn't look at them.
+	From, Via string
+
 	w *writer
 	r *request
 }

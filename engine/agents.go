@@ -65,7 +65,7 @@ func (e *Engine) CreateAgent(ctx context.Context, c Caller, in api.AgentInput) (
 	if err := checkAgent(&in, c, c.UserID, e.Now()); err != nil {
 		return out, err
 	}
-	err = e.write(ctx, func(tx *db.Tx) error {
+	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
 		now := micros(tx.Now)
 		a := agentRow{ID: api.AgentID(tx.NewID()), WorkspaceID: c.WorkspaceID, RunSetBy: c.UserID, Version: 1, CreatedAt: now, UpdatedAt: now}
 		fill(&a, in)
@@ -112,7 +112,7 @@ func slugTaken(slug string) error {
 // set the anchor to now; other edits leave it alone (contract 3.3). Rights:
 // admin. Errors: what merge answers, invalid, slug_taken, not_found.
 func (e *Engine) EditAgent(ctx context.Context, c Caller, ref string, merge func(*api.AgentInput) error) (out api.Agent, err error) {
-	err = e.write(ctx, func(tx *db.Tx) error {
+	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
 		a, err := agentOf(wctx(), tx, c, ref)
 		if err != nil {
 			return err
@@ -250,7 +250,7 @@ func (e *Engine) setPaused(ctx context.Context, c Caller, ref string, paused boo
 	if err := v.Err(); err != nil {
 		return out, false, err
 	}
-	err = e.write(ctx, func(tx *db.Tx) error {
+	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
 		a, err := agentOf(wctx(), tx, c, ref)
 		if err != nil {
 			return err
@@ -270,7 +270,7 @@ func (e *Engine) setPaused(ctx context.Context, c Caller, ref string, paused boo
 // DeleteAgent deletes an agent: its sessions that haven't ended are cancelled in
 // the same transaction, its workers deleted. Rights: owner.
 func (e *Engine) DeleteAgent(ctx context.Context, c Caller, ref string) error {
-	return e.write(ctx, func(tx *db.Tx) error {
+	return e.writeAs(ctx, c, func(tx *db.Tx) error {
 		a, err := agentOf(wctx(), tx, c, ref)
 		if err != nil {
 			return err

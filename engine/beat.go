@@ -32,7 +32,7 @@ func (e *Engine) Beat(ctx context.Context, c Caller, id api.WorkerID, in api.Bea
 	if err := v.Err(); err != nil {
 		return out, err
 	}
-	err = e.write(ctx, func(tx *db.Tx) error {
+	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
 		w, err := workerOf(wctx(), tx, c, id)
 		if err != nil {
 			return err

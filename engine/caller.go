@@ -12,6 +12,9 @@ type Caller struct {
 	UserID      api.UserID
 	Name        string
 	Role        api.Role
+
+	From string // network address of the call; empty for this machine
+	Via  string // the key that the call was made with; empty for a sign-in
 }
 
 func (c Caller) actor() string { return c.UserID.String() }

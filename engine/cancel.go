@@ -20,7 +20,7 @@ func (c Caller) own(s *sessionRow, what string) error {
 
 // change runs a verb on a session that the caller may see, in one transaction.
 func (e *Engine) change(ctx context.Context, c Caller, id api.SessionID, what string, do func(*db.Tx, *sessionRow) (changed bool, err error)) (out api.Changed, err error) {
-	err = e.write(ctx, func(tx *db.Tx) error {
+	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
 		s, err := visible(wctx(), tx, c, id)
 		if err != nil {
 			return err
@@ -130,7 +130,7 @@ func (e *Engine) StopSession(ctx context.Context, c Caller, id api.SessionID) (a
 // RetrySession makes a new session of an ended one, in the same thread; a stale
 // one is queued again with its lapses forgotten. Errors: session_running.
 func (e *Engine) RetrySession(ctx context.Context, c Caller, id api.SessionID) (out api.Session, err error) {
-	err = e.write(ctx, func(tx *db.Tx) error {
+	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
 		s, err := visible(wctx(), tx, c, id)
 		if err != nil {
 			return err

@@ -18,7 +18,7 @@ import (
 func (e *Engine) Claim(ctx context.Context, c Caller, worker api.WorkerID, session api.SessionID, in api.ClaimRequest) (api.Claim, error) {
 	var out api.Claim
 	var refusal error
-	err := e.write(ctx, func(tx *db.Tx) error {
+	err := e.writeAs(ctx, c, func(tx *db.Tx) error {
 		var err error
 		out, refusal, err = e.claimIn(tx, c, worker, session, in)
 		return err

@@ -65,7 +65,7 @@ func checkNext(in *api.ClaimNextRequest) error {
 func (e *Engine) claimNext(ctx context.Context, c Caller, in api.ClaimNextRequest) (*api.Claim, []api.AgentID, error) {
 	var out *api.Claim
 	var agents []api.AgentID
-	err := e.write(ctx, func(tx *db.Tx) error {
+	err := e.writeAs(ctx, c, func(tx *db.Tx) error {
 		out, agents = nil, nil
 		var err error
 		out, agents, err = e.claimNextTx(tx, c, in)

@@ -41,7 +41,7 @@ func (e *Engine) CreateSession(ctx context.Context, c Caller, agentRef string, i
 	if err := checkSession(&in); err != nil {
 		return out, false, err
 	}
-	err = e.write(ctx, func(tx *db.Tx) error {
+	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
 		out, replayed, err = e.createTx(tx, c, agentRef, in, idem)
 		return err
 	})

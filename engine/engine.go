@@ -137,6 +137,14 @@ func (e *Engine) write(ctx context.Context, fn func(tx *db.Tx) error) error {
 	}))
 }
 
+// writeAs is write for a caller: the events of fn tell where the call came from.
+func (e *Engine) writeAs(ctx context.Context, c Caller, fn func(tx *db.Tx) error) error {
+	return e.write(ctx, func(tx *db.Tx) error {
+		tx.From, tx.Via = c.From, c.Via
+		return fn(tx)
+	})
+}
+
 // refused puts into the product's words the states of the store that a caller
 // can act on (contract 13, 14); the store's own error stays in the chain.
 func refused(err error) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 
 	"stint/api"
@@ -48,6 +49,15 @@ const (
 	evClockBack        = "clock_set_back"
 )
 
+// eventTypes are all of them, for those who filter by one.
+var eventTypes = []string{
+	evSessionCreated, evSessionQueued, evSessionClaimed, evSessionReleased, evSessionStale, evSessionComplete,
+	evSessionError, evSessionCancelled, evSessionArchived, evStopRequested, evAwaitingInput, evSessionResumed,
+	evPromptClosed, evClaimDrained, evLeaseExtended, evActivity, evReported, evLateResult, evAgentCreated,
+	evAgentEdited, evAgentPaused, evAgentResumed, evAgentDeleted, evSlotDecided, evScheduleError,
+	evWorkerRegistered, evWorkerOnline, evWorkerStale, evWorkerOffline, evWorkerDeleted, evOutage, evClockBack,
+}
+
 const (
 	actorSystem    = "system"
 	actorScheduler = "scheduler"
@@ -65,6 +75,7 @@ type event struct {
 // log appends an event in the transaction that makes the change, and wakes the
 // streams after its commit.
 func (e *Engine) logEvent(tx *db.Tx, ev event) error {
+	ev.data = whence(tx, ev.data)
 	data := ""
 	if len(ev.data) > 0 {
 		b, err := json.Marshal(ev.data)
@@ -82,6 +93,29 @@ func (e *Engine) logEvent(tx *db.Tx, ev event) error {
 	}
 	tx.AfterCommit(e.events.wake)
 	return nil
+}
+
+// What the data of an event says of where its call came from, if not from here.
+const (
+	dataFrom = "address"
+	dataVia  = "via"
+)
+
+func whence(tx *db.Tx, data api.EventData) api.EventData {
+	if tx.From == "" && tx.Via == "" {
+		return data
+	}
+	out := maps.Clone(data)
+	if out == nil {
+		out = api.EventData{}
+	}
+	if tx.From != "" {
+		out[dataFrom] = tx.From
+	}
+	if tx.Via != "" {
+		out[dataVia] = tx.Via
+	}
+	return out
 }
 
 func (e *Engine) logSession(tx *db.Tx, s *sessionRow, actor, kind string, data api.EventData) error {

@@ -141,7 +141,7 @@ func (e *Engine) finish(ctx context.Context, c Caller, worker api.WorkerID, sess
 	sum := sha256.Sum256(append([]byte(f.verb+" "), encoded...))
 	hash := sum[:16] // it tells calls of one claim apart, nothing else
 	var out api.Finished
-	err = e.write(ctx, func(tx *db.Tx) error {
+	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
 		out = api.Finished{}
 		h, err := e.claimOf(tx, c, worker, session, f.proof)
 		if err != nil {
@@ -316,7 +316,7 @@ func (e *Engine) KeepLateResult(ctx context.Context, c Caller, thread api.Thread
 	if err := v.Err(); err != nil {
 		return err
 	}
-	return e.write(ctx, func(tx *db.Tx) error {
+	return e.writeAs(ctx, c, func(tx *db.Tx) error {
 		cl, err := tx.Claim(wctx(), in.ClaimID.Key)
 		if none(err) || (err == nil && (!proves(in.ClaimID, &cl) || cl.ThreadID != thread)) {
 			return api.Refuse(api.CodeClaimNotActive, "No claim of this thread has that id.")

@@ -131,7 +131,7 @@ func (h held) lease(now int64) api.Lease {
 // Renew sets the lease's end to now + its length, never shorter. Errors:
 // claim_required, claim_not_active.
 func (e *Engine) Renew(ctx context.Context, c Caller, worker api.WorkerID, session api.SessionID, in api.RenewRequest) (out api.Lease, err error) {
-	err = e.write(ctx, func(tx *db.Tx) error {
+	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
 		h, err := e.underClaim(tx, c, worker, session, in.UnderClaim)
 		if err != nil {
 			return err
@@ -155,7 +155,7 @@ func (e *Engine) Extend(ctx context.Context, c Caller, worker api.WorkerID, sess
 			Fields: []api.FieldError{{Field: "addSeconds", Detail: "must be a whole number of seconds, 1 or more"}},
 		}
 	}
-	err = e.write(ctx, func(tx *db.Tx) error {
+	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
 		h, err := e.underClaim(tx, c, worker, session, in.UnderClaim)
 		if err != nil {
 			return err

@@ -57,7 +57,7 @@ func (e *Engine) AnswerPrompt(ctx context.Context, c Caller, id api.SessionID, i
 	if err := v.Err(); err != nil {
 		return out, err
 	}
-	err = e.write(ctx, func(tx *db.Tx) error {
+	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
 		s, err := visible(wctx(), tx, c, id)
 		if err != nil {
 			return err

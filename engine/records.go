@@ -37,7 +37,7 @@ func (e *Engine) AddActivity(ctx context.Context, c Caller, worker api.WorkerID,
 	if err := v.Err(); err != nil {
 		return out, err
 	}
-	err = e.write(ctx, func(tx *db.Tx) error {
+	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
 		h, err := e.underClaim(tx, c, worker, session, in.UnderClaim)
 		if err != nil {
 			return err
@@ -92,7 +92,7 @@ func (e *Engine) AddItems(ctx context.Context, c Caller, worker api.WorkerID, se
 	if err := checkItems(in.Items); err != nil {
 		return out, err
 	}
-	err = e.write(ctx, func(tx *db.Tx) error {
+	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
 		h, err := e.underClaim(tx, c, worker, session, in.UnderClaim)
 		if err != nil {
 			return err
@@ -267,7 +267,7 @@ func (e *Engine) PatchSession(ctx context.Context, c Caller, worker api.WorkerID
 	if err := checkPatch(in); err != nil {
 		return out, err
 	}
-	err = e.write(ctx, func(tx *db.Tx) error {
+	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
 		h, err := e.underClaim(tx, c, worker, session, in.UnderClaim)
 		if err != nil {
 			return err

@@ -46,7 +46,7 @@ func (e *Engine) RegisterWorker(ctx context.Context, c Caller, agentRef string, 
 	if err := checkWorker(&in); err != nil {
 		return out, err
 	}
-	err = e.write(ctx, func(tx *db.Tx) error {
+	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
 		a, err := agentOf(wctx(), tx, c, agentRef)
 		if err != nil {
 			return err
@@ -283,7 +283,7 @@ func (e *Engine) Worker(ctx context.Context, c Caller, id api.WorkerID) (out api
 // DeleteWorker forgets a worker; its claims end and their sessions go stale at
 // once, without counting as lapses.
 func (e *Engine) DeleteWorker(ctx context.Context, c Caller, id api.WorkerID) error {
-	return e.write(ctx, func(tx *db.Tx) error {
+	return e.writeAs(ctx, c, func(tx *db.Tx) error {
 		w, err := workerOf(wctx(), tx, c, id)
 		if err != nil {
 			return err

@@ -42,6 +42,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.agentsWithQueueTimeoutStmt, err = db.PrepareContext(ctx, agentsWithQueueTimeout); err != nil {
 		return nil, fmt.Errorf("error preparing query AgentsWithQueueTimeout: %w", err)
 	}
+	if q.auditPageStmt, err = db.PrepareContext(ctx, auditPage); err != nil {
+		return nil, fmt.Errorf("error preparing query AuditPage: %w", err)
+	}
 	if q.beatWorkerStmt, err = db.PrepareContext(ctx, beatWorker); err != nil {
 		return nil, fmt.Errorf("error preparing query BeatWorker: %w", err)
 	}
@@ -471,6 +474,11 @@ func (q *Queries) Close() error {
 	if q.agentsWithQueueTimeoutStmt != nil {
 		if cerr := q.agentsWithQueueTimeoutStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing agentsWithQueueTimeoutStmt: %w", cerr)
+		}
+	}
+	if q.auditPageStmt != nil {
+		if cerr := q.auditPageStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing auditPageStmt: %w", cerr)
 		}
 	}
 	if q.beatWorkerStmt != nil {
@@ -1178,6 +1186,7 @@ type Queries struct {
 	agentBySlugStmt            *sql.Stmt
 	agentEvenDeletedStmt       *sql.Stmt
 	agentsWithQueueTimeoutStmt *sql.Stmt
+	auditPageStmt              *sql.Stmt
 	beatWorkerStmt             *sql.Stmt
 	claimStmt                  *sql.Stmt
 	claimByRequestStmt         *sql.Stmt
@@ -1322,6 +1331,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		agentBySlugStmt:            q.agentBySlugStmt,
 		agentEvenDeletedStmt:       q.agentEvenDeletedStmt,
 		agentsWithQueueTimeoutStmt: q.agentsWithQueueTimeoutStmt,
+		auditPageStmt:              q.auditPageStmt,
 		beatWorkerStmt:             q.beatWorkerStmt,
 		claimStmt:                  q.claimStmt,
 		claimByRequestStmt:         q.claimByRequestStmt,

@@ -10,6 +10,19 @@ WHERE e.seq > @after
     OR (s.workspace_id = @workspace_id AND (s.mode = 'cloud' OR s.owner_user_id = @me)))
 ORDER BY e.seq LIMIT @n;
 
+-- The log for people who look into it, newest first; '' and 0 filter nothing.
+-- name: AuditPage :many
+SELECT sqlc.embed(e), CAST(COALESCE(s.agent_id, e.agent_id) AS INTEGER) AS agent
+FROM events e LEFT JOIN sessions s ON s.id = e.session_id
+WHERE e.seq < @before AND e.at >= @since AND e.at < @until
+  AND ((e.session_id = 0 AND e.workspace_id = @workspace_id)
+    OR (s.workspace_id = @workspace_id AND (s.mode = 'cloud' OR s.owner_user_id = @me)))
+  AND (CAST(@actor AS TEXT) = '' OR e.actor = CAST(@actor AS TEXT))
+  AND (CAST(@type AS TEXT) = '' OR e.type = CAST(@type AS TEXT))
+  AND (CAST(@agent_id AS INTEGER) = 0 OR e.agent_id = CAST(@agent_id AS INTEGER) OR s.agent_id = CAST(@agent_id AS INTEGER))
+  AND (CAST(@session_id AS INTEGER) = 0 OR e.session_id = CAST(@session_id AS INTEGER))
+ORDER BY e.seq DESC LIMIT @n;
+
 -- name: EventsOfSession :many
 SELECT * FROM events WHERE session_id = @session_id AND session_id > 0 AND seq < @before ORDER BY seq DESC LIMIT @n;
 

@@ -35,6 +35,82 @@ func (q *Queries) ActivityByKey(ctx context.Context, arg ActivityByKeyParams) (A
 	return i, err
 }
 
+const auditPage = `-- name: AuditPage :many
+SELECT e.seq, e.workspace_id, e.agent_id, e.session_id, e.at, e.actor, e.type, e.data, CAST(COALESCE(s.agent_id, e.agent_id) AS INTEGER) AS agent
+FROM events e LEFT JOIN sessions s ON s.id = e.session_id
+WHERE e.seq < ?1 AND e.at >= ?2 AND e.at < ?3
+  AND ((e.session_id = 0 AND e.workspace_id = ?4)
+    OR (s.workspace_id = ?4 AND (s.mode = 'cloud' OR s.owner_user_id = ?5)))
+  AND (CAST(?6 AS TEXT) = '' OR e.actor = CAST(?6 AS TEXT))
+  AND (CAST(?7 AS TEXT) = '' OR e.type = CAST(?7 AS TEXT))
+  AND (CAST(?8 AS INTEGER) = 0 OR e.agent_id = CAST(?8 AS INTEGER) OR s.agent_id = CAST(?8 AS INTEGER))
+  AND (CAST(?9 AS INTEGER) = 0 OR e.session_id = CAST(?9 AS INTEGER))
+ORDER BY e.seq DESC LIMIT ?10
+`
+
+type AuditPageParams struct {
+	Before      int64
+	Since       int64
+	Until       int64
+	WorkspaceID api.WorkspaceID
+	Me          api.UserID
+	Actor       string
+	Type        string
+	AgentID     int64
+	SessionID   int64
+	N           int64
+}
+
+type AuditPageRow struct {
+	Event Event
+	Agent int64
+}
+
+// The log for people who look into it, newest first; ” and 0 filter nothing.
+func (q *Queries) AuditPage(ctx context.Context, arg AuditPageParams) ([]AuditPageRow, error) {
+	rows, err := q.query(ctx, q.auditPageStmt, auditPage,
+		arg.Before,
+		arg.Since,
+		arg.Until,
+		arg.WorkspaceID,
+		arg.Me,
+		arg.Actor,
+		arg.Type,
+		arg.AgentID,
+		arg.SessionID,
+		arg.N,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []AuditPageRow{}
+	for rows.Next() {
+		var i AuditPageRow
+		if err := rows.Scan(
+			&i.Event.Seq,
+			&i.Event.WorkspaceID,
+			&i.Event.AgentID,
+			&i.Event.SessionID,
+			&i.Event.At,
+			&i.Event.Actor,
+			&i.Event.Type,
+			&i.Event.Data,
+			&i.Agent,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const closePrompt = `-- name: ClosePrompt :execrows
 UPDATE prompts SET closed_at = ?1, closed_by = ?2, resolution = ?3, answer = ?4
 WHERE id = ?5 AND closed_at = 0

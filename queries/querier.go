@@ -17,6 +17,8 @@ type Querier interface {
 	AgentBySlug(ctx context.Context, arg AgentBySlugParams) (Agent, error)
 	AgentEvenDeleted(ctx context.Context, id api.AgentID) (Agent, error)
 	AgentsWithQueueTimeout(ctx context.Context) ([]Agent, error)
+	// The log for people who look into it, newest first; '' and 0 filter nothing.
+	AuditPage(ctx context.Context, arg AuditPageParams) ([]AuditPageRow, error)
 	BeatWorker(ctx context.Context, arg BeatWorkerParams) (int64, error)
 	Claim(ctx context.Context, id api.ClaimKey) (Claim, error)
 	ClaimByRequest(ctx context.Context, arg ClaimByRequestParams) (Claim, error)

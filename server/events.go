@@ -37,6 +37,21 @@ func (s *Server) events(x *exchange) (answer, error) {
 	return reply(api.List[api.Event]{Items: found}, err)
 }
 
+// audit answers a page of who did what, newest first.
+func (s *Server) audit(x *exchange) (answer, error) {
+	q := x.query()
+	f := api.AuditFilter{
+		Actor: q.text("actor"), Type: q.text("type"), Agent: q.text("agent"),
+		Since: api.Time{Time: q.time("since")}, Until: api.Time{Time: q.time("until")},
+	}
+	q.id("session", &f.Session)
+	page := q.page()
+	if err := q.end(); err != nil {
+		return answer{}, err
+	}
+	return reply(s.engine.Audit(x.r.Context(), x.caller, f, page))
+}
+
 func acceptsStream(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), "text/event-stream")
 }

@@ -76,6 +76,8 @@ var routes = []route{
 	{post, classicBase, (*Server).classicTrigger},
 	{post, classicBase + "/{session}/cancel", (*Server).classicCancel},
 
+	{get, base + "/audit", (*Server).audit},
+
 	{get, base, (*Server).showWorkspace},
 	{get, "/api/v1/workspaces", (*Server).listWorkspaces},
 	{get, "/api/v1/whoami", (*Server).whoami},

@@ -31,7 +31,7 @@ func (s *scene) paths() []string {
 	out := []string{
 		"/", "/sessions", "/sessions?status=error", "/sessions?status=nonsense&agent=backup&by=scheduler&q=round", "/sessions?q=no+such+thing",
 		"/run", "/agents", "/agents?after=backup", "/agents/new", "/agents/new?from=hello", "/workers",
-		"/help", "/help/states", "/api/docs", "/api/docs/createSession", "/api/docs/listAgents", "/api/docs/Session", "/api/docs/Phase",
+		"/activity", "/activity?type=session_cancelled&agent=log-summary", "/help", "/help/states", "/api/docs", "/api/docs/createSession", "/api/docs/listAgents", "/api/docs/Session", "/api/docs/Phase",
 		"/agents/log-summary", "/agents/log-summary/edit", "/agents/log-summary/run", "/agents/log-summary/delete", "/agents/issue-triage",
 	}
 	for _, status := range api.Statuses {

@@ -99,6 +99,8 @@ var routes = []route{
 	{http.MethodGet, "/agents/{agent}/delete", (*visit).askDelete},
 	{http.MethodPost, "/agents/{agent}/{verb:pause|resume|delete}", (*visit).actAgent},
 	{http.MethodGet, "/workers", (*visit).workers},
+	{http.MethodGet, "/activity", (*visit).activity},
+	{http.MethodGet, "/activity/export.ndjson", (*visit).exportActivity},
 	{http.MethodGet, "/help", (*visit).help},
 	{http.MethodGet, "/help/{page:[a-z-]+}.txt", (*visit).helpSource},
 	{http.MethodGet, "/help/{page}", (*visit).helpOn},

@@ -70,8 +70,6 @@ BEGIN SELECT RAISE(ABORT, 'a status change that contract 2.3 does not have'); EN
 WHEN OLD.status IN ('complete', 'error', 'cancelled') AND (` + strings.Join(changed, " OR ") + `)
 BEGIN SELECT RAISE(ABORT, 'an ended session was changed'); END`,
 		`CREATE TRIGGER sessions_stay BEFORE DELETE ON sessions BEGIN SELECT RAISE(ABORT, 'a session was deleted'); END`,
-		`CREATE TRIGGER events_stay BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'an event was deleted'); END`,
-		`CREATE TRIGGER events_are_fixed BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'an event was changed'); END`,
 		`CREATE TRIGGER closed_claims_stay BEFORE UPDATE ON claims
 WHEN OLD.closed_at <> 0 AND (NEW.closed_at <> OLD.closed_at OR NEW.closed_by <> OLD.closed_by OR NEW.expires_at <> OLD.expires_at OR NEW.finish_hash <> OLD.finish_hash)
 BEGIN SELECT RAISE(ABORT, 'a closed claim was changed'); END`,

@@ -1,0 +1,172 @@
+package engine_test
+
+import (
+	"database/sql"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"stint/api"
+	"stint/engine"
+	"stint/engine/enginetest"
+)
+
+func TestAudit_TellsWhoWhatAndFromWhere(t *testing.T) {
+	w := enginetest.New(t)
+	agent := w.Agent()
+	c := w.Owner
+	c.From, c.Via = "192.0.2.7", "key_nightly"
+	s, _, err := w.CreateSession(t.Context(), c, agent.Slug, api.SessionInput{Prompt: "a"}, engine.Idempotency{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.CancelSession(t.Context(), w.Owner, s.ID, api.CancelInput{}); err != nil {
+		t.Fatal(err)
+	}
+	list, err := w.Audit(t.Context(), w.Owner, api.AuditFilter{Session: s.ID}, api.Page{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(list.Items) != 2 || list.Items[0].Type != "session_cancelled" || list.Items[1].Type != "session_created" {
+		t.Fatalf("the audit is %+v", list.Items)
+	}
+	here, there := list.Items[0], list.Items[1]
+	if there.From != "192.0.2.7" || there.Via != "key_nightly" || here.From != "" || here.Via != "" {
+		t.Errorf("from where: %+v, %+v", there, here)
+	}
+	if there.ActorName != w.Owner.Name || there.AgentID != agent.ID {
+		t.Errorf("who and about what: %+v", there)
+	}
+}
+
+func TestAudit_FiltersAndPages(t *testing.T) {
+	w := enginetest.New(t)
+	for _, slug := range []string{"tidy", "backup"} {
+		w.Agent(func(in *api.AgentInput) { in.Slug = slug })
+		for range 5 {
+			if _, _, err := w.CreateSession(t.Context(), w.Owner, slug, api.SessionInput{}, engine.Idempotency{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	all := func(f api.AuditFilter) (out []api.AuditEntry) {
+		for page := (api.Page{Limit: 3}); ; {
+			list, err := w.Audit(t.Context(), w.Owner, f, page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, list.Items...)
+			if page.Cursor = list.NextCursor; page.Cursor == "" {
+				return out
+			}
+		}
+	}
+	everything := all(api.AuditFilter{})
+	if !slices.IsSortedFunc(everything, func(a, b api.AuditEntry) int { return int(b.Seq - a.Seq) }) || len(everything) < 12 {
+		t.Errorf("%d entries, or not the newest first", len(everything))
+	}
+	for name, want := range map[string]struct {
+		f api.AuditFilter
+		n int
+	}{
+		"type":          {api.AuditFilter{Type: "session_created"}, 10},
+		"agent":         {api.AuditFilter{Type: "session_created", Agent: "backup"}, 5},
+		"actor":         {api.AuditFilter{Type: "session_created", Actor: w.Owner.UserID.String()}, 10},
+		"another actor": {api.AuditFilter{Actor: "scheduler"}, 0},
+		"the future":    {api.AuditFilter{Since: api.Time{Time: w.Clock.Now().Add(time.Hour)}}, 0},
+		"the past":      {api.AuditFilter{Until: everything[len(everything)-1].At}, 0},
+	} {
+		if got := all(want.f); len(got) != want.n {
+			t.Errorf("%s: %d entries, not %d", name, len(got), want.n)
+		}
+	}
+}
+
+func TestAudit_IsForAdmins(t *testing.T) {
+	w := enginetest.New(t)
+	for _, role := range []api.Role{api.Viewer, api.Member} {
+		c := w.Owner
+		c.Role = role
+		_, err := w.Audit(t.Context(), c, api.AuditFilter{}, api.Page{})
+		if refused := new(api.Error); !errors.As(err, &refused) || refused.Code != api.CodeForbidden {
+			t.Errorf("%s: %v", role, err)
+		}
+	}
+}
+
+// Another user's local sessions leave no trace in what an admin sees.
+func TestAudit_HidesOthersLocalSessions(t *testing.T) {
+	w := enginetest.New(t)
+	a := w.Agent()
+	s, _, err := w.CreateSession(t.Context(), w.Owner, a.Slug, api.SessionInput{Prompt: "private"}, engine.Idempotency{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := w.Owner
+	other.UserID++
+	list, err := w.Audit(t.Context(), other, api.AuditFilter{}, api.Page{Limit: 200})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range list.Items {
+		if e.SessionID == s.ID {
+			t.Errorf("it shows %+v", e)
+		}
+	}
+}
+
+// The table itself refuses to be changed.
+func TestAudit_IsAppendOnly(t *testing.T) {
+	w := enginetest.New(t)
+	w.Agent()
+	raw, err := sql.Open("sqlite", "file:"+w.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	for _, statement := range []string{"UPDATE events SET actor = 'nobody'", "DELETE FROM events"} {
+		_, err := raw.ExecContext(t.Context(), statement)
+		if err == nil || !strings.Contains(err.Error(), "append-only") {
+			t.Errorf("%s: %v", statement, err)
+		}
+	}
+}
+
+// Every type of event can be filtered by.
+func TestAudit_KnowsAllTypes(t *testing.T) {
+	w := enginetest.New(t)
+	view, err := w.AuditChoices(t.Context(), w.Owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packages, err := parser.ParseDir(token.NewFileSet(), ".", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	ast.Inspect(packages["engine"], func(node ast.Node) bool {
+		spec, ok := node.(*ast.ValueSpec)
+		if !ok || len(spec.Values) != 1 || !strings.HasPrefix(spec.Names[0].Name, "ev") {
+			return true
+		}
+		if lit, ok := spec.Values[0].(*ast.BasicLit); ok && lit.Kind == token.STRING {
+			kind, err := strconv.Unquote(lit.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n++; !slices.Contains(view.Types, kind) {
+				t.Errorf("%s (%s) is missing", spec.Names[0].Name, kind)
+			}
+		}
+		return true
+	})
+	if n < 20 || n != len(view.Types) {
+		t.Errorf("%d types in the code, %d to choose from", n, len(view.Types))
+	}
+}

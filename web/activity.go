@@ -1,0 +1,143 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"stint/api"
+	"stint/engine"
+)
+
+// activityPage is what activity.templ draws.
+type activityPage struct {
+	api.List[api.AuditEntry]
+	view   engine.AuditView
+	query  activityQuery
+	cursor string
+}
+
+// activityQuery is the filter as the address holds it.
+type activityQuery struct{ actor, kind, agent, session string }
+
+func readActivity(q url.Values) activityQuery {
+	return activityQuery{
+		actor: strings.TrimSpace(q.Get("actor")), kind: strings.TrimSpace(q.Get("type")),
+		agent: q.Get("agent"), session: strings.TrimSpace(q.Get("session")),
+	}
+}
+
+func (q activityQuery) filter() (api.AuditFilter, error) {
+	f := api.AuditFilter{Actor: q.actor, Type: q.kind, Agent: q.agent}
+	if err := f.Session.UnmarshalText([]byte(q.session)); err != nil {
+		var v api.Invalid
+		v.Add("session", err.Error())
+		return f, v.Err()
+	}
+	return f, nil
+}
+
+func (q activityQuery) values() url.Values {
+	out := url.Values{}
+	for _, part := range [][2]string{{"actor", q.actor}, {"type", q.kind}, {"agent", q.agent}, {"session", q.session}} {
+		if part[1] != "" {
+			out.Set(part[0], part[1])
+		}
+	}
+	return out
+}
+
+func (q activityQuery) url(path string, more ...string) string {
+	values := q.values()
+	for i := 0; i+1 < len(more); i += 2 {
+		values.Set(more[i], more[i+1])
+	}
+	if len(values) == 0 {
+		return path
+	}
+	return path + "?" + values.Encode()
+}
+
+func (v *visit) activity() error {
+	q := v.r.URL.Query()
+	p := activityPage{query: readActivity(q), cursor: q.Get("cursor")}
+	f, err := p.query.filter()
+	if err != nil {
+		return err
+	}
+	if p.List, err = v.web.engine.Audit(v.r.Context(), v.caller, f, api.Page{Cursor: p.cursor}); err != nil {
+		return err
+	}
+	if p.view, err = v.web.engine.AuditChoices(v.r.Context(), v.caller); err != nil {
+		return err
+	}
+	return v.page(http.StatusOK, Shell{Title: "Activity", Place: "activity"}, activity(p))
+}
+
+// exportActivity answers all entries that fit, one JSON object a line. It reads
+// page by page, so that a long export holds nothing up.
+func (v *visit) exportActivity() error {
+	f, err := readActivity(v.r.URL.Query()).filter()
+	if err != nil {
+		return err
+	}
+	page, err := v.web.engine.Audit(v.r.Context(), v.caller, f, api.Page{Limit: exportPage})
+	if err != nil {
+		return err
+	}
+	v.Header().Set("Content-Type", "application/x-ndjson")
+	v.Header().Set("Content-Disposition", `attachment; filename="stint-activity.ndjson"`)
+	for {
+		for _, e := range page.Items {
+			line, err := json.Marshal(e)
+			if err != nil {
+				return err
+			}
+			if _, err := v.Write(append(line, '\n')); err != nil {
+				return nil // the reader went away
+			}
+		}
+		if page.NextCursor == "" {
+			return nil
+		}
+		page, err = v.web.engine.Audit(v.r.Context(), v.caller, f, api.Page{Limit: exportPage, Cursor: page.NextCursor})
+		if err != nil {
+			v.web.log.Error("export the activity", "error", err)
+			panic(http.ErrAbortHandler) // a half file must not look like a whole one
+		}
+	}
+}
+
+const exportPage = 200
+
+// eventWords is an event's type in words.
+func eventWords(kind string) string {
+	words := strings.ReplaceAll(kind, "_", " ")
+	if words == "" {
+		return ""
+	}
+	return strings.ToUpper(words[:1]) + words[1:]
+}
+
+// whence says where a call came from; empty for this machine.
+func whence(e api.AuditEntry) string {
+	parts := make([]string, 0, 2)
+	if e.Via != "" {
+		parts = append(parts, "with "+e.Via)
+	}
+	if e.From != "" {
+		parts = append(parts, "from "+e.From)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// eventFacts are the parts of an event's data, by name.
+func eventFacts(e api.AuditEntry) string {
+	line, err := json.Marshal(e.Data, json.Deterministic(true))
+	if err != nil || len(e.Data) == 0 {
+		return ""
+	}
+	return string(line)
+}
