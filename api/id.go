@@ -22,6 +22,9 @@ type (
 	signalKind    struct{}
 	tokenKind     struct{}
 	ledgerKind    struct{}
+	webhookKind   struct{}
+	deliveryKind  struct{}
+	triggerKind   struct{}
 )
 
 func (workspaceKind) prefix() string { return "wsp" }
@@ -36,6 +39,9 @@ func (promptKind) prefix() string    { return "pmt" }
 func (signalKind) prefix() string    { return "sig" }
 func (tokenKind) prefix() string     { return "tok" }
 func (ledgerKind) prefix() string    { return "slt" }
+func (webhookKind) prefix() string   { return "whk" }
+func (deliveryKind) prefix() string  { return "dlv" }
+func (triggerKind) prefix() string   { return "trg" }
 
 // ID is a strictly increasing number of at most 50 bits made by the store:
 // seconds since 2024 in its upper 32 bits. Outside the store it is written as a
@@ -57,6 +63,9 @@ type (
 	SignalID    = ID[signalKind]
 	TokenID     = ID[tokenKind]
 	LedgerID    = ID[ledgerKind]
+	WebhookID   = ID[webhookKind]
+	DeliveryID  = ID[deliveryKind]
+	TriggerID   = ID[triggerKind]
 )
 
 // Crockford's alphabet in lower case: no i, l, o, u, and it sorts as ASCII.

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,7 +42,10 @@ type Config struct {
 	AutoPauseAfter int64         // scheduled runs in a row that end in error
 	MaxItemText    int           // bytes of one item's text
 	KeyLife        time.Duration // of an Idempotency-Key
-	Log            *slog.Logger
+
+	CheckWebhookURL func(*url.URL) error // why messages may not go there; nil = anywhere
+
+	Log *slog.Logger
 }
 
 // DefaultConfig returns the contract's defaults.
@@ -78,6 +82,8 @@ type Engine struct {
 	items  itemSignals
 	seats  seats // held claim-next requests
 
+	deliverable signal // a webhook's message waits
+
 	cron, lapse, admit *scheduler.Loop
 
 	replan     atomic.Bool  // next slots must be derived again
@@ -88,6 +94,9 @@ type Engine struct {
 func New(store *db.Store, cfg Config) *Engine {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
+	}
+	if cfg.CheckWebhookURL == nil {
+		cfg.CheckWebhookURL = func(*url.URL) error { return nil }
 	}
 	e := &Engine{store: store, cfg: cfg, log: cfg.Log}
 	e.replan.Store(true)
@@ -116,6 +125,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		}, Log: e.log},
 		e.cron, e.lapse, e.admit,
 		{Name: "keys", Every: time.Hour, Do: e.dropKeys, Log: e.log},
+		{Name: "deliveries", Every: time.Hour, Do: e.dropDeliveries, Log: e.log},
 	}
 	var wg sync.WaitGroup
 	for _, l := range loops {

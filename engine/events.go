@@ -47,6 +47,13 @@ const (
 	evWorkerDeleted    = "worker_deleted"
 	evOutage           = "coordinator_outage"
 	evClockBack        = "clock_set_back"
+	evWebhookCreated   = "webhook_created"
+	evWebhookEdited    = "webhook_edited"
+	evWebhookRotated   = "webhook_rotated"
+	evWebhookDisabled  = "webhook_disabled"
+	evWebhookDeleted   = "webhook_deleted"
+	evTriggerOpened    = "trigger_url_opened"
+	evTriggerClosed    = "trigger_url_closed"
 )
 
 // eventTypes are all of them, for those who filter by one.
@@ -56,6 +63,7 @@ var eventTypes = []string{
 	evPromptClosed, evClaimDrained, evLeaseExtended, evActivity, evReported, evLateResult, evAgentCreated,
 	evAgentEdited, evAgentPaused, evAgentResumed, evAgentDeleted, evSlotDecided, evScheduleError,
 	evWorkerRegistered, evWorkerOnline, evWorkerStale, evWorkerOffline, evWorkerDeleted, evOutage, evClockBack,
+	evWebhookCreated, evWebhookEdited, evWebhookRotated, evWebhookDisabled, evWebhookDeleted, evTriggerOpened, evTriggerClosed,
 }
 
 const (
@@ -75,24 +83,31 @@ type event struct {
 // log appends an event in the transaction that makes the change, and wakes the
 // streams after its commit.
 func (e *Engine) logEvent(tx *db.Tx, ev event) error {
+	_, err := e.logNumbered(tx, ev)
+	return err
+}
+
+// logNumbered is logEvent and answers the event's number.
+func (e *Engine) logNumbered(tx *db.Tx, ev event) (int64, error) {
 	ev.data = whence(tx, ev.data)
 	data := ""
 	if len(ev.data) > 0 {
 		b, err := json.Marshal(ev.data)
 		if err != nil {
-			return fmt.Errorf("write the data of event %s: %w", ev.kind, err)
+			return 0, fmt.Errorf("write the data of event %s: %w", ev.kind, err)
 		}
 		data = string(b)
 	}
+	seq := tx.NextEvent()
 	err := tx.InsertEvent(wctx(), queries.InsertEventParams{
-		Seq: tx.NextEvent(), WorkspaceID: ev.workspace, AgentID: ev.agent, SessionID: ev.session,
+		Seq: seq, WorkspaceID: ev.workspace, AgentID: ev.agent, SessionID: ev.session,
 		At: micros(tx.Now), Actor: ev.actor, Type: ev.kind, Data: data,
 	})
 	if err != nil {
-		return fmt.Errorf("append event %s: %w", ev.kind, err)
+		return 0, fmt.Errorf("append event %s: %w", ev.kind, err)
 	}
 	tx.AfterCommit(e.events.wake)
-	return nil
+	return seq, nil
 }
 
 // What the data of an event says of where its call came from, if not from here.

@@ -87,14 +87,29 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.deleteLedgerStmt, err = db.PrepareContext(ctx, deleteLedger); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteLedger: %w", err)
 	}
+	if q.deleteTriggerURLStmt, err = db.PrepareContext(ctx, deleteTriggerURL); err != nil {
+		return nil, fmt.Errorf("error preparing query DeleteTriggerURL: %w", err)
+	}
+	if q.deleteWebhookStmt, err = db.PrepareContext(ctx, deleteWebhook); err != nil {
+		return nil, fmt.Errorf("error preparing query DeleteWebhook: %w", err)
+	}
 	if q.deleteWorkerStmt, err = db.PrepareContext(ctx, deleteWorker); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteWorker: %w", err)
+	}
+	if q.deliveryStmt, err = db.PrepareContext(ctx, delivery); err != nil {
+		return nil, fmt.Errorf("error preparing query Delivery: %w", err)
 	}
 	if q.drainClaimStmt, err = db.PrepareContext(ctx, drainClaim); err != nil {
 		return nil, fmt.Errorf("error preparing query DrainClaim: %w", err)
 	}
+	if q.dropDeliveryStmt, err = db.PrepareContext(ctx, dropDelivery); err != nil {
+		return nil, fmt.Errorf("error preparing query DropDelivery: %w", err)
+	}
 	if q.dropIdempotencyKeysStmt, err = db.PrepareContext(ctx, dropIdempotencyKeys); err != nil {
 		return nil, fmt.Errorf("error preparing query DropIdempotencyKeys: %w", err)
+	}
+	if q.dropWaitingStmt, err = db.PrepareContext(ctx, dropWaiting); err != nil {
+		return nil, fmt.Errorf("error preparing query DropWaiting: %w", err)
 	}
 	if q.dueAdmissionsStmt, err = db.PrepareContext(ctx, dueAdmissions); err != nil {
 		return nil, fmt.Errorf("error preparing query DueAdmissions: %w", err)
@@ -102,11 +117,17 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.dueAgentsStmt, err = db.PrepareContext(ctx, dueAgents); err != nil {
 		return nil, fmt.Errorf("error preparing query DueAgents: %w", err)
 	}
+	if q.dueDeliveriesStmt, err = db.PrepareContext(ctx, dueDeliveries); err != nil {
+		return nil, fmt.Errorf("error preparing query DueDeliveries: %w", err)
+	}
 	if q.dueDrainsStmt, err = db.PrepareContext(ctx, dueDrains); err != nil {
 		return nil, fmt.Errorf("error preparing query DueDrains: %w", err)
 	}
 	if q.dueLapsesStmt, err = db.PrepareContext(ctx, dueLapses); err != nil {
 		return nil, fmt.Errorf("error preparing query DueLapses: %w", err)
+	}
+	if q.endDeliveryStmt, err = db.PrepareContext(ctx, endDelivery); err != nil {
+		return nil, fmt.Errorf("error preparing query EndDelivery: %w", err)
 	}
 	if q.eventsAfterStmt, err = db.PrepareContext(ctx, eventsAfter); err != nil {
 		return nil, fmt.Errorf("error preparing query EventsAfter: %w", err)
@@ -159,6 +180,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.insertClaimStmt, err = db.PrepareContext(ctx, insertClaim); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertClaim: %w", err)
 	}
+	if q.insertDeliveryStmt, err = db.PrepareContext(ctx, insertDelivery); err != nil {
+		return nil, fmt.Errorf("error preparing query InsertDelivery: %w", err)
+	}
 	if q.insertEventStmt, err = db.PrepareContext(ctx, insertEvent); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertEvent: %w", err)
 	}
@@ -183,8 +207,14 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.insertTokenStmt, err = db.PrepareContext(ctx, insertToken); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertToken: %w", err)
 	}
+	if q.insertTriggerURLStmt, err = db.PrepareContext(ctx, insertTriggerURL); err != nil {
+		return nil, fmt.Errorf("error preparing query InsertTriggerURL: %w", err)
+	}
 	if q.insertUserStmt, err = db.PrepareContext(ctx, insertUser); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertUser: %w", err)
+	}
+	if q.insertWebhookStmt, err = db.PrepareContext(ctx, insertWebhook); err != nil {
+		return nil, fmt.Errorf("error preparing query InsertWebhook: %w", err)
 	}
 	if q.insertWorkerStmt, err = db.PrepareContext(ctx, insertWorker); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertWorker: %w", err)
@@ -222,6 +252,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.listAgentsStmt, err = db.PrepareContext(ctx, listAgents); err != nil {
 		return nil, fmt.Errorf("error preparing query ListAgents: %w", err)
 	}
+	if q.listDeliveriesStmt, err = db.PrepareContext(ctx, listDeliveries); err != nil {
+		return nil, fmt.Errorf("error preparing query ListDeliveries: %w", err)
+	}
 	if q.listLedgerStmt, err = db.PrepareContext(ctx, listLedger); err != nil {
 		return nil, fmt.Errorf("error preparing query ListLedger: %w", err)
 	}
@@ -233,6 +266,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.listSessionsOfThreadStmt, err = db.PrepareContext(ctx, listSessionsOfThread); err != nil {
 		return nil, fmt.Errorf("error preparing query ListSessionsOfThread: %w", err)
+	}
+	if q.listWebhooksStmt, err = db.PrepareContext(ctx, listWebhooks); err != nil {
+		return nil, fmt.Errorf("error preparing query ListWebhooks: %w", err)
 	}
 	if q.listWorkersStmt, err = db.PrepareContext(ctx, listWorkers); err != nil {
 		return nil, fmt.Errorf("error preparing query ListWorkers: %w", err)
@@ -255,6 +291,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.moveSessionStmt, err = db.PrepareContext(ctx, moveSession); err != nil {
 		return nil, fmt.Errorf("error preparing query MoveSession: %w", err)
 	}
+	if q.moveWebhookStmt, err = db.PrepareContext(ctx, moveWebhook); err != nil {
+		return nil, fmt.Errorf("error preparing query MoveWebhook: %w", err)
+	}
 	if q.newestOfThreadStmt, err = db.PrepareContext(ctx, newestOfThread); err != nil {
 		return nil, fmt.Errorf("error preparing query NewestOfThread: %w", err)
 	}
@@ -266,6 +305,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.nextBeatStmt, err = db.PrepareContext(ctx, nextBeat); err != nil {
 		return nil, fmt.Errorf("error preparing query NextBeat: %w", err)
+	}
+	if q.nextDeliveryStmt, err = db.PrepareContext(ctx, nextDelivery); err != nil {
+		return nil, fmt.Errorf("error preparing query NextDelivery: %w", err)
 	}
 	if q.nextDrainStmt, err = db.PrepareContext(ctx, nextDrain); err != nil {
 		return nil, fmt.Errorf("error preparing query NextDrain: %w", err)
@@ -281,6 +323,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.offlineDueStmt, err = db.PrepareContext(ctx, offlineDue); err != nil {
 		return nil, fmt.Errorf("error preparing query OfflineDue: %w", err)
+	}
+	if q.oldDeliveriesStmt, err = db.PrepareContext(ctx, oldDeliveries); err != nil {
+		return nil, fmt.Errorf("error preparing query OldDeliveries: %w", err)
 	}
 	if q.oldestEventStmt, err = db.PrepareContext(ctx, oldestEvent); err != nil {
 		return nil, fmt.Errorf("error preparing query OldestEvent: %w", err)
@@ -311,6 +356,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.revokeTokenStmt, err = db.PrepareContext(ctx, revokeToken); err != nil {
 		return nil, fmt.Errorf("error preparing query RevokeToken: %w", err)
+	}
+	if q.rotateWebhookStmt, err = db.PrepareContext(ctx, rotateWebhook); err != nil {
+		return nil, fmt.Errorf("error preparing query RotateWebhook: %w", err)
 	}
 	if q.scheduledAgentsStmt, err = db.PrepareContext(ctx, scheduledAgents); err != nil {
 		return nil, fmt.Errorf("error preparing query ScheduledAgents: %w", err)
@@ -357,6 +405,18 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.triggerAgentStmt, err = db.PrepareContext(ctx, triggerAgent); err != nil {
 		return nil, fmt.Errorf("error preparing query TriggerAgent: %w", err)
 	}
+	if q.triggerURLStmt, err = db.PrepareContext(ctx, triggerURL); err != nil {
+		return nil, fmt.Errorf("error preparing query TriggerURL: %w", err)
+	}
+	if q.triggerURLByHashStmt, err = db.PrepareContext(ctx, triggerURLByHash); err != nil {
+		return nil, fmt.Errorf("error preparing query TriggerURLByHash: %w", err)
+	}
+	if q.triggerURLsOfAgentStmt, err = db.PrepareContext(ctx, triggerURLsOfAgent); err != nil {
+		return nil, fmt.Errorf("error preparing query TriggerURLsOfAgent: %w", err)
+	}
+	if q.tryDeliveryStmt, err = db.PrepareContext(ctx, tryDelivery); err != nil {
+		return nil, fmt.Errorf("error preparing query TryDelivery: %w", err)
+	}
 	if q.undrainedOfThreadStmt, err = db.PrepareContext(ctx, undrainedOfThread); err != nil {
 		return nil, fmt.Errorf("error preparing query UndrainedOfThread: %w", err)
 	}
@@ -366,8 +426,14 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.updateAgentStmt, err = db.PrepareContext(ctx, updateAgent); err != nil {
 		return nil, fmt.Errorf("error preparing query UpdateAgent: %w", err)
 	}
+	if q.updateWebhookStmt, err = db.PrepareContext(ctx, updateWebhook); err != nil {
+		return nil, fmt.Errorf("error preparing query UpdateWebhook: %w", err)
+	}
 	if q.useLinkStmt, err = db.PrepareContext(ctx, useLink); err != nil {
 		return nil, fmt.Errorf("error preparing query UseLink: %w", err)
+	}
+	if q.useTriggerURLStmt, err = db.PrepareContext(ctx, useTriggerURL); err != nil {
+		return nil, fmt.Errorf("error preparing query UseTriggerURL: %w", err)
 	}
 	if q.userStmt, err = db.PrepareContext(ctx, user); err != nil {
 		return nil, fmt.Errorf("error preparing query User: %w", err)
@@ -413,6 +479,12 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.waitingScheduledStmt, err = db.PrepareContext(ctx, waitingScheduled); err != nil {
 		return nil, fmt.Errorf("error preparing query WaitingScheduled: %w", err)
+	}
+	if q.webhookStmt, err = db.PrepareContext(ctx, webhook); err != nil {
+		return nil, fmt.Errorf("error preparing query Webhook: %w", err)
+	}
+	if q.webhooksBehindStmt, err = db.PrepareContext(ctx, webhooksBehind); err != nil {
+		return nil, fmt.Errorf("error preparing query WebhooksBehind: %w", err)
 	}
 	if q.workerStmt, err = db.PrepareContext(ctx, worker); err != nil {
 		return nil, fmt.Errorf("error preparing query Worker: %w", err)
@@ -551,9 +623,24 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing deleteLedgerStmt: %w", cerr)
 		}
 	}
+	if q.deleteTriggerURLStmt != nil {
+		if cerr := q.deleteTriggerURLStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing deleteTriggerURLStmt: %w", cerr)
+		}
+	}
+	if q.deleteWebhookStmt != nil {
+		if cerr := q.deleteWebhookStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing deleteWebhookStmt: %w", cerr)
+		}
+	}
 	if q.deleteWorkerStmt != nil {
 		if cerr := q.deleteWorkerStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing deleteWorkerStmt: %w", cerr)
+		}
+	}
+	if q.deliveryStmt != nil {
+		if cerr := q.deliveryStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing deliveryStmt: %w", cerr)
 		}
 	}
 	if q.drainClaimStmt != nil {
@@ -561,9 +648,19 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing drainClaimStmt: %w", cerr)
 		}
 	}
+	if q.dropDeliveryStmt != nil {
+		if cerr := q.dropDeliveryStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing dropDeliveryStmt: %w", cerr)
+		}
+	}
 	if q.dropIdempotencyKeysStmt != nil {
 		if cerr := q.dropIdempotencyKeysStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing dropIdempotencyKeysStmt: %w", cerr)
+		}
+	}
+	if q.dropWaitingStmt != nil {
+		if cerr := q.dropWaitingStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing dropWaitingStmt: %w", cerr)
 		}
 	}
 	if q.dueAdmissionsStmt != nil {
@@ -576,6 +673,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing dueAgentsStmt: %w", cerr)
 		}
 	}
+	if q.dueDeliveriesStmt != nil {
+		if cerr := q.dueDeliveriesStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing dueDeliveriesStmt: %w", cerr)
+		}
+	}
 	if q.dueDrainsStmt != nil {
 		if cerr := q.dueDrainsStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing dueDrainsStmt: %w", cerr)
@@ -584,6 +686,11 @@ func (q *Queries) Close() error {
 	if q.dueLapsesStmt != nil {
 		if cerr := q.dueLapsesStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing dueLapsesStmt: %w", cerr)
+		}
+	}
+	if q.endDeliveryStmt != nil {
+		if cerr := q.endDeliveryStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing endDeliveryStmt: %w", cerr)
 		}
 	}
 	if q.eventsAfterStmt != nil {
@@ -671,6 +778,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing insertClaimStmt: %w", cerr)
 		}
 	}
+	if q.insertDeliveryStmt != nil {
+		if cerr := q.insertDeliveryStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing insertDeliveryStmt: %w", cerr)
+		}
+	}
 	if q.insertEventStmt != nil {
 		if cerr := q.insertEventStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing insertEventStmt: %w", cerr)
@@ -711,9 +823,19 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing insertTokenStmt: %w", cerr)
 		}
 	}
+	if q.insertTriggerURLStmt != nil {
+		if cerr := q.insertTriggerURLStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing insertTriggerURLStmt: %w", cerr)
+		}
+	}
 	if q.insertUserStmt != nil {
 		if cerr := q.insertUserStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing insertUserStmt: %w", cerr)
+		}
+	}
+	if q.insertWebhookStmt != nil {
+		if cerr := q.insertWebhookStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing insertWebhookStmt: %w", cerr)
 		}
 	}
 	if q.insertWorkerStmt != nil {
@@ -776,6 +898,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing listAgentsStmt: %w", cerr)
 		}
 	}
+	if q.listDeliveriesStmt != nil {
+		if cerr := q.listDeliveriesStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing listDeliveriesStmt: %w", cerr)
+		}
+	}
 	if q.listLedgerStmt != nil {
 		if cerr := q.listLedgerStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing listLedgerStmt: %w", cerr)
@@ -794,6 +921,11 @@ func (q *Queries) Close() error {
 	if q.listSessionsOfThreadStmt != nil {
 		if cerr := q.listSessionsOfThreadStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing listSessionsOfThreadStmt: %w", cerr)
+		}
+	}
+	if q.listWebhooksStmt != nil {
+		if cerr := q.listWebhooksStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing listWebhooksStmt: %w", cerr)
 		}
 	}
 	if q.listWorkersStmt != nil {
@@ -831,6 +963,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing moveSessionStmt: %w", cerr)
 		}
 	}
+	if q.moveWebhookStmt != nil {
+		if cerr := q.moveWebhookStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing moveWebhookStmt: %w", cerr)
+		}
+	}
 	if q.newestOfThreadStmt != nil {
 		if cerr := q.newestOfThreadStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing newestOfThreadStmt: %w", cerr)
@@ -849,6 +986,11 @@ func (q *Queries) Close() error {
 	if q.nextBeatStmt != nil {
 		if cerr := q.nextBeatStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing nextBeatStmt: %w", cerr)
+		}
+	}
+	if q.nextDeliveryStmt != nil {
+		if cerr := q.nextDeliveryStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing nextDeliveryStmt: %w", cerr)
 		}
 	}
 	if q.nextDrainStmt != nil {
@@ -874,6 +1016,11 @@ func (q *Queries) Close() error {
 	if q.offlineDueStmt != nil {
 		if cerr := q.offlineDueStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing offlineDueStmt: %w", cerr)
+		}
+	}
+	if q.oldDeliveriesStmt != nil {
+		if cerr := q.oldDeliveriesStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing oldDeliveriesStmt: %w", cerr)
 		}
 	}
 	if q.oldestEventStmt != nil {
@@ -924,6 +1071,11 @@ func (q *Queries) Close() error {
 	if q.revokeTokenStmt != nil {
 		if cerr := q.revokeTokenStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing revokeTokenStmt: %w", cerr)
+		}
+	}
+	if q.rotateWebhookStmt != nil {
+		if cerr := q.rotateWebhookStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing rotateWebhookStmt: %w", cerr)
 		}
 	}
 	if q.scheduledAgentsStmt != nil {
@@ -1001,6 +1153,26 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing triggerAgentStmt: %w", cerr)
 		}
 	}
+	if q.triggerURLStmt != nil {
+		if cerr := q.triggerURLStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing triggerURLStmt: %w", cerr)
+		}
+	}
+	if q.triggerURLByHashStmt != nil {
+		if cerr := q.triggerURLByHashStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing triggerURLByHashStmt: %w", cerr)
+		}
+	}
+	if q.triggerURLsOfAgentStmt != nil {
+		if cerr := q.triggerURLsOfAgentStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing triggerURLsOfAgentStmt: %w", cerr)
+		}
+	}
+	if q.tryDeliveryStmt != nil {
+		if cerr := q.tryDeliveryStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing tryDeliveryStmt: %w", cerr)
+		}
+	}
 	if q.undrainedOfThreadStmt != nil {
 		if cerr := q.undrainedOfThreadStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing undrainedOfThreadStmt: %w", cerr)
@@ -1016,9 +1188,19 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing updateAgentStmt: %w", cerr)
 		}
 	}
+	if q.updateWebhookStmt != nil {
+		if cerr := q.updateWebhookStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing updateWebhookStmt: %w", cerr)
+		}
+	}
 	if q.useLinkStmt != nil {
 		if cerr := q.useLinkStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing useLinkStmt: %w", cerr)
+		}
+	}
+	if q.useTriggerURLStmt != nil {
+		if cerr := q.useTriggerURLStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing useTriggerURLStmt: %w", cerr)
 		}
 	}
 	if q.userStmt != nil {
@@ -1094,6 +1276,16 @@ func (q *Queries) Close() error {
 	if q.waitingScheduledStmt != nil {
 		if cerr := q.waitingScheduledStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing waitingScheduledStmt: %w", cerr)
+		}
+	}
+	if q.webhookStmt != nil {
+		if cerr := q.webhookStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing webhookStmt: %w", cerr)
+		}
+	}
+	if q.webhooksBehindStmt != nil {
+		if cerr := q.webhooksBehindStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing webhooksBehindStmt: %w", cerr)
 		}
 	}
 	if q.workerStmt != nil {
@@ -1201,13 +1393,20 @@ type Queries struct {
 	counterStmt                *sql.Stmt
 	deleteAgentStmt            *sql.Stmt
 	deleteLedgerStmt           *sql.Stmt
+	deleteTriggerURLStmt       *sql.Stmt
+	deleteWebhookStmt          *sql.Stmt
 	deleteWorkerStmt           *sql.Stmt
+	deliveryStmt               *sql.Stmt
 	drainClaimStmt             *sql.Stmt
+	dropDeliveryStmt           *sql.Stmt
 	dropIdempotencyKeysStmt    *sql.Stmt
+	dropWaitingStmt            *sql.Stmt
 	dueAdmissionsStmt          *sql.Stmt
 	dueAgentsStmt              *sql.Stmt
+	dueDeliveriesStmt          *sql.Stmt
 	dueDrainsStmt              *sql.Stmt
 	dueLapsesStmt              *sql.Stmt
+	endDeliveryStmt            *sql.Stmt
 	eventsAfterStmt            *sql.Stmt
 	eventsOfAgentStmt          *sql.Stmt
 	eventsOfSessionStmt        *sql.Stmt
@@ -1225,6 +1424,7 @@ type Queries struct {
 	insertAgentStmt            *sql.Stmt
 	insertAgentVersionStmt     *sql.Stmt
 	insertClaimStmt            *sql.Stmt
+	insertDeliveryStmt         *sql.Stmt
 	insertEventStmt            *sql.Stmt
 	insertItemStmt             *sql.Stmt
 	insertLateResultStmt       *sql.Stmt
@@ -1233,7 +1433,9 @@ type Queries struct {
 	insertPromptStmt           *sql.Stmt
 	insertSessionStmt          *sql.Stmt
 	insertTokenStmt            *sql.Stmt
+	insertTriggerURLStmt       *sql.Stmt
 	insertUserStmt             *sql.Stmt
+	insertWebhookStmt          *sql.Stmt
 	insertWorkerStmt           *sql.Stmt
 	insertWorkspaceStmt        *sql.Stmt
 	itemsAfterStmt             *sql.Stmt
@@ -1246,10 +1448,12 @@ type Queries struct {
 	likelyWorkerStmt           *sql.Stmt
 	listActivitiesStmt         *sql.Stmt
 	listAgentsStmt             *sql.Stmt
+	listDeliveriesStmt         *sql.Stmt
 	listLedgerStmt             *sql.Stmt
 	listSessionsStmt           *sql.Stmt
 	listSessionsOfAgentStmt    *sql.Stmt
 	listSessionsOfThreadStmt   *sql.Stmt
+	listWebhooksStmt           *sql.Stmt
 	listWorkersStmt            *sql.Stmt
 	liveClaimOfStmt            *sql.Stmt
 	liveClaimsOfWorkerStmt     *sql.Stmt
@@ -1257,15 +1461,18 @@ type Queries struct {
 	moveAnchorStmt             *sql.Stmt
 	moveClaimsToInstanceStmt   *sql.Stmt
 	moveSessionStmt            *sql.Stmt
+	moveWebhookStmt            *sql.Stmt
 	newestOfThreadStmt         *sql.Stmt
 	nextAdmissionStmt          *sql.Stmt
 	nextAgentSlotStmt          *sql.Stmt
 	nextBeatStmt               *sql.Stmt
+	nextDeliveryStmt           *sql.Stmt
 	nextDrainStmt              *sql.Stmt
 	nextLaneStmt               *sql.Stmt
 	nextLapseStmt              *sql.Stmt
 	nextOnlineBeatStmt         *sql.Stmt
 	offlineDueStmt             *sql.Stmt
+	oldDeliveriesStmt          *sql.Stmt
 	oldestEventStmt            *sql.Stmt
 	oldestWaitingStmt          *sql.Stmt
 	openOfAgentStmt            *sql.Stmt
@@ -1276,6 +1483,7 @@ type Queries struct {
 	requestStopStmt            *sql.Stmt
 	reregisterWorkerStmt       *sql.Stmt
 	revokeTokenStmt            *sql.Stmt
+	rotateWebhookStmt          *sql.Stmt
 	scheduledAgentsStmt        *sql.Stmt
 	sessionStmt                *sql.Stmt
 	sessionByTriggerStmt       *sql.Stmt
@@ -1291,10 +1499,16 @@ type Queries struct {
 	takeAgentSlotExemptStmt    *sql.Stmt
 	tokenByHashStmt            *sql.Stmt
 	triggerAgentStmt           *sql.Stmt
+	triggerURLStmt             *sql.Stmt
+	triggerURLByHashStmt       *sql.Stmt
+	triggerURLsOfAgentStmt     *sql.Stmt
+	tryDeliveryStmt            *sql.Stmt
 	undrainedOfThreadStmt      *sql.Stmt
 	undrainedScheduledStmt     *sql.Stmt
 	updateAgentStmt            *sql.Stmt
+	updateWebhookStmt          *sql.Stmt
 	useLinkStmt                *sql.Stmt
+	useTriggerURLStmt          *sql.Stmt
 	userStmt                   *sql.Stmt
 	viewAgentsStmt             *sql.Stmt
 	viewAwaitingStmt           *sql.Stmt
@@ -1310,6 +1524,8 @@ type Queries struct {
 	viewWorkerSessionsStmt     *sql.Stmt
 	waitingOfAgentStmt         *sql.Stmt
 	waitingScheduledStmt       *sql.Stmt
+	webhookStmt                *sql.Stmt
+	webhooksBehindStmt         *sql.Stmt
 	workerStmt                 *sql.Stmt
 	workerAndLoadStmt          *sql.Stmt
 	workerByNameStmt           *sql.Stmt
@@ -1346,13 +1562,20 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		counterStmt:                q.counterStmt,
 		deleteAgentStmt:            q.deleteAgentStmt,
 		deleteLedgerStmt:           q.deleteLedgerStmt,
+		deleteTriggerURLStmt:       q.deleteTriggerURLStmt,
+		deleteWebhookStmt:          q.deleteWebhookStmt,
 		deleteWorkerStmt:           q.deleteWorkerStmt,
+		deliveryStmt:               q.deliveryStmt,
 		drainClaimStmt:             q.drainClaimStmt,
+		dropDeliveryStmt:           q.dropDeliveryStmt,
 		dropIdempotencyKeysStmt:    q.dropIdempotencyKeysStmt,
+		dropWaitingStmt:            q.dropWaitingStmt,
 		dueAdmissionsStmt:          q.dueAdmissionsStmt,
 		dueAgentsStmt:              q.dueAgentsStmt,
+		dueDeliveriesStmt:          q.dueDeliveriesStmt,
 		dueDrainsStmt:              q.dueDrainsStmt,
 		dueLapsesStmt:              q.dueLapsesStmt,
+		endDeliveryStmt:            q.endDeliveryStmt,
 		eventsAfterStmt:            q.eventsAfterStmt,
 		eventsOfAgentStmt:          q.eventsOfAgentStmt,
 		eventsOfSessionStmt:        q.eventsOfSessionStmt,
@@ -1370,6 +1593,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		insertAgentStmt:            q.insertAgentStmt,
 		insertAgentVersionStmt:     q.insertAgentVersionStmt,
 		insertClaimStmt:            q.insertClaimStmt,
+		insertDeliveryStmt:         q.insertDeliveryStmt,
 		insertEventStmt:            q.insertEventStmt,
 		insertItemStmt:             q.insertItemStmt,
 		insertLateResultStmt:       q.insertLateResultStmt,
@@ -1378,7 +1602,9 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		insertPromptStmt:           q.insertPromptStmt,
 		insertSessionStmt:          q.insertSessionStmt,
 		insertTokenStmt:            q.insertTokenStmt,
+		insertTriggerURLStmt:       q.insertTriggerURLStmt,
 		insertUserStmt:             q.insertUserStmt,
+		insertWebhookStmt:          q.insertWebhookStmt,
 		insertWorkerStmt:           q.insertWorkerStmt,
 		insertWorkspaceStmt:        q.insertWorkspaceStmt,
 		itemsAfterStmt:             q.itemsAfterStmt,
@@ -1391,10 +1617,12 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		likelyWorkerStmt:           q.likelyWorkerStmt,
 		listActivitiesStmt:         q.listActivitiesStmt,
 		listAgentsStmt:             q.listAgentsStmt,
+		listDeliveriesStmt:         q.listDeliveriesStmt,
 		listLedgerStmt:             q.listLedgerStmt,
 		listSessionsStmt:           q.listSessionsStmt,
 		listSessionsOfAgentStmt:    q.listSessionsOfAgentStmt,
 		listSessionsOfThreadStmt:   q.listSessionsOfThreadStmt,
+		listWebhooksStmt:           q.listWebhooksStmt,
 		listWorkersStmt:            q.listWorkersStmt,
 		liveClaimOfStmt:            q.liveClaimOfStmt,
 		liveClaimsOfWorkerStmt:     q.liveClaimsOfWorkerStmt,
@@ -1402,15 +1630,18 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		moveAnchorStmt:             q.moveAnchorStmt,
 		moveClaimsToInstanceStmt:   q.moveClaimsToInstanceStmt,
 		moveSessionStmt:            q.moveSessionStmt,
+		moveWebhookStmt:            q.moveWebhookStmt,
 		newestOfThreadStmt:         q.newestOfThreadStmt,
 		nextAdmissionStmt:          q.nextAdmissionStmt,
 		nextAgentSlotStmt:          q.nextAgentSlotStmt,
 		nextBeatStmt:               q.nextBeatStmt,
+		nextDeliveryStmt:           q.nextDeliveryStmt,
 		nextDrainStmt:              q.nextDrainStmt,
 		nextLaneStmt:               q.nextLaneStmt,
 		nextLapseStmt:              q.nextLapseStmt,
 		nextOnlineBeatStmt:         q.nextOnlineBeatStmt,
 		offlineDueStmt:             q.offlineDueStmt,
+		oldDeliveriesStmt:          q.oldDeliveriesStmt,
 		oldestEventStmt:            q.oldestEventStmt,
 		oldestWaitingStmt:          q.oldestWaitingStmt,
 		openOfAgentStmt:            q.openOfAgentStmt,
@@ -1421,6 +1652,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		requestStopStmt:            q.requestStopStmt,
 		reregisterWorkerStmt:       q.reregisterWorkerStmt,
 		revokeTokenStmt:            q.revokeTokenStmt,
+		rotateWebhookStmt:          q.rotateWebhookStmt,
 		scheduledAgentsStmt:        q.scheduledAgentsStmt,
 		sessionStmt:                q.sessionStmt,
 		sessionByTriggerStmt:       q.sessionByTriggerStmt,
@@ -1436,10 +1668,16 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		takeAgentSlotExemptStmt:    q.takeAgentSlotExemptStmt,
 		tokenByHashStmt:            q.tokenByHashStmt,
 		triggerAgentStmt:           q.triggerAgentStmt,
+		triggerURLStmt:             q.triggerURLStmt,
+		triggerURLByHashStmt:       q.triggerURLByHashStmt,
+		triggerURLsOfAgentStmt:     q.triggerURLsOfAgentStmt,
+		tryDeliveryStmt:            q.tryDeliveryStmt,
 		undrainedOfThreadStmt:      q.undrainedOfThreadStmt,
 		undrainedScheduledStmt:     q.undrainedScheduledStmt,
 		updateAgentStmt:            q.updateAgentStmt,
+		updateWebhookStmt:          q.updateWebhookStmt,
 		useLinkStmt:                q.useLinkStmt,
+		useTriggerURLStmt:          q.useTriggerURLStmt,
 		userStmt:                   q.userStmt,
 		viewAgentsStmt:             q.viewAgentsStmt,
 		viewAwaitingStmt:           q.viewAwaitingStmt,
@@ -1455,6 +1693,8 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		viewWorkerSessionsStmt:     q.viewWorkerSessionsStmt,
 		waitingOfAgentStmt:         q.waitingOfAgentStmt,
 		waitingScheduledStmt:       q.waitingScheduledStmt,
+		webhookStmt:                q.webhookStmt,
+		webhooksBehindStmt:         q.webhooksBehindStmt,
 		workerStmt:                 q.workerStmt,
 		workerAndLoadStmt:          q.workerAndLoadStmt,
 		workerByNameStmt:           q.workerByNameStmt,

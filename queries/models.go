@@ -99,6 +99,24 @@ type Counter struct {
 	Value int64
 }
 
+type Delivery struct {
+	ID         api.DeliveryID
+	WebhookID  api.WebhookID
+	Message    string
+	Type       string
+	Body       string
+	State      string
+	Tries      int64
+	NextAt     int64
+	TriedAt    int64
+	StatusCode int64
+	Answer     string
+	Problem    string
+	AgainOf    api.DeliveryID
+	CreatedAt  int64
+	EndedAt    int64
+}
+
 type Event struct {
 	Seq         int64
 	WorkspaceID api.WorkspaceID
@@ -237,10 +255,41 @@ type Token struct {
 	RevokedAt  int64
 }
 
+type TriggerUrl struct {
+	ID          api.TriggerID
+	WorkspaceID api.WorkspaceID
+	AgentID     api.AgentID
+	Hash        []byte
+	Signature   string
+	Secret      []byte
+	Description string
+	CreatedBy   api.UserID
+	CreatedAt   int64
+	LastUsedAt  int64
+	DeletedAt   int64
+}
+
 type User struct {
 	ID        api.UserID
 	Name      string
 	CreatedAt int64
+}
+
+type Webhook struct {
+	ID             api.WebhookID
+	WorkspaceID    api.WorkspaceID
+	Url            string
+	Description    string
+	Types          api.Labels
+	Secret         []byte
+	OldSecret      []byte
+	OldUntil       int64
+	Enabled        int64
+	DisabledReason string
+	AfterSeq       int64
+	CreatedBy      api.UserID
+	CreatedAt      int64
+	DeletedAt      int64
 }
 
 type Worker struct {

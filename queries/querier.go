@@ -34,13 +34,20 @@ type Querier interface {
 	Counter(ctx context.Context, name string) (int64, error)
 	DeleteAgent(ctx context.Context, arg DeleteAgentParams) (int64, error)
 	DeleteLedger(ctx context.Context, id api.LedgerID) (int64, error)
+	DeleteTriggerURL(ctx context.Context, arg DeleteTriggerURLParams) (int64, error)
+	DeleteWebhook(ctx context.Context, arg DeleteWebhookParams) (int64, error)
 	DeleteWorker(ctx context.Context, arg DeleteWorkerParams) (int64, error)
+	Delivery(ctx context.Context, id api.DeliveryID) (Delivery, error)
 	DrainClaim(ctx context.Context, id api.ClaimKey) (int64, error)
+	DropDelivery(ctx context.Context, id api.DeliveryID) (int64, error)
 	DropIdempotencyKeys(ctx context.Context, before int64) (int64, error)
+	DropWaiting(ctx context.Context, arg DropWaitingParams) (int64, error)
 	DueAdmissions(ctx context.Context, arg DueAdmissionsParams) ([]api.SessionID, error)
 	DueAgents(ctx context.Context, arg DueAgentsParams) ([]api.AgentID, error)
+	DueDeliveries(ctx context.Context, arg DueDeliveriesParams) ([]api.DeliveryID, error)
 	DueDrains(ctx context.Context, arg DueDrainsParams) ([]Claim, error)
 	DueLapses(ctx context.Context, arg DueLapsesParams) ([]Claim, error)
+	EndDelivery(ctx context.Context, arg EndDeliveryParams) (int64, error)
 	EventsAfter(ctx context.Context, arg EventsAfterParams) ([]EventsAfterRow, error)
 	EventsOfAgent(ctx context.Context, arg EventsOfAgentParams) ([]Event, error)
 	EventsOfSession(ctx context.Context, arg EventsOfSessionParams) ([]Event, error)
@@ -58,6 +65,7 @@ type Querier interface {
 	InsertAgent(ctx context.Context, arg InsertAgentParams) error
 	InsertAgentVersion(ctx context.Context, arg InsertAgentVersionParams) error
 	InsertClaim(ctx context.Context, arg InsertClaimParams) error
+	InsertDelivery(ctx context.Context, arg InsertDeliveryParams) error
 	InsertEvent(ctx context.Context, arg InsertEventParams) error
 	InsertItem(ctx context.Context, arg InsertItemParams) (int64, error)
 	InsertLateResult(ctx context.Context, arg InsertLateResultParams) (int64, error)
@@ -66,7 +74,9 @@ type Querier interface {
 	InsertPrompt(ctx context.Context, arg InsertPromptParams) error
 	InsertSession(ctx context.Context, arg InsertSessionParams) (int64, error)
 	InsertToken(ctx context.Context, arg InsertTokenParams) error
+	InsertTriggerURL(ctx context.Context, arg InsertTriggerURLParams) error
 	InsertUser(ctx context.Context, arg InsertUserParams) error
+	InsertWebhook(ctx context.Context, arg InsertWebhookParams) error
 	InsertWorker(ctx context.Context, arg InsertWorkerParams) error
 	InsertWorkspace(ctx context.Context, arg InsertWorkspaceParams) error
 	ItemsAfter(ctx context.Context, arg ItemsAfterParams) ([]Item, error)
@@ -80,11 +90,13 @@ type Querier interface {
 	LikelyWorker(ctx context.Context, agentID api.AgentID) (LikelyWorkerRow, error)
 	ListActivities(ctx context.Context, arg ListActivitiesParams) ([]Activity, error)
 	ListAgents(ctx context.Context, arg ListAgentsParams) ([]Agent, error)
+	ListDeliveries(ctx context.Context, arg ListDeliveriesParams) ([]Delivery, error)
 	ListLedger(ctx context.Context, arg ListLedgerParams) ([]Ledger, error)
 	ListSessions(ctx context.Context, arg ListSessionsParams) ([]Session, error)
 	ListSessionsOfAgent(ctx context.Context, arg ListSessionsOfAgentParams) ([]Session, error)
 	// The first session of a thread has the thread's id; the others have an index of their own.
 	ListSessionsOfThread(ctx context.Context, arg ListSessionsOfThreadParams) ([]Session, error)
+	ListWebhooks(ctx context.Context, arg ListWebhooksParams) ([]Webhook, error)
 	ListWorkers(ctx context.Context, arg ListWorkersParams) ([]Worker, error)
 	LiveClaimOf(ctx context.Context, sessionID api.SessionID) (Claim, error)
 	LiveClaimsOfWorker(ctx context.Context, workerID api.WorkerID) ([]Claim, error)
@@ -93,10 +105,12 @@ type Querier interface {
 	MoveClaimsToInstance(ctx context.Context, arg MoveClaimsToInstanceParams) (int64, error)
 	// The one door for status changes: it repeats the old status and the live claim.
 	MoveSession(ctx context.Context, arg MoveSessionParams) (int64, error)
+	MoveWebhook(ctx context.Context, arg MoveWebhookParams) (int64, error)
 	NewestOfThread(ctx context.Context, threadID api.ThreadID) (Session, error)
 	NextAdmission(ctx context.Context, now int64) (int64, error)
 	NextAgentSlot(ctx context.Context, now int64) (int64, error)
 	NextBeat(ctx context.Context, after int64) (int64, error)
+	NextDelivery(ctx context.Context, now int64) (int64, error)
 	NextDrain(ctx context.Context, now int64) (int64, error)
 	// The head of the next lane of an agent that has a session without a gate of its own, and the lane after
 	// it. Whether a lane fits a worker is the caller's to say; if not, it goes on from that lane.
@@ -104,6 +118,7 @@ type Querier interface {
 	NextLapse(ctx context.Context, now int64) (int64, error)
 	NextOnlineBeat(ctx context.Context, after int64) (int64, error)
 	OfflineDue(ctx context.Context, arg OfflineDueParams) ([]Worker, error)
+	OldDeliveries(ctx context.Context, arg OldDeliveriesParams) ([]api.DeliveryID, error)
 	OldestEvent(ctx context.Context) (int64, error)
 	OldestWaiting(ctx context.Context, arg OldestWaitingParams) ([]api.SessionID, error)
 	OpenOfAgent(ctx context.Context, agentID api.AgentID) ([]Session, error)
@@ -114,6 +129,7 @@ type Querier interface {
 	RequestStop(ctx context.Context, arg RequestStopParams) (int64, error)
 	ReregisterWorker(ctx context.Context, arg ReregisterWorkerParams) (int64, error)
 	RevokeToken(ctx context.Context, arg RevokeTokenParams) (int64, error)
+	RotateWebhook(ctx context.Context, arg RotateWebhookParams) (int64, error)
 	ScheduledAgents(ctx context.Context) ([]Agent, error)
 	Session(ctx context.Context, id api.SessionID) (Session, error)
 	SessionByTrigger(ctx context.Context, arg SessionByTriggerParams) (SessionByTriggerRow, error)
@@ -129,10 +145,17 @@ type Querier interface {
 	TakeAgentSlotExempt(ctx context.Context, id api.AgentID) (int64, error)
 	TokenByHash(ctx context.Context, hash []byte) (Token, error)
 	TriggerAgent(ctx context.Context, arg TriggerAgentParams) (int64, error)
+	TriggerURL(ctx context.Context, id api.TriggerID) (TriggerUrl, error)
+	TriggerURLByHash(ctx context.Context, hash []byte) (TriggerUrl, error)
+	TriggerURLsOfAgent(ctx context.Context, arg TriggerURLsOfAgentParams) ([]TriggerUrl, error)
+	// A try begins: should this process die, the delivery is due again at next_at.
+	TryDelivery(ctx context.Context, arg TryDeliveryParams) (int64, error)
 	UndrainedOfThread(ctx context.Context, threadID api.ThreadID) ([]UndrainedOfThreadRow, error)
 	UndrainedScheduled(ctx context.Context, arg UndrainedScheduledParams) (int64, error)
 	UpdateAgent(ctx context.Context, arg UpdateAgentParams) (int64, error)
+	UpdateWebhook(ctx context.Context, arg UpdateWebhookParams) (int64, error)
 	UseLink(ctx context.Context, arg UseLinkParams) (int64, error)
+	UseTriggerURL(ctx context.Context, arg UseTriggerURLParams) (int64, error)
 	User(ctx context.Context, id api.UserID) (User, error)
 	ViewAgents(ctx context.Context, arg ViewAgentsParams) ([]Agent, error)
 	ViewAwaiting(ctx context.Context, arg ViewAwaitingParams) ([]Session, error)
@@ -151,6 +174,8 @@ type Querier interface {
 	ViewWorkerSessions(ctx context.Context, arg ViewWorkerSessionsParams) ([]Session, error)
 	WaitingOfAgent(ctx context.Context, arg WaitingOfAgentParams) ([]Session, error)
 	WaitingScheduled(ctx context.Context, agentID api.AgentID) ([]WaitingScheduledRow, error)
+	Webhook(ctx context.Context, id api.WebhookID) (Webhook, error)
+	WebhooksBehind(ctx context.Context, arg WebhooksBehindParams) ([]api.WebhookID, error)
 	Worker(ctx context.Context, id api.WorkerID) (Worker, error)
 	// A worker, what it runs (live or not drained) and what runs in its plain folder, in one above it or below
 	// it, anybody's. A folder's key is its parent's key, a slash and a part of its own.

@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/go-json-experiment/json"
+
+	"stint/api"
+	"stint/db"
+	"stint/queries"
+)
+
+// TestWebhook makes a message of type stint.test, whatever types were chosen.
+// Rights: admin.
+func (e *Engine) TestWebhook(ctx context.Context, c Caller, id api.WebhookID) (out api.Delivery, err error) {
+	return e.sendOnce(ctx, c, id, func(tx *db.Tx, w *queries.Webhook) (queries.Delivery, error) {
+		delivery := api.DeliveryID(tx.NewID())
+		m := cloudEvent{
+			SpecVersion: "1.0", ID: "test-" + delivery.String(), Source: "/api/v1/workspaces/" + w.WorkspaceID.String(), Type: testMessage,
+			Time: api.At(micros(tx.Now)), DataContentType: "application/json", Data: api.EventData{"actor": c.actor()},
+		}
+		body, err := json.Marshal(m, json.Deterministic(true))
+		return queries.Delivery{ID: delivery, WebhookID: w.ID, Message: m.ID, Type: m.Type, Body: string(body)}, err
+	})
+}
+
+// Redeliver sends a message once more, under the same id. Rights: admin.
+func (e *Engine) Redeliver(ctx context.Context, c Caller, id api.WebhookID, delivery api.DeliveryID) (out api.Delivery, err error) {
+	return e.sendOnce(ctx, c, id, func(tx *db.Tx, w *queries.Webhook) (queries.Delivery, error) {
+		d, err := tx.Delivery(wctx(), delivery)
+		if none(err) || (err == nil && d.WebhookID != w.ID) {
+			return d, notFound("delivery")
+		}
+		if err != nil {
+			return d, fmt.Errorf("read delivery %s: %w", delivery, err)
+		}
+		if d.State == string(api.DeliveryWaiting) {
+			return d, api.Refuse(api.CodeConflict, "This message is still being delivered.")
+		}
+		return queries.Delivery{ID: api.DeliveryID(tx.NewID()), WebhookID: w.ID, Message: d.Message, Type: d.Type, Body: d.Body, AgainOf: d.ID}, nil
+	})
+}
+
+func (e *Engine) sendOnce(ctx context.Context, c Caller, id api.WebhookID, make func(tx *db.Tx, w *queries.Webhook) (queries.Delivery, error)) (out api.Delivery, err error) {
+	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
+		w, err := webhookOf(wctx(), tx, c, id)
+		if err != nil {
+			return err
+		}
+		d, err := make(tx, w)
+		if err != nil {
+			return err
+		}
+		if err := e.putDelivery(tx, d); err != nil {
+			return err
+		}
+		kept, err := tx.Delivery(wctx(), d.ID)
+		if err != nil {
+			return fmt.Errorf("read delivery %s: %w", d.ID, err)
+		}
+		out = toDelivery(kept)
+		return nil
+	})
+	return out, err
+}
+
+// Deliveries lists what a webhook has sent and is to send, newest first. Rights: admin.
+func (e *Engine) Deliveries(ctx context.Context, c Caller, id api.WebhookID, page api.Page) (api.List[api.Delivery], error) {
+	out := api.List[api.Delivery]{Items: []api.Delivery{}}
+	n, before, err := pageOf(page, math.MaxInt64)
+	if err != nil {
+		return out, err
+	}
+	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
+		if _, err := webhookOf(ctx, tx, c, id); err != nil {
+			return err
+		}
+		rows, err := tx.ListDeliveries(ctx, queries.ListDeliveriesParams{WebhookID: id, Before: api.DeliveryID(before), N: n + 1})
+		out = listOf(rows, n, toDelivery, func(d queries.Delivery) int64 { return int64(d.ID) })
+		return err
+	})
+	return out, err
+}
+
+func toDelivery(d queries.Delivery) api.Delivery {
+	return api.Delivery{
+		ID: d.ID, WebhookID: d.WebhookID, Message: d.Message, Type: d.Type, State: api.DeliveryState(d.State), Tries: d.Tries,
+		NextTryAt: api.At(d.NextAt), TriedAt: api.At(d.TriedAt), StatusCode: d.StatusCode, Answer: d.Answer, Problem: d.Problem,
+		AgainOf: d.AgainOf, Body: d.Body, CreatedAt: api.At(d.CreatedAt), EndedAt: api.At(d.EndedAt),
+	}
+}
