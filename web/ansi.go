@@ -55,7 +55,7 @@ func tame(text string) string {
 	out.Grow(len(text))
 	var parser ansi.Parser
 	p := &parser
-	p.SetParamsSize(32)
+	p.SetParamsSize(maxParams)
 	p.SetDataSize(4096) // an address longer than this is cut, which makes it no link
 	for text != "" {
 		esc := strings.IndexByte(text, '\x1b')
@@ -65,6 +65,12 @@ func tame(text string) string {
 		}
 		writePrintable(&out, text[:esc])
 		text = text[esc:]
+		if overfull(text) {
+			// The parser would write past its end. No program means such a sequence.
+			_, _, n, _ := ansi.DecodeSequence(text, ansi.NormalState, nil)
+			text = text[n:]
+			continue
+		}
 		seq, _, n, state := ansi.DecodeSequence(text, ansi.NormalState, p)
 		if state != ansi.NormalState || n == 0 {
 			// It has no end: drop only the escape, so that what follows can be read.
@@ -75,6 +81,29 @@ func tame(text string) string {
 		text = text[n:]
 	}
 	return out.String()
+}
+
+const maxParams = 32
+
+// overfull reports whether the sequence at the start of text has more parameters
+// than the parser has room for.
+func overfull(text string) bool {
+	if len(text) < 2 || text[1] != '[' && text[1] != 'P' {
+		return false
+	}
+	n := 1
+	for _, c := range []byte(text[2:]) {
+		if c < '0' || c > '?' {
+			break
+		}
+		if c == ';' || c == ':' {
+			n++
+		}
+		if n == maxParams {
+			return true
+		}
+	}
+	return false
 }
 
 // writePrintable writes text without control characters but those that move

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 )
 
@@ -103,10 +104,38 @@ func TestRenderANSI_NothingHarmfulGetsThrough(t *testing.T) {
 	harmless(t, "all at once", strings.Join(RenderANSI(strings.Join(attacks, "\n")), "\n"))
 }
 
+// A sequence may have any number of parameters; the parser has room for some.
+func TestRenderANSI_SequenceOfManyParametersIsDropped(t *testing.T) {
+	for n := range 3 * maxParams {
+		for _, separator := range []string{"1;", ";", "1:", ":"} {
+			for _, in := range []string{"\x1b[" + strings.Repeat(separator, n) + "1m", "\x1b[?" + strings.Repeat(separator, n) + "h", "\x1bP" + strings.Repeat(separator, n) + "1qx\x1b\\"} {
+				if got := PlainText(in + "text"); !strings.HasSuffix(got, "text") || len(got) > len("text")+2 {
+					t.Errorf("%q shows %q", in, got)
+				}
+				harmless(t, in, strings.Join(RenderANSI(in+"text"), "\n"))
+			}
+		}
+	}
+}
+
+// Each is read once, whatever began before it: were the rest of the text read
+// from every one of them, a megabyte would take minutes.
+func TestRenderANSI_SequencesWithoutEndCostTheirLength(t *testing.T) {
+	for _, begun := range []string{"\x1b]", "\x1b]8;;a", "\x1b]\x1b", "\x1bP", "\x1b_", "\x1b^", "\x1bX", "\x1b[", "\x1b[1;", "\x1b", "\x1b ", "\u009d", "\x1b];;;;"} {
+		text := strings.Repeat(begun, 1<<20/len(begun))
+		before := time.Now()
+		PlainText(text)
+		if took := time.Since(before); took > 10*time.Second {
+			t.Errorf("1 MiB of %q takes %v", begun, took)
+		}
+	}
+}
+
 func FuzzRenderANSI(f *testing.F) {
 	for _, in := range attacks {
 		f.Add(in)
 	}
+	f.Add("\x1b[" + strings.Repeat("1;", 40) + "m")
 	f.Add("\x1b[999999999A\x1b[999999999B\x1b[999999999C\x1b[999999999Gx")
 	f.Fuzz(func(t *testing.T, in string) {
 		harmless(t, in, strings.Join(RenderANSI(in), "\n"))
