@@ -130,7 +130,8 @@ func ParseSessionID(text string) (SessionID, error) { return ParseID[sessionKind
 func ParseThreadID(text string) (ThreadID, error) { return ParseID[threadKind](text) }
 
 // ParseID reads the text of an id of kind K. The empty text is the zero id;
-// anything else that is not a whole, rightly prefixed id is an error.
+// anything else that is not a whole, rightly prefixed id is an error, and so are
+// nothing but zeros: nothing has that id, and it must not pass for "none".
 func ParseID[K kind](text string) (ID[K], error) {
 	var k K
 	if text == "" {
@@ -147,6 +148,9 @@ func ParseID[K kind](text string) (ID[K], error) {
 			return 0, fmt.Errorf("%q is no id: %q is not one of its characters", text, c)
 		}
 		n = n<<5 | uint64(d)
+	}
+	if n == 0 {
+		return 0, fmt.Errorf("%q is no id: nothing has it", text)
 	}
 	return ID[K](n), nil
 }

@@ -15,8 +15,8 @@ import (
 
 // checkAgent normalises what a person wrote and names each field that breaks a
 // rule. ranAs is whose worker ran its sessions until now; only that user can set
-// it to himself (contract 2.0).
-func checkAgent(in *api.AgentInput, c Caller, ranAs api.UserID, now time.Time) error {
+// it to himself (contract 2.0). leastLease is in seconds.
+func checkAgent(in *api.AgentInput, c Caller, ranAs api.UserID, leastLease int64, now time.Time) error {
 	var v api.Invalid
 	in.Slug = strings.ToLower(strings.TrimSpace(in.Slug))
 	switch {
@@ -40,7 +40,7 @@ func checkAgent(in *api.AgentInput, c Caller, ranAs api.UserID, now time.Time) e
 	checkMode(&v, in, c, ranAs)
 	checkRun(&v, in)
 	checkSchedule(&v, in, now)
-	checkNumbers(&v, in)
+	checkNumbers(&v, in, leastLease)
 	checkLabels(&v, &in.Labels)
 	return v.Err()
 }
@@ -122,7 +122,7 @@ func checkTime(v *api.Invalid, expr, zone string, now time.Time) {
 	}
 }
 
-func checkNumbers(v *api.Invalid, in *api.AgentInput) {
+func checkNumbers(v *api.Invalid, in *api.AgentInput, leastLease int64) {
 	for _, n := range []struct {
 		field       string
 		value       int64
@@ -133,7 +133,7 @@ func checkNumbers(v *api.Invalid, in *api.AgentInput) {
 		{"jitterSeconds", in.JitterSeconds, 0, 24 * 3600, "seconds"},
 		{"maxConcurrent", in.MaxConcurrent, 1, 1000, "sessions"},
 		{"priority", in.Priority, MinPriority, MaxPriority, "; higher runs first"},
-		{"leaseSeconds", in.LeaseSeconds, 1, maxSeconds, "seconds"},
+		{"leaseSeconds", in.LeaseSeconds, leastLease, maxSeconds, "seconds"},
 		{"reclaimDelaySeconds", in.ReclaimDelaySeconds, 0, maxSeconds, "seconds"},
 		{"turnTimeoutSeconds", in.TurnTimeoutSeconds, 0, maxSeconds, "seconds; 0 means none"},
 		{"stallTimeoutSeconds", in.StallTimeoutSeconds, 0, maxSeconds, "seconds; 0 means none"},

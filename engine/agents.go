@@ -62,7 +62,7 @@ func (e *Engine) CreateAgent(ctx context.Context, c Caller, in api.AgentInput) (
 	if in.Mode == api.Local && in.RunsAsUserID == 0 {
 		in.RunsAsUserID = c.UserID
 	}
-	if err := checkAgent(&in, c, c.UserID, e.Now()); err != nil {
+	if err := checkAgent(&in, c, c.UserID, e.leastLease(), e.Now()); err != nil {
 		return out, err
 	}
 	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
@@ -133,7 +133,8 @@ func (e *Engine) EditAgent(ctx context.Context, c Caller, ref string, merge func
 
 // editTx writes what a person changed, if anything, as a new version.
 func (e *Engine) editTx(tx *db.Tx, c Caller, a *agentRow, in api.AgentInput, reason string) (changed bool, err error) {
-	if err := checkAgent(&in, c, a.RunsAsUserID, tx.Now); err != nil {
+	// A lease from before the least one was raised may stay; claims lift it.
+	if err := checkAgent(&in, c, a.RunsAsUserID, min(e.leastLease(), a.LeaseSeconds), tx.Now); err != nil {
 		return false, err
 	}
 	before := input(a)

@@ -236,6 +236,9 @@ func claimID(c *claimRow) api.ClaimID {
 	return id
 }
 
+// leastLease is the shortest lease that may be asked for, in seconds.
+func (e *Engine) leastLease() int64 { return int64(e.cfg.MinLease / time.Second) }
+
 // term is the length of a lease to be granted.
 type term struct {
 	seconds int64
@@ -245,7 +248,7 @@ type term struct {
 // term applies the rules of contract 4.2: the request, else the agent's, else
 // the default; above the maximum it is capped, below the minimum refused.
 func (e *Engine) term(asked *int64, a *agentRow) (term, error) {
-	lo, hi := int64(e.cfg.MinLease/time.Second), int64(e.cfg.MaxLease/time.Second)
+	lo, hi := e.leastLease(), int64(e.cfg.MaxLease/time.Second)
 	n := a.LeaseSeconds
 	if asked != nil {
 		n = *asked

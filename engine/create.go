@@ -25,8 +25,9 @@ const (
 	MaxPriority = 1000
 )
 
-// Idempotency makes a creation repeatable: the same key, route and body answer
-// the first session again for 24 hours (contract 2.8). The zero value is none.
+// Idempotency makes a creation repeatable: the same key, route and body for the
+// same agent answer the first session again for 24 hours (contract 2.8). The zero
+// value is none.
 type Idempotency struct {
 	Key   string
 	Route string
@@ -60,6 +61,7 @@ func (e *Engine) createTx(tx *db.Tx, c Caller, agentRef string, in api.SessionIn
 	if err := c.need(role, "run this agent"); err != nil {
 		return api.Session{}, false, err
 	}
+	idem.Route += " of " + a.ID.String() // whether the agent was named by its slug or its id
 	if idem.Key != "" {
 		first, err := e.replay(tx, c, idem)
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"stint/api"
+	"stint/engine"
 	"stint/engine/enginetest"
 )
 
@@ -68,15 +69,34 @@ func TestRetry_SessionOfAnotherModeHasTheOwnerOfItsOwn(t *testing.T) {
 	}
 }
 
-// The least lease is the coordinator's to set; an agent made before, or with a
-// smaller one, must not be stuck for it.
+// The least lease is the coordinator's to set; an agent made before must not be
+// stuck for it, and may be edited.
 func TestClaim_AgentsLeaseBelowTheLeastIsLifted(t *testing.T) {
-	w := enginetest.New(t)
+	w := enginetest.New(t, enginetest.With(func(c *engine.Config) { c.MinLease = time.Second }))
 	a := w.Agent(func(in *api.AgentInput) { in.LeaseSeconds = 5 })
+	w.Reconfigure(func(c *engine.Config) { c.MinLease = time.Minute })
+	w.Edit(a.ID, func(in *api.AgentInput) { in.Name = "Old" })
 	k := w.Worker(a)
 	c := k.Claim(w.New(a).ID)
 	if c.LeaseSeconds != 60 {
 		t.Fatalf("a lease of %d s, want the least, 60", c.LeaseSeconds)
+	}
+}
+
+func TestAgent_LeaseBelowTheLeastIsRefused(t *testing.T) {
+	w := enginetest.New(t)
+	a := w.Agent(func(in *api.AgentInput) { in.LeaseSeconds = 60 })
+	for _, n := range []int64{-1, 0, 1, 59} {
+		in := engine.DefaultAgent()
+		in.Slug, in.Run.Command, in.LeaseSeconds = "short", []string{"true"}, n
+		_, err := w.CreateAgent(context.Background(), w.Owner, in)
+		if e := wantCode(t, err, api.CodeInvalid); len(e.Fields) != 1 || e.Fields[0].Field != "leaseSeconds" {
+			t.Errorf("creating with %d s blames %v", n, e.Fields)
+		}
+		_, err = w.EditAgent(context.Background(), w.Owner, a.Slug, func(in *api.AgentInput) error { in.LeaseSeconds = n; return nil })
+		if e := wantCode(t, err, api.CodeInvalid); len(e.Fields) != 1 || e.Fields[0].Field != "leaseSeconds" {
+			t.Errorf("editing to %d s blames %v", n, e.Fields)
+		}
 	}
 }
 

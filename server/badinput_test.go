@@ -42,6 +42,7 @@ func TestBody_EachFaultIsNamed(t *testing.T) {
 		{"no time", "agents/tidy/sessions", `{"notBefore":"tomorrow"}`, "notBefore"},
 		{"no id", "agents/tidy/sessions", `{"after":"the last one"}`, "after"},
 		{"id of another kind", "agents/tidy/sessions", `{"after":"agt_0000000001"}`, "after"},
+		{"id of zeros", "agents/tidy/sessions", `{"after":"ses_0000000000"}`, "after"},
 		{"nested", "agents", `{"slug":"x1","run":{"command":["a",1]}}`, "run.command[1]"},
 		{"nested unknown", "agents", `{"slug":"x1","run":{"shell":"a"}}`, "run.shell"},
 		{"object for a list", "agents", `{"slug":"x1","labels":{}}`, "labels"},
@@ -298,7 +299,8 @@ func TestClaimID_MissingOldAndForeign(t *testing.T) {
 		"":            {"plan": "stolen"},
 	}
 	claimIDs := map[string]string{
-		"garbled": "clm_nonsense", "unknown": "clm_" + strings.Repeat("1", 36), "of another session": other.ClaimID.String(),
+		"garbled": "clm_nonsense", "unknown": "clm_" + strings.Repeat("1", 36), "zeros": "clm_" + strings.Repeat("0", 36),
+		"of another session":    other.ClaimID.String(),
 		"of a finished session": done.ClaimID.String(),
 	}
 	method := func(verb string) string {

@@ -133,6 +133,12 @@ func TestIdempotency_OneSessionAKey(t *testing.T) {
 		t.Errorf("%d requests say that they made it", first)
 	}
 	d.Refused(422, api.CodeIdempotencyReuse, "POST", "agents/tidy/sessions", `{"prompt":"twice"}`, key)
+	// An agent's id and its slug name the same route.
+	byID := servertest.Must[api.Session](d.Server, 200, "POST", "agents/"+d.agent.ID.String()+"/sessions", `{"prompt":"once"}`, key)
+	if byID.ID.String() != ids[0] {
+		t.Errorf("by the agent's id it is %s, not %s", byID.ID, ids[0])
+	}
+	d.Refused(422, api.CodeIdempotencyReuse, "POST", "agents/"+d.agent.ID.String()+"/sessions", `{"prompt":"twice"}`, key)
 	// Another route, another user or no key is another session.
 	other := servertest.Must[api.Session](d.Server, 201, "POST", "agents/second/sessions", `{"prompt":"once"}`, key)
 	plain := servertest.Must[api.Session](d.Server, 201, "POST", "agents/tidy/sessions", `{"prompt":"once"}`)

@@ -39,7 +39,7 @@ func (s *Server) createSession(x *exchange) (answer, error) {
 }
 
 // idempotency reads the Idempotency-Key (contract 2.8). A key counts for one
-// user on one path.
+// user and one agent.
 func (x *exchange) idempotency(sent body) (engine.Idempotency, error) {
 	keys := x.r.Header["Idempotency-Key"]
 	if len(keys) == 0 {
@@ -56,9 +56,8 @@ func (x *exchange) idempotency(sent body) (engine.Idempotency, error) {
 			Fields: []api.FieldError{{Field: "Idempotency-Key", Detail: "must be one text of 1 to 255 printable ASCII characters without spaces"}},
 		}
 	}
-	route := "POST " + x.caller.WorkspaceID.String() + "/agents/" + x.vars["agent"] + "/sessions"
 	// The write may outlive this request, and with it the buffer.
-	return engine.Idempotency{Key: key, Route: route, Body: bytes.Clone(sent.bytes())}, nil
+	return engine.Idempotency{Key: key, Route: "POST sessions", Body: bytes.Clone(sent.bytes())}, nil
 }
 
 func (s *Server) listSessions(x *exchange) (answer, error) {
