@@ -32,6 +32,36 @@ func (c *Client) Worker(ctx context.Context, agent AgentID, id WorkerID) (Worker
 	return get[Worker](ctx, c, workerPath(agent, id), nil)
 }
 
+// AwaitSignal returns the worker once its pending signal is another than the one
+// that is known (0 = none), else after wait, in whole seconds.
+func (c *Client) AwaitSignal(ctx context.Context, agent AgentID, id WorkerID, instance string, known SignalID, wait time.Duration) (Worker, error) {
+	q := url.Values{"instanceId": {instance}, "wait": {strconv.FormatInt(int64(wait/time.Second), 10)}}
+	if known != 0 {
+		q.Set("signal", known.String())
+	}
+	var out Worker
+	_, err := c.do(ctx, call{method: http.MethodGet, path: workerPath(agent, id), query: q, held: wait}, &out)
+	return out, err
+}
+
+// EditWorker merges changes into a worker's record: members of a [WorkerEdit] by
+// their names, null to clear one.
+func (c *Client) EditWorker(ctx context.Context, agent AgentID, id WorkerID, changes map[string]any) (Worker, error) {
+	var out Worker
+	_, err := c.do(ctx, call{method: http.MethodPatch, path: workerPath(agent, id), body: changes}, &out)
+	return out, err
+}
+
+// SignalWorker tells a worker to stop, pause, resume or restart.
+func (c *Client) SignalWorker(ctx context.Context, agent AgentID, id WorkerID, signal SignalKind) (SignalAnswer, error) {
+	return post[SignalAnswer](ctx, c, workerPath(agent, id, "control-signal"), SignalRequest{Signal: signal})
+}
+
+// AcknowledgeSignal says that the worker has taken in its pending signal.
+func (c *Client) AcknowledgeSignal(ctx context.Context, agent AgentID, id WorkerID, in SignalAck) (Worker, error) {
+	return post[Worker](ctx, c, workerPath(agent, id, "ack-control-signal"), in)
+}
+
 // DeleteWorker deletes a worker's record and ends its claims.
 func (c *Client) DeleteWorker(ctx context.Context, agent AgentID, id WorkerID) error {
 	_, err := c.do(ctx, call{method: http.MethodDelete, path: workerPath(agent, id)}, nil)
@@ -45,12 +75,12 @@ func (c *Client) Beat(ctx context.Context, agent AgentID, worker WorkerID, in Be
 
 // Poll lists what the worker may claim, and what waits at a gate; it is held up
 // to wait, in whole seconds, while there is nothing to claim.
-func (c *Client) Poll(ctx context.Context, agent AgentID, worker WorkerID, instance string, wait time.Duration) (List[Claimable], error) {
+func (c *Client) Poll(ctx context.Context, agent AgentID, worker WorkerID, instance string, wait time.Duration) (PollAnswer, error) {
 	q := url.Values{"instanceId": {instance}}
 	if wait > 0 {
 		q.Set("wait", strconv.FormatInt(int64(wait/time.Second), 10))
 	}
-	var out List[Claimable]
+	var out PollAnswer
 	_, err := c.do(ctx, call{method: http.MethodGet, path: workerPath(agent, worker, "sessions"), query: q, held: wait}, &out)
 	return out, err
 }

@@ -31,6 +31,7 @@ const (
 	CodeInvalidLease       Code = "invalid_lease"
 	CodeInstanceSuperseded Code = "instance_superseded"
 	CodeWorkerRunning      Code = "worker_running"
+	CodeStaleSignal        Code = "stale_signal" // acknowledged another signal than the pending one
 	CodeIdempotencyReuse   Code = "idempotency_key_reused"
 	CodePromptClosed       Code = "prompt_closed"
 	CodePromptOpen         Code = "prompt_open"

@@ -3,6 +3,7 @@ package api
 // WorkerInput registers a worker: found or created by (workspace, agent, user, name).
 type WorkerInput struct {
 	Name               string      `json:"name"`
+	WorkerID           WorkerID    `json:"workerId"`           // kept on disk from an earlier registration: finds a record that was renamed since
 	InstanceID         string      `json:"instanceId"`         // boot nonce of the process
 	PreviousInstanceID string      `json:"previousInstanceId"` // proof from the locked state directory
 	ProcessID          string      `json:"processId"`          // stable name of the worker process, for affinity
@@ -36,6 +37,58 @@ type Worker struct {
 	Running       int64       `json:"running"`
 	LastBeatAt    Time        `json:"lastBeatAt,omitzero"`
 	CreatedAt     Time        `json:"createdAt"`
+	PendingSignal *Signal     `json:"pendingSignal,omitzero"` // not acknowledged yet
+}
+
+// WorkerEdit is what a person may change of a worker's record. A later
+// registration leaves alone what a person changed.
+type WorkerEdit struct {
+	Name          string `json:"name"`
+	Instructions  string `json:"instructions"`
+	Labels        Labels `json:"labels"`
+	MaxConcurrent int64  `json:"maxConcurrent"`
+}
+
+// SignalKind is what a worker is told to do (contract 5.3).
+type SignalKind string
+
+// The control signals.
+const (
+	SignalStop    SignalKind = "stop"    // finish or give back what runs, acknowledge, end
+	SignalPause   SignalKind = "pause"   // acknowledge, claim nothing new
+	SignalResume  SignalKind = "resume"  // acknowledge, claim again
+	SignalRestart SignalKind = "restart" // acknowledge, end, start again
+)
+
+// SignalKinds lists them all.
+var SignalKinds = []SignalKind{SignalStop, SignalPause, SignalResume, SignalRestart}
+
+// Signal is a control signal that its worker has yet to acknowledge by its id.
+// A worker has one at most; a newer one replaces it.
+type Signal struct {
+	ID         SignalID   `json:"id"`
+	Signal     SignalKind `json:"signal"`
+	SentBy     UserID     `json:"sentBy"`
+	SentByName string     `json:"sentByName"`
+	SentAt     Time       `json:"sentAt"`
+}
+
+// SignalRequest sends a signal to a worker.
+type SignalRequest struct {
+	Signal SignalKind `json:"signal"`
+}
+
+// SignalAnswer is the worker after a signal was sent; not changed when the same
+// one was pending already.
+type SignalAnswer struct {
+	Worker  Worker `json:"worker"`
+	Changed bool   `json:"changed"`
+}
+
+// SignalAck says that the worker has taken a signal in, or has done what it said.
+type SignalAck struct {
+	InstanceID string   `json:"instanceId"`
+	SignalID   SignalID `json:"signalId"`
 }
 
 // Registered answers a registration.
@@ -77,6 +130,14 @@ type BeatAnswer struct {
 	Worker     Worker      `json:"worker"`
 	Claims     []ClaimBeat `json:"claims"`
 	ServerTime Time        `json:"serverTime"`
+}
+
+// PollAnswer is what a worker may claim, best first, and what waits at a gate;
+// beside it what the worker was told to do.
+type PollAnswer struct {
+	Items         []Claimable `json:"items"`
+	DesiredState  Desired     `json:"desiredState"`
+	PendingSignal *Signal     `json:"pendingSignal,omitzero"`
 }
 
 // Claimable is a session that a worker sees in its poll.

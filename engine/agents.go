@@ -287,6 +287,9 @@ func (e *Engine) DeleteAgent(ctx context.Context, c Caller, ref string) error {
 			return fmt.Errorf("list workers of agent %s: %w", a.ID, err)
 		}
 		for i := range workers {
+			if err := e.dropSignal(tx, workers[i].ID, signalDeleted); err != nil {
+				return err
+			}
 			if err := one(tx.DeleteWorker(wctx(), queries.DeleteWorkerParams{DeletedAt: micros(tx.Now), ID: workers[i].ID})); err != nil {
 				return fmt.Errorf("delete worker %s: %w", workers[i].ID, err)
 			}

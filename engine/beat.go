@@ -3,19 +3,34 @@ package engine
 import (
 	"context"
 	"fmt"
+	"regexp"
+	"slices"
+	"strings"
 
 	"stint/api"
 	"stint/db"
 	"stint/queries"
 )
 
-// checkFacts keeps a beat to coarse facts (contract 5.2).
-func checkFacts(v *api.Invalid, platform, version string) {
-	if len(platform) > 40 {
-		v.Add("platform", "must be coarse, such as linux/amd64: at most 40 characters")
+// The coarse facts: an operating system and a machine's kind by their well-known
+// names, and versions. Nothing that names a machine, a person or a place.
+var (
+	systems  = []string{"aix", "android", "darwin", "dragonfly", "freebsd", "illumos", "ios", "linux", "macos", "netbsd", "openbsd", "plan9", "solaris", "windows"}
+	machines = []string{
+		"386", "amd64", "arm", "arm64", "aarch64", "armv6", "armv7", "i386", "i686", "loong64", "mips", "mips64", "mips64le", "mipsle",
+		"ppc64", "ppc64le", "riscv64", "s390x", "wasm", "x86", "x86_64",
 	}
-	if len(version) > 40 {
-		v.Add("version", "has more than 40 characters")
+	versionForm = regexp.MustCompile(`^[0-9A-Za-z()][0-9A-Za-z.+_() -]{0,39}$`)
+)
+
+// checkFacts keeps what a worker tells of itself to coarse facts (contract 5.2).
+func checkFacts(v *api.Invalid, platform, version string) {
+	system, machine, both := strings.Cut(platform, "/")
+	if platform != "" && (!slices.Contains(systems, system) || (both && !slices.Contains(machines, machine))) {
+		v.Add("platform", "must be coarse: an operating system and a kind of machine, such as linux/amd64")
+	}
+	if version != "" && !versionForm.MatchString(version) {
+		v.Add("version", "must be a version of at most 40 characters, such as 1.4.0")
 	}
 }
 
@@ -51,11 +66,7 @@ func (e *Engine) Beat(ctx context.Context, c Caller, id api.WorkerID, in api.Bea
 			}
 			out.Claims = append(out.Claims, answer)
 		}
-		a, err := tx.AgentEvenDeleted(wctx(), w.AgentID)
-		if err != nil {
-			return fmt.Errorf("read agent %s: %w", w.AgentID, err)
-		}
-		out.Worker, err = e.presentWorker(wctx(), tx, w, a.Slug)
+		out.Worker, err = e.showWorker(wctx(), tx, w)
 		return err
 	})
 	return out, err

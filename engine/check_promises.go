@@ -72,6 +72,13 @@ SELECT 'session ' || s.id || ' is ' || s.status FROM sessions s LEFT JOIN agents
 WHERE s.ended_at = 0 AND (a.id IS NULL OR a.deleted_at <> 0)`},
 	{rule: "a local session has an owner and a cloud session none", query: `
 SELECT 'session ' || id || ' is ' || mode FROM sessions WHERE (mode = 'local') <> (owner_user_id <> 0)`},
+	{rule: "a signal is closed as a whole", query: `
+SELECT 'signal ' || id FROM signals WHERE (closed_at = 0) <> (resolution = '')`},
+	{rule: "a pending signal is its worker's newest and says what is desired of it", query: `
+SELECT 'signal ' || g.id || ' (' || g.kind || ') of worker ' || g.worker_id FROM signals g LEFT JOIN workers w ON w.id = g.worker_id
+WHERE g.closed_at = 0 AND (w.id IS NULL OR w.deleted_at <> 0
+   OR EXISTS (SELECT 1 FROM signals n WHERE n.worker_id = g.worker_id AND n.id > g.id)
+   OR w.desired <> CASE g.kind WHEN 'stop' THEN 'stopped' WHEN 'pause' THEN 'paused' WHEN 'resume' THEN 'running' ELSE w.desired END)`},
 	{rule: "a worker had the right to what it claimed", query: `
 SELECT 'claim ' || c.id FROM claims c JOIN sessions s ON s.id = c.session_id JOIN workers w ON w.id = c.worker_id
 WHERE c.closed_at = 0 AND s.mode = 'local' AND w.owner_user_id <> s.owner_user_id`},
@@ -111,7 +118,8 @@ WHERE s.fence <> (SELECT COUNT(*) FROM events e WHERE e.session_id = s.id AND e.
 SELECT 'key of user ' || user_id FROM idempotency_keys k WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = k.session_id)`},
 	{rule: "ids come from the counter", query: `
 SELECT 'an id is ' || MAX(i) FROM (SELECT MAX(id) AS i FROM sessions UNION ALL SELECT MAX(id) FROM claims UNION ALL SELECT MAX(id) FROM workers
-  UNION ALL SELECT MAX(id) FROM agents UNION ALL SELECT MAX(id) FROM ledger)
+  UNION ALL SELECT MAX(id) FROM agents UNION ALL SELECT MAX(id) FROM ledger
+  UNION ALL SELECT MAX(id) FROM signals)
 HAVING MAX(i) > (SELECT value FROM counters WHERE name = 'id')`},
 	{rule: "no row refers to a missing one", query: `
 SELECT "table" || ' row ' || COALESCE(rowid, '?') || ' refers to ' || parent FROM pragma_foreign_key_check`},

@@ -60,6 +60,8 @@ func fullHouse(t *testing.T) (image []byte, at time.Time) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	must[api.SignalAnswer](t)(w.SignalWorker(ctx, w.Owner, other.ID, api.SignalPause))
+	must[api.SignalAnswer](t)(w.SignalWorker(ctx, w.Owner, other.ID, api.SignalStop))
 	w.Check()
 	return w.Image(), w.Clock.Now()
 }
@@ -103,6 +105,9 @@ func TestCheck_EveryRuleFindsWhatBreaksIt(t *testing.T) {
 		{"a session that hasn't ended has an agent", "UPDATE agents SET deleted_at = 1"},
 		{"a local session has an owner and a cloud session none", "UPDATE sessions SET owner_user_id = 0 WHERE id = " + waiting},
 		{"a worker had the right to what it claimed", "UPDATE workers SET owner_user_id = owner_user_id + 1 WHERE id = (SELECT worker_id FROM claims WHERE closed_at = 0 LIMIT 1)"},
+		{"a signal is closed as a whole", "UPDATE signals SET closed_at = 1 WHERE closed_at = 0"},
+		{"a pending signal is its worker's newest and says what is desired of it", "UPDATE workers SET desired = 'running' WHERE desired = 'stopped'"},
+		{"a pending signal is its worker's newest and says what is desired of it", "UPDATE signals SET worker_id = (SELECT MIN(id) FROM workers), kind = 'restart' WHERE kind = 'stop'; UPDATE workers SET deleted_at = 1 WHERE id = (SELECT MIN(id) FROM workers)"},
 		{"the ranges of a ledger don't overlap", "UPDATE ledger SET first_slot = first_slot - 600000000, slots = slots + 10 WHERE id = " + fired},
 		{"a ledger row counts its slots", "UPDATE ledger SET slots = slots + 1 WHERE id = " + fired},
 		{"a slot that fired has the session of that slot", "UPDATE ledger SET session_id = " + waiting + " WHERE id = " + fired},

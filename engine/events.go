@@ -45,6 +45,9 @@ const (
 	evWorkerStale      = "worker_stale"
 	evWorkerOffline    = "worker_offline"
 	evWorkerDeleted    = "worker_deleted"
+	evWorkerEdited     = "worker_edited"
+	evSignalSent       = "signal_sent"
+	evSignalAcked      = "signal_acknowledged"
 	evOutage           = "coordinator_outage"
 	evClockBack        = "clock_set_back"
 	evWebhookCreated   = "webhook_created"
@@ -62,7 +65,8 @@ var eventTypes = []string{
 	evSessionError, evSessionCancelled, evSessionArchived, evStopRequested, evAwaitingInput, evSessionResumed,
 	evPromptClosed, evClaimDrained, evLeaseExtended, evActivity, evReported, evLateResult, evAgentCreated,
 	evAgentEdited, evAgentPaused, evAgentResumed, evAgentDeleted, evSlotDecided, evScheduleError,
-	evWorkerRegistered, evWorkerOnline, evWorkerStale, evWorkerOffline, evWorkerDeleted, evOutage, evClockBack,
+	evWorkerRegistered, evWorkerOnline, evWorkerStale, evWorkerOffline, evWorkerDeleted,
+	evWorkerEdited, evSignalSent, evSignalAcked, evOutage, evClockBack,
 	evWebhookCreated, evWebhookEdited, evWebhookRotated, evWebhookDisabled, evWebhookDeleted, evTriggerOpened, evTriggerClosed,
 }
 

@@ -115,14 +115,14 @@ func (f *facts) workerGate(wf *workerFacts, now int64, exempt bool) *api.Waiting
 		return hold(gateWorkerType, fmt.Sprintf("The worker doesn't run agents of type %s.", a.Type))
 	case !w.Labels.Has(s.Labels):
 		return hold(gateWorkerLabels, fmt.Sprintf("The worker lacks a label that the agent asks for (%v).", []string(s.Labels)))
+	case w.Desired == api.DesiredStopped && !exempt: // before offline, which it then is as well
+		return hold(gateWorkerStopped, "The worker was told to stop.")
 	case w.State == api.Offline:
 		return hold(gateWorkerOffline, "The worker is offline.")
-	case w.Desired == api.DesiredStopped:
-		return hold(gateWorkerStopped, "The worker was told to stop.")
-	case w.Desired == api.DesiredPaused:
-		return hold(gateWorkerPaused, "The worker is paused.")
 	case exempt:
 		return nil
+	case w.Desired == api.DesiredPaused:
+		return hold(gateWorkerPaused, "The worker is paused.")
 	case wf.running >= w.MaxConcurrent:
 		return hold(gateWorkerFull, fmt.Sprintf("The worker is at its limit: %d of %d running.", wf.running, w.MaxConcurrent))
 	case wf.inFolder > 0:

@@ -104,11 +104,11 @@ func (p *play) checkNext(k *enginetest.Worker, free []api.Session) {
 
 func (p *play) checkPoll(k *enginetest.Worker, free []api.Session) {
 	p.Helper()
-	list, err := p.w.Poll(p.ctx(), k.Caller, k.ID, k.Instance, 0)
+	list, err := p.w.Poll(p.ctx(), k.Caller, k.ID, k.Instance, 0, 0)
 	if err != nil {
 		p.broken("poll: %v", err)
 	}
-	for _, c := range list {
+	for _, c := range list.Items {
 		can := slices.ContainsFunc(free, func(s api.Session) bool { return s.ID == c.Session.ID })
 		if c.Claimable != can {
 			p.broken("poll says claimable %v of session %s, a claim says %v", c.Claimable, c.Session.ID, can)
@@ -118,7 +118,7 @@ func (p *play) checkPoll(k *enginetest.Worker, free []api.Session) {
 		}
 	}
 	for _, s := range free {
-		if !slices.ContainsFunc(list, func(c api.Claimable) bool { return c.Session.ID == s.ID }) {
+		if !slices.ContainsFunc(list.Items, func(c api.Claimable) bool { return c.Session.ID == s.ID }) {
 			p.broken("poll leaves out session %s, which worker %s could claim", s.ID, k.ID)
 		}
 	}

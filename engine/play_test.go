@@ -28,7 +28,8 @@ type play struct {
 	workers  []*enginetest.Worker
 	sessions []api.SessionID
 	claims   []grip // every claim ever granted
-	requests int    // request ids and keys given out
+	signals  []api.SignalID
+	requests int // request ids and keys given out
 
 	calls map[string]int // how often each verb was done, and how it was answered
 	steps int
@@ -134,6 +135,8 @@ func (p *play) verbs() []verb {
 		{"register again", 2, p.registerAgain},
 		{"goodbye", 1, p.goodbye},
 		{"delete worker", 1, p.deleteWorker},
+		{"signal a worker", 2, p.signal},
+		{"acknowledge", 4, p.acknowledge},
 		{"outage", 1, p.outage},
 		{"set the clock back", 1, p.setBack},
 		{"restart", 1, p.restart},

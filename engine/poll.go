@@ -12,13 +12,16 @@ import (
 )
 
 // Poll lists what this worker may claim, best first, and what is still held back
-// with its gate (contract 5.4). It holds for up to wait while there is nothing claimable.
-func (e *Engine) Poll(ctx context.Context, c Caller, worker api.WorkerID, instance string, wait time.Duration) ([]api.Claimable, error) {
+// with its gate, and tells the pending signal (contract 5.3, 5.4). It holds for
+// up to wait while there is nothing claimable and no signal but the one that the
+// caller says it knows (0 = none).
+func (e *Engine) Poll(ctx context.Context, c Caller, worker api.WorkerID, instance string, seen api.SignalID, wait time.Duration) (api.PollAnswer, error) {
 	var timeout <-chan time.Time
 	for {
 		changed := e.Changed()
 		out, err := e.poll(ctx, c, worker, instance)
-		if err != nil || wait <= 0 || (len(out) > 0 && out[0].Claimable) {
+		signalled := out.PendingSignal != nil && out.PendingSignal.ID != seen
+		if err != nil || wait <= 0 || signalled || (len(out.Items) > 0 && out.Items[0].Claimable) {
 			return out, err
 		}
 		if timeout == nil {
@@ -31,19 +34,23 @@ func (e *Engine) Poll(ctx context.Context, c Caller, worker api.WorkerID, instan
 		case <-timeout:
 			return out, nil
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return api.PollAnswer{}, ctx.Err()
 		}
 	}
 }
 
-func (e *Engine) poll(ctx context.Context, c Caller, worker api.WorkerID, instance string) ([]api.Claimable, error) {
-	out := []api.Claimable{}
+func (e *Engine) poll(ctx context.Context, c Caller, worker api.WorkerID, instance string) (api.PollAnswer, error) {
+	out := api.PollAnswer{Items: []api.Claimable{}}
 	err := e.store.Read(ctx, func(tx *db.ReadTx) error {
 		w, err := workerOf(ctx, tx, c, worker)
 		if err != nil {
 			return err
 		}
 		if err := sameInstance(w, instance); err != nil {
+			return err
+		}
+		out.DesiredState = w.Desired
+		if out.PendingSignal, err = pendingSignal(ctx, tx, w.ID); err != nil {
 			return err
 		}
 		a, err := tx.AgentEvenDeleted(ctx, w.AgentID)
@@ -54,7 +61,7 @@ func (e *Engine) poll(ctx context.Context, c Caller, worker api.WorkerID, instan
 		if err != nil {
 			return fmt.Errorf("list what waits: %w", err)
 		}
-		out, err = e.pollRows(ctx, tx, w, &a, rows)
+		out.Items, err = e.pollRows(ctx, tx, w, &a, rows)
 		return err
 	})
 	return out, err

@@ -130,6 +130,46 @@ func (v SessionView) spent(now time.Time) time.Duration {
 type WorkerView struct {
 	api.Worker
 	Sessions []SessionView
+	Manages  bool // the caller may change and signal it
+}
+
+// WorkerPage is what a worker's page shows.
+type WorkerPage struct {
+	View
+	WorkerView
+}
+
+// WorkerPageOf reads a worker's page. Errors: not_found.
+func (e *Engine) WorkerPageOf(ctx context.Context, c Caller, id api.WorkerID) (out WorkerPage, err error) {
+	out.View, err = e.look(ctx, c, func(r *viewReader) error {
+		w, err := r.q.Worker(ctx, id)
+		if none(err) || (err == nil && !c.seesWorker(&w)) {
+			return notFound("worker")
+		}
+		if err != nil {
+			return fmt.Errorf("read worker %s: %w", id, err)
+		}
+		out.WorkerView, err = r.workerView(ctx, &w)
+		return err
+	})
+	return out, err
+}
+
+func (r *viewReader) workerView(ctx context.Context, w *workerRow) (v WorkerView, err error) {
+	a, err := r.agent(ctx, w.AgentID)
+	if err != nil {
+		return v, err
+	}
+	v.Manages = r.c.manages(w)
+	if v.Worker, err = r.e.presentWorker(ctx, r.q, w, a.Slug); err != nil {
+		return v, err
+	}
+	held, err := r.q.ViewWorkerSessions(ctx, queries.ViewWorkerSessionsParams{WorkerID: w.ID, Me: r.c.UserID, N: maxPage})
+	if err != nil {
+		return v, fmt.Errorf("read what worker %s runs: %w", w.ID, err)
+	}
+	v.Sessions, err = r.sessions(ctx, held)
+	return v, err
 }
 
 // WorkerListView is the list of workers.
@@ -146,20 +186,8 @@ func (e *Engine) WorkerList(ctx context.Context, c Caller) (out WorkerListView, 
 			return err
 		}
 		for i := range rows {
-			w := &rows[i]
-			a, err := r.agent(ctx, w.AgentID)
+			v, err := r.workerView(ctx, &rows[i])
 			if err != nil {
-				return err
-			}
-			var v WorkerView
-			if v.Worker, err = e.presentWorker(ctx, r.q, w, a.Slug); err != nil {
-				return err
-			}
-			held, err := r.q.ViewWorkerSessions(ctx, queries.ViewWorkerSessionsParams{WorkerID: w.ID, Me: c.UserID, N: maxPage})
-			if err != nil {
-				return fmt.Errorf("read what worker %s runs: %w", w.ID, err)
-			}
-			if v.Sessions, err = r.sessions(ctx, held); err != nil {
 				return err
 			}
 			out.Workers = append(out.Workers, v)

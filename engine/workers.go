@@ -41,7 +41,9 @@ func sameInstance(w *workerRow, instance string) error {
 // RegisterWorker finds or creates a worker by (workspace, agent, user, name) and
 // makes the caller's process its current instance. A second live process is
 // refused unless it proves that it follows the first one, and then takes its
-// claims over. Errors: invalid, forbidden, worker_running, not_found.
+// claims over. What a person changed of the record stays. Errors: invalid,
+// forbidden, worker_running; not_found for the agent, and for a record that the
+// input names by its id and that was deleted.
 func (e *Engine) RegisterWorker(ctx context.Context, c Caller, agentRef string, in api.WorkerInput) (out api.Registered, err error) {
 	if err := checkWorker(&in); err != nil {
 		return out, err
@@ -88,8 +90,11 @@ func (e *Engine) registerTx(tx *db.Tx, c Caller, a *agentRow, owner api.UserID, 
 	for _, t := range in.Types {
 		types = append(types, string(t))
 	}
-	w, err := tx.WorkerByName(wctx(), queries.WorkerByNameParams{AgentID: a.ID, OwnerUserID: owner, Name: in.Name})
-	if none(err) {
+	w, found, err := findWorker(tx, a, owner, in)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !found {
 		w = workerRow{
 			ID: api.WorkerID(tx.NewID()), WorkspaceID: a.WorkspaceID, AgentID: a.ID, OwnerUserID: owner, Mode: a.Mode, Name: in.Name,
 			InstanceID: in.InstanceID, ProcessID: in.ProcessID, Instructions: in.Instructions, Types: types.Normal(),
@@ -108,9 +113,7 @@ func (e *Engine) registerTx(tx *db.Tx, c Caller, a *agentRow, owner api.UserID, 
 		}
 		return &w, []api.Claim{}, e.logWorker(tx, &w, c.actor(), evWorkerRegistered, nil)
 	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("read worker %q: %w", in.Name, err)
-	}
+	in = withPins(&w, in)
 	if err := e.mayReplace(&w, in, now); err != nil {
 		return nil, nil, err
 	}
@@ -124,14 +127,13 @@ func (e *Engine) registerTx(tx *db.Tx, c Caller, a *agentRow, owner api.UserID, 
 	if err := e.endLapsed(tx, &w); err != nil {
 		return nil, nil, err
 	}
-	desired := w.Desired
-	if desired == api.DesiredStopped {
-		desired = api.DesiredRunning
+	if err := e.started(tx, &w, in.InstanceID); err != nil {
+		return nil, nil, err
 	}
 	err = one(tx.ReregisterWorker(wctx(), queries.ReregisterWorkerParams{
 		InstanceID: in.InstanceID, ProcessID: in.ProcessID, Mode: a.Mode, Instructions: in.Instructions, Types: types.Normal(),
 		Labels: in.Labels, MaxConcurrent: in.MaxConcurrent, Platform: in.Platform, Version: in.Version, FolderKey: in.FolderKey,
-		FolderShared: flag(in.FolderShared), Desired: desired, LastBeatAt: now, ID: w.ID, FromInstanceID: w.InstanceID,
+		FolderShared: flag(in.FolderShared), Desired: w.Desired, LastBeatAt: now, ID: w.ID, FromInstanceID: w.InstanceID,
 	}))
 	if err != nil {
 		return nil, nil, fmt.Errorf("register worker %s again: %w", w.ID, err)
@@ -149,6 +151,33 @@ func (e *Engine) registerTx(tx *db.Tx, c Caller, a *agentRow, owner api.UserID, 
 	}
 	e.offerAll(tx, a.ID)
 	return &again, claims, e.logWorker(tx, &again, c.actor(), evWorkerRegistered, nil)
+}
+
+// findWorker finds the record that a process registers as: the one whose id it
+// kept, if that still has the name that the process gives itself or the one that
+// a person gave it; else the one of that name. A deleted id is 404, because the
+// process is to ask somebody before it makes a new record (contract 5.2).
+func findWorker(tx *db.Tx, a *agentRow, owner api.UserID, in api.WorkerInput) (w workerRow, found bool, err error) {
+	if in.WorkerID != 0 {
+		w, err = tx.WorkerEvenDeleted(wctx(), in.WorkerID)
+		if none(err) || (err == nil && (w.AgentID != a.ID || w.OwnerUserID != owner || w.DeletedAt != 0)) {
+			return w, false, notFound("worker")
+		}
+		if err != nil {
+			return w, false, fmt.Errorf("read worker %s: %w", in.WorkerID, err)
+		}
+		if w.Name == in.Name || w.Pinned.Has(api.Labels{pinName}) {
+			return w, true, nil
+		}
+	}
+	w, err = tx.WorkerByName(wctx(), queries.WorkerByNameParams{AgentID: a.ID, OwnerUserID: owner, Name: in.Name})
+	if none(err) {
+		return workerRow{}, false, nil
+	}
+	if err != nil {
+		return w, false, fmt.Errorf("read worker %q: %w", in.Name, err)
+	}
+	return w, true, nil
 }
 
 // mayReplace refuses a second live process: one whose predecessor has beaten
@@ -184,20 +213,28 @@ func (e *Engine) liveClaims(tx *db.Tx, w *workerRow, a *agentRow) ([]api.Claim, 
 	return out, nil
 }
 
-func checkWorker(in *api.WorkerInput) error {
-	var v api.Invalid
-	if n := utf8.RuneCountInString(in.Name); n < 1 || n > 64 {
+func checkWorkerText(v *api.Invalid, name, instructions string) {
+	if n := utf8.RuneCountInString(name); n < 1 || n > 64 {
 		v.Add("name", "must have 1 to 64 characters")
 	}
-	if n := utf8.RuneCountInString(in.Instructions); n > maxInstructions {
+	if n := utf8.RuneCountInString(instructions); n > maxInstructions {
 		v.Add("instructions", fmt.Sprintf("has %d characters; at most %d fit", n, maxInstructions))
 	}
+}
+
+func checkLimit(v *api.Invalid, most int64) {
+	if most < 1 || most > 1000 {
+		v.Add("maxConcurrent", "must be 1 to 1000")
+	}
+}
+
+func checkWorker(in *api.WorkerInput) error {
+	var v api.Invalid
+	checkWorkerText(&v, in.Name, in.Instructions)
 	if in.MaxConcurrent == 0 {
 		in.MaxConcurrent = 1
 	}
-	if in.MaxConcurrent < 1 || in.MaxConcurrent > 1000 {
-		v.Add("maxConcurrent", "must be 1 to 1000")
-	}
+	checkLimit(&v, in.MaxConcurrent)
 	if len(in.Types) == 0 {
 		in.Types = []api.AgentType{api.TypeCommand}
 	}
@@ -260,35 +297,41 @@ func (e *Engine) Workers(ctx context.Context, c Caller, agentRef string, page ap
 	return out, err
 }
 
-// Worker returns one worker.
-func (e *Engine) Worker(ctx context.Context, c Caller, id api.WorkerID) (out api.Worker, err error) {
+// Worker returns one worker. Errors: not_found.
+func (e *Engine) Worker(ctx context.Context, c Caller, id api.WorkerID) (api.Worker, error) {
+	out, _, err := e.workerNow(ctx, c, id)
+	return out, err
+}
+
+func (e *Engine) workerNow(ctx context.Context, c Caller, id api.WorkerID) (out api.Worker, row *workerRow, err error) {
 	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
 		w, err := tx.Worker(ctx, id)
-		if none(err) || (err == nil && !c.runs(&w) && (w.WorkspaceID != c.WorkspaceID || !c.Role.AtLeast(api.Admin))) {
+		if none(err) || (err == nil && !c.seesWorker(&w)) {
 			return notFound("worker")
 		}
 		if err != nil {
 			return fmt.Errorf("read worker %s: %w", id, err)
 		}
-		a, err := tx.AgentEvenDeleted(ctx, w.AgentID)
-		if err != nil {
-			return fmt.Errorf("read agent %s: %w", w.AgentID, err)
-		}
-		out, err = e.presentWorker(ctx, tx, &w, a.Slug)
+		row = &w
+		out, err = e.showWorker(ctx, tx, &w)
 		return err
 	})
-	return out, err
+	return out, row, err
 }
 
 // DeleteWorker forgets a worker; its claims end and their sessions go stale at
-// once, without counting as lapses.
+// once, without counting as lapses. Rights: an admin or the worker's owner.
+// Errors: forbidden, not_found.
 func (e *Engine) DeleteWorker(ctx context.Context, c Caller, id api.WorkerID) error {
 	return e.writeAs(ctx, c, func(tx *db.Tx) error {
-		w, err := workerOf(wctx(), tx, c, id)
+		w, err := managedWorker(wctx(), tx, c, id, "delete this worker")
 		if err != nil {
 			return err
 		}
 		if err := e.endClaims(tx, w, closedByDeletion); err != nil {
+			return err
+		}
+		if err := e.dropSignal(tx, w.ID, signalDeleted); err != nil {
 			return err
 		}
 		if err := one(tx.DeleteWorker(wctx(), queries.DeleteWorkerParams{DeletedAt: micros(tx.Now), ID: w.ID})); err != nil {
@@ -306,10 +349,23 @@ func (e *Engine) logWorker(tx *db.Tx, w *workerRow, actor, kind string, data api
 	return e.logEvent(tx, event{workspace: w.WorkspaceID, agent: w.AgentID, actor: actor, kind: kind, data: data})
 }
 
+// showWorker is presentWorker where the agent's slug isn't known yet.
+func (e *Engine) showWorker(ctx context.Context, q queries.Querier, w *workerRow) (api.Worker, error) {
+	a, err := q.AgentEvenDeleted(ctx, w.AgentID)
+	if err != nil {
+		return api.Worker{}, fmt.Errorf("read agent %s: %w", w.AgentID, err)
+	}
+	return e.presentWorker(ctx, q, w, a.Slug)
+}
+
 func (e *Engine) presentWorker(ctx context.Context, q queries.Querier, w *workerRow, agentSlug string) (api.Worker, error) {
 	load, err := q.WorkerLoad(ctx, queries.WorkerLoadParams{WorkerID: w.ID})
 	if err != nil {
 		return api.Worker{}, fmt.Errorf("read the load of worker %s: %w", w.ID, err)
+	}
+	pending, err := pendingSignal(ctx, q, w.ID)
+	if err != nil {
+		return api.Worker{}, err
 	}
 	types := make([]api.AgentType, 0, len(w.Types))
 	for _, t := range w.Types {
@@ -320,5 +376,6 @@ func (e *Engine) presentWorker(ctx context.Context, q queries.Querier, w *worker
 		Instructions: w.Instructions, Types: types, Labels: w.Labels, MaxConcurrent: w.MaxConcurrent, Platform: w.Platform,
 		Version: w.Version, State: w.State, DesiredState: w.Desired, Running: load.Running,
 		LastBeatAt: api.At(w.LastBeatAt), CreatedAt: api.At(w.CreatedAt),
+		PendingSignal: pending,
 	}, nil
 }

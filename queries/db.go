@@ -75,6 +75,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.closePromptStmt, err = db.PrepareContext(ctx, closePrompt); err != nil {
 		return nil, fmt.Errorf("error preparing query ClosePrompt: %w", err)
 	}
+	if q.closeSignalStmt, err = db.PrepareContext(ctx, closeSignal); err != nil {
+		return nil, fmt.Errorf("error preparing query CloseSignal: %w", err)
+	}
 	if q.countSessionsStmt, err = db.PrepareContext(ctx, countSessions); err != nil {
 		return nil, fmt.Errorf("error preparing query CountSessions: %w", err)
 	}
@@ -125,6 +128,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.dueLapsesStmt, err = db.PrepareContext(ctx, dueLapses); err != nil {
 		return nil, fmt.Errorf("error preparing query DueLapses: %w", err)
+	}
+	if q.editWorkerStmt, err = db.PrepareContext(ctx, editWorker); err != nil {
+		return nil, fmt.Errorf("error preparing query EditWorker: %w", err)
 	}
 	if q.endDeliveryStmt, err = db.PrepareContext(ctx, endDelivery); err != nil {
 		return nil, fmt.Errorf("error preparing query EndDelivery: %w", err)
@@ -204,6 +210,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.insertSessionStmt, err = db.PrepareContext(ctx, insertSession); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertSession: %w", err)
 	}
+	if q.insertSignalStmt, err = db.PrepareContext(ctx, insertSignal); err != nil {
+		return nil, fmt.Errorf("error preparing query InsertSignal: %w", err)
+	}
 	if q.insertTokenStmt, err = db.PrepareContext(ctx, insertToken); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertToken: %w", err)
 	}
@@ -230,6 +239,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.lastItemStmt, err = db.PrepareContext(ctx, lastItem); err != nil {
 		return nil, fmt.Errorf("error preparing query LastItem: %w", err)
+	}
+	if q.lastSignalStmt, err = db.PrepareContext(ctx, lastSignal); err != nil {
+		return nil, fmt.Errorf("error preparing query LastSignal: %w", err)
 	}
 	if q.latestClaimOfStmt, err = db.PrepareContext(ctx, latestClaimOf); err != nil {
 		return nil, fmt.Errorf("error preparing query LatestClaimOf: %w", err)
@@ -336,6 +348,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.openOfAgentStmt, err = db.PrepareContext(ctx, openOfAgent); err != nil {
 		return nil, fmt.Errorf("error preparing query OpenOfAgent: %w", err)
 	}
+	if q.pendingSignalStmt, err = db.PrepareContext(ctx, pendingSignal); err != nil {
+		return nil, fmt.Errorf("error preparing query PendingSignal: %w", err)
+	}
 	if q.promptStmt, err = db.PrepareContext(ctx, prompt); err != nil {
 		return nil, fmt.Errorf("error preparing query Prompt: %w", err)
 	}
@@ -380,6 +395,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.setCounterStmt, err = db.PrepareContext(ctx, setCounter); err != nil {
 		return nil, fmt.Errorf("error preparing query SetCounter: %w", err)
+	}
+	if q.setDesiredStmt, err = db.PrepareContext(ctx, setDesired); err != nil {
+		return nil, fmt.Errorf("error preparing query SetDesired: %w", err)
 	}
 	if q.setFailuresInRowStmt, err = db.PrepareContext(ctx, setFailuresInRow); err != nil {
 		return nil, fmt.Errorf("error preparing query SetFailuresInRow: %w", err)
@@ -603,6 +621,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing closePromptStmt: %w", cerr)
 		}
 	}
+	if q.closeSignalStmt != nil {
+		if cerr := q.closeSignalStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing closeSignalStmt: %w", cerr)
+		}
+	}
 	if q.countSessionsStmt != nil {
 		if cerr := q.countSessionsStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing countSessionsStmt: %w", cerr)
@@ -686,6 +709,11 @@ func (q *Queries) Close() error {
 	if q.dueLapsesStmt != nil {
 		if cerr := q.dueLapsesStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing dueLapsesStmt: %w", cerr)
+		}
+	}
+	if q.editWorkerStmt != nil {
+		if cerr := q.editWorkerStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing editWorkerStmt: %w", cerr)
 		}
 	}
 	if q.endDeliveryStmt != nil {
@@ -818,6 +846,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing insertSessionStmt: %w", cerr)
 		}
 	}
+	if q.insertSignalStmt != nil {
+		if cerr := q.insertSignalStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing insertSignalStmt: %w", cerr)
+		}
+	}
 	if q.insertTokenStmt != nil {
 		if cerr := q.insertTokenStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing insertTokenStmt: %w", cerr)
@@ -861,6 +894,11 @@ func (q *Queries) Close() error {
 	if q.lastItemStmt != nil {
 		if cerr := q.lastItemStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing lastItemStmt: %w", cerr)
+		}
+	}
+	if q.lastSignalStmt != nil {
+		if cerr := q.lastSignalStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing lastSignalStmt: %w", cerr)
 		}
 	}
 	if q.latestClaimOfStmt != nil {
@@ -1038,6 +1076,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing openOfAgentStmt: %w", cerr)
 		}
 	}
+	if q.pendingSignalStmt != nil {
+		if cerr := q.pendingSignalStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing pendingSignalStmt: %w", cerr)
+		}
+	}
 	if q.promptStmt != nil {
 		if cerr := q.promptStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing promptStmt: %w", cerr)
@@ -1111,6 +1154,11 @@ func (q *Queries) Close() error {
 	if q.setCounterStmt != nil {
 		if cerr := q.setCounterStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing setCounterStmt: %w", cerr)
+		}
+	}
+	if q.setDesiredStmt != nil {
+		if cerr := q.setDesiredStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing setDesiredStmt: %w", cerr)
 		}
 	}
 	if q.setFailuresInRowStmt != nil {
@@ -1389,6 +1437,7 @@ type Queries struct {
 	clearPromptStmt            *sql.Stmt
 	closeClaimStmt             *sql.Stmt
 	closePromptStmt            *sql.Stmt
+	closeSignalStmt            *sql.Stmt
 	countSessionsStmt          *sql.Stmt
 	counterStmt                *sql.Stmt
 	deleteAgentStmt            *sql.Stmt
@@ -1406,6 +1455,7 @@ type Queries struct {
 	dueDeliveriesStmt          *sql.Stmt
 	dueDrainsStmt              *sql.Stmt
 	dueLapsesStmt              *sql.Stmt
+	editWorkerStmt             *sql.Stmt
 	endDeliveryStmt            *sql.Stmt
 	eventsAfterStmt            *sql.Stmt
 	eventsOfAgentStmt          *sql.Stmt
@@ -1432,6 +1482,7 @@ type Queries struct {
 	insertMemberStmt           *sql.Stmt
 	insertPromptStmt           *sql.Stmt
 	insertSessionStmt          *sql.Stmt
+	insertSignalStmt           *sql.Stmt
 	insertTokenStmt            *sql.Stmt
 	insertTriggerURLStmt       *sql.Stmt
 	insertUserStmt             *sql.Stmt
@@ -1441,6 +1492,7 @@ type Queries struct {
 	itemsAfterStmt             *sql.Stmt
 	itemsBeforeStmt            *sql.Stmt
 	lastItemStmt               *sql.Stmt
+	lastSignalStmt             *sql.Stmt
 	latestClaimOfStmt          *sql.Stmt
 	latestLedgerStmt           *sql.Stmt
 	ledgerWithinStmt           *sql.Stmt
@@ -1476,6 +1528,7 @@ type Queries struct {
 	oldestEventStmt            *sql.Stmt
 	oldestWaitingStmt          *sql.Stmt
 	openOfAgentStmt            *sql.Stmt
+	pendingSignalStmt          *sql.Stmt
 	promptStmt                 *sql.Stmt
 	putIdempotencyKeyStmt      *sql.Stmt
 	renewClaimStmt             *sql.Stmt
@@ -1491,6 +1544,7 @@ type Queries struct {
 	setAdmitAtStmt             *sql.Stmt
 	setArchivedStmt            *sql.Stmt
 	setCounterStmt             *sql.Stmt
+	setDesiredStmt             *sql.Stmt
 	setFailuresInRowStmt       *sql.Stmt
 	setLedgerRangeStmt         *sql.Stmt
 	setWorkerStateStmt         *sql.Stmt
@@ -1558,6 +1612,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		clearPromptStmt:            q.clearPromptStmt,
 		closeClaimStmt:             q.closeClaimStmt,
 		closePromptStmt:            q.closePromptStmt,
+		closeSignalStmt:            q.closeSignalStmt,
 		countSessionsStmt:          q.countSessionsStmt,
 		counterStmt:                q.counterStmt,
 		deleteAgentStmt:            q.deleteAgentStmt,
@@ -1575,6 +1630,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		dueDeliveriesStmt:          q.dueDeliveriesStmt,
 		dueDrainsStmt:              q.dueDrainsStmt,
 		dueLapsesStmt:              q.dueLapsesStmt,
+		editWorkerStmt:             q.editWorkerStmt,
 		endDeliveryStmt:            q.endDeliveryStmt,
 		eventsAfterStmt:            q.eventsAfterStmt,
 		eventsOfAgentStmt:          q.eventsOfAgentStmt,
@@ -1601,6 +1657,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		insertMemberStmt:           q.insertMemberStmt,
 		insertPromptStmt:           q.insertPromptStmt,
 		insertSessionStmt:          q.insertSessionStmt,
+		insertSignalStmt:           q.insertSignalStmt,
 		insertTokenStmt:            q.insertTokenStmt,
 		insertTriggerURLStmt:       q.insertTriggerURLStmt,
 		insertUserStmt:             q.insertUserStmt,
@@ -1610,6 +1667,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		itemsAfterStmt:             q.itemsAfterStmt,
 		itemsBeforeStmt:            q.itemsBeforeStmt,
 		lastItemStmt:               q.lastItemStmt,
+		lastSignalStmt:             q.lastSignalStmt,
 		latestClaimOfStmt:          q.latestClaimOfStmt,
 		latestLedgerStmt:           q.latestLedgerStmt,
 		ledgerWithinStmt:           q.ledgerWithinStmt,
@@ -1645,6 +1703,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		oldestEventStmt:            q.oldestEventStmt,
 		oldestWaitingStmt:          q.oldestWaitingStmt,
 		openOfAgentStmt:            q.openOfAgentStmt,
+		pendingSignalStmt:          q.pendingSignalStmt,
 		promptStmt:                 q.promptStmt,
 		putIdempotencyKeyStmt:      q.putIdempotencyKeyStmt,
 		renewClaimStmt:             q.renewClaimStmt,
@@ -1660,6 +1719,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		setAdmitAtStmt:             q.setAdmitAtStmt,
 		setArchivedStmt:            q.setArchivedStmt,
 		setCounterStmt:             q.setCounterStmt,
+		setDesiredStmt:             q.setDesiredStmt,
 		setFailuresInRowStmt:       q.setFailuresInRowStmt,
 		setLedgerRangeStmt:         q.setLedgerRangeStmt,
 		setWorkerStateStmt:         q.setWorkerStateStmt,

@@ -243,6 +243,16 @@ type Session struct {
 	ArchivedAt        int64
 }
 
+type Signal struct {
+	ID         api.SignalID
+	WorkerID   api.WorkerID
+	Kind       api.SignalKind
+	SentBy     api.UserID
+	SentAt     int64
+	ClosedAt   int64
+	Resolution string
+}
+
 type Token struct {
 	ID         api.TokenID
 	UserID     api.UserID
@@ -315,6 +325,7 @@ type Worker struct {
 	Graced        int64
 	CreatedAt     int64
 	DeletedAt     int64
+	Pinned        api.Labels
 }
 
 type Workspace struct {

@@ -30,6 +30,7 @@ type Querier interface {
 	ClearPrompt(ctx context.Context, arg ClearPromptParams) (int64, error)
 	CloseClaim(ctx context.Context, arg CloseClaimParams) (int64, error)
 	ClosePrompt(ctx context.Context, arg ClosePromptParams) (int64, error)
+	CloseSignal(ctx context.Context, arg CloseSignalParams) (int64, error)
 	CountSessions(ctx context.Context, arg CountSessionsParams) ([]CountSessionsRow, error)
 	Counter(ctx context.Context, name string) (int64, error)
 	DeleteAgent(ctx context.Context, arg DeleteAgentParams) (int64, error)
@@ -47,6 +48,7 @@ type Querier interface {
 	DueDeliveries(ctx context.Context, arg DueDeliveriesParams) ([]api.DeliveryID, error)
 	DueDrains(ctx context.Context, arg DueDrainsParams) ([]Claim, error)
 	DueLapses(ctx context.Context, arg DueLapsesParams) ([]Claim, error)
+	EditWorker(ctx context.Context, arg EditWorkerParams) (int64, error)
 	EndDelivery(ctx context.Context, arg EndDeliveryParams) (int64, error)
 	EventsAfter(ctx context.Context, arg EventsAfterParams) ([]EventsAfterRow, error)
 	EventsOfAgent(ctx context.Context, arg EventsOfAgentParams) ([]Event, error)
@@ -73,6 +75,7 @@ type Querier interface {
 	InsertMember(ctx context.Context, arg InsertMemberParams) error
 	InsertPrompt(ctx context.Context, arg InsertPromptParams) error
 	InsertSession(ctx context.Context, arg InsertSessionParams) (int64, error)
+	InsertSignal(ctx context.Context, arg InsertSignalParams) error
 	InsertToken(ctx context.Context, arg InsertTokenParams) error
 	InsertTriggerURL(ctx context.Context, arg InsertTriggerURLParams) error
 	InsertUser(ctx context.Context, arg InsertUserParams) error
@@ -82,6 +85,7 @@ type Querier interface {
 	ItemsAfter(ctx context.Context, arg ItemsAfterParams) ([]Item, error)
 	ItemsBefore(ctx context.Context, arg ItemsBeforeParams) ([]Item, error)
 	LastItem(ctx context.Context, sessionID api.SessionID) (int64, error)
+	LastSignal(ctx context.Context, workerID api.WorkerID) (Signal, error)
 	LatestClaimOf(ctx context.Context, sessionID api.SessionID) (Claim, error)
 	LatestLedger(ctx context.Context, arg LatestLedgerParams) (Ledger, error)
 	LedgerWithin(ctx context.Context, arg LedgerWithinParams) ([]Ledger, error)
@@ -122,6 +126,8 @@ type Querier interface {
 	OldestEvent(ctx context.Context) (int64, error)
 	OldestWaiting(ctx context.Context, arg OldestWaitingParams) ([]api.SessionID, error)
 	OpenOfAgent(ctx context.Context, agentID api.AgentID) ([]Session, error)
+	// The signal that a worker has not acknowledged yet, and who sent it.
+	PendingSignal(ctx context.Context, workerID api.WorkerID) (PendingSignalRow, error)
 	Prompt(ctx context.Context, id api.PromptID) (Prompt, error)
 	PutIdempotencyKey(ctx context.Context, arg PutIdempotencyKeyParams) error
 	RenewClaim(ctx context.Context, arg RenewClaimParams) (int64, error)
@@ -137,6 +143,7 @@ type Querier interface {
 	SetAdmitAt(ctx context.Context, arg SetAdmitAtParams) (int64, error)
 	SetArchived(ctx context.Context, arg SetArchivedParams) (int64, error)
 	SetCounter(ctx context.Context, arg SetCounterParams) (int64, error)
+	SetDesired(ctx context.Context, arg SetDesiredParams) (int64, error)
 	SetFailuresInRow(ctx context.Context, arg SetFailuresInRowParams) (int64, error)
 	SetLedgerRange(ctx context.Context, arg SetLedgerRangeParams) (int64, error)
 	SetWorkerState(ctx context.Context, arg SetWorkerStateParams) (int64, error)

@@ -1,10 +1,10 @@
 -- name: InsertWorker :exec
 INSERT INTO workers (
     id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels,
-    max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at
+    max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned
 ) VALUES (
     @id, @workspace_id, @agent_id, @owner_user_id, @mode, @name, @instance_id, @process_id, @instructions, @types, @labels,
-    @max_concurrent, @platform, @version, @folder_key, @folder_shared, 'online', 'running', @last_beat_at, 0, @last_beat_at, 0
+    @max_concurrent, @platform, @version, @folder_key, @folder_shared, 'online', 'running', @last_beat_at, 0, @last_beat_at, 0, ''
 );
 
 -- name: Worker :one
@@ -49,6 +49,13 @@ UPDATE workers SET
     labels = @labels, max_concurrent = @max_concurrent, platform = @platform, version = @version,
     folder_key = @folder_key, folder_shared = @folder_shared, state = 'online', desired = @desired, last_beat_at = @last_beat_at, graced = 0
 WHERE id = @id AND instance_id = @from_instance_id AND deleted_at = 0;
+
+-- name: EditWorker :execrows
+UPDATE workers SET name = @name, instructions = @instructions, labels = @labels, max_concurrent = @max_concurrent, pinned = @pinned
+WHERE id = @id AND deleted_at = 0;
+
+-- name: SetDesired :execrows
+UPDATE workers SET desired = @desired WHERE id = @id AND deleted_at = 0;
 
 -- name: BeatWorker :execrows
 UPDATE workers SET last_beat_at = @last_beat_at, graced = 0, state = @state, platform = @platform, version = @version

@@ -184,6 +184,26 @@ func workersAnswer(d *desk, viewer *servertest.Server) {
 		d.tb.Errorf("poll answered %+v", got)
 	}
 	s.Refused(409, api.CodeInstanceSuperseded, "GET", at+"/sessions?instanceId=boot-0", nil)
+	s.Refused(409, api.CodeInstanceSuperseded, "GET", at+"?instanceId=boot-0&wait=1", nil)
+	s.Refused(422, api.CodeInvalid, "GET", at+"?wait=61", nil)
+	if got := servertest.Must[api.Worker](s, 200, "PATCH", at, m{"name": "desk", "instructions": "Be brief."}); got.Name != "desk" || got.MaxConcurrent != 1000 {
+		d.tb.Errorf("the change answered %+v", got)
+	}
+	other := d.addWorker("tidy", "w1")
+	s.Refused(409, api.CodeConflict, "PATCH", at, m{"name": "w1"})
+	s.Refused(422, api.CodeInvalid, "PATCH", at, m{"name": nil})
+	servertest.Must[any](s, 204, "DELETE", "agents/tidy/workers/"+other.ID.String(), nil)
+	servertest.Must[api.Worker](s, 200, "PATCH", at, m{"name": "w1", "instructions": nil})
+	sent := servertest.Must[api.SignalAnswer](s, 200, "POST", at+"/control-signal", m{"signal": "pause"})
+	if p := sent.Worker.PendingSignal; !sent.Changed || p == nil || p.Signal != api.SignalPause || sent.Worker.DesiredState != api.DesiredPaused {
+		d.tb.Errorf("pausing answered %+v", sent)
+	}
+	s.Refused(422, api.CodeInvalid, "POST", at+"/control-signal", m{"signal": "dance"})
+	ack := m{"instanceId": instance, "signalId": sent.Worker.PendingSignal.ID.String()}
+	servertest.Must[api.Worker](s, 200, "POST", at+"/ack-control-signal", ack)
+	s.Refused(409, api.CodeStaleSignal, "POST", at+"/ack-control-signal", with(ack, m{"signalId": ""}))
+	back := servertest.Must[api.SignalAnswer](s, 200, "POST", at+"/control-signal", m{"signal": "resume"})
+	servertest.Must[api.Worker](s, 200, "POST", at+"/ack-control-signal", with(ack, m{"signalId": back.Worker.PendingSignal.ID.String()}))
 }
 
 func claimsAnswer(d *desk) {

@@ -31,6 +31,7 @@ var statusOf = map[api.Code]int{
 	api.CodeOutcomeConflict:    http.StatusConflict,
 	api.CodeInstanceSuperseded: http.StatusConflict,
 	api.CodeWorkerRunning:      http.StatusConflict,
+	api.CodeStaleSignal:        http.StatusConflict,
 	api.CodePromptClosed:       http.StatusConflict,
 	api.CodePromptOpen:         http.StatusConflict,
 	api.CodeTooLarge:           http.StatusRequestEntityTooLarge,

@@ -70,7 +70,10 @@ var routes = []route{
 	{get, oneAgent + "/workers", (*Server).agentWorkers},
 	{post, oneAgent + "/workers", (*Server).registerWorker},
 	{get, oneWorker, (*Server).showWorker},
+	{patch, oneWorker, (*Server).editWorker},
 	{del, oneWorker, (*Server).deleteWorker},
+	{post, oneWorker + "/control-signal", (*Server).signalWorker},
+	{post, oneWorker + "/ack-control-signal", (*Server).acknowledgeSignal},
 
 	{get, classicBase, (*Server).classicSessions},
 	{post, classicBase, (*Server).classicTrigger},

@@ -1,8 +1,13 @@
 package server
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"net/http"
 	"time"
+
+	"github.com/go-json-experiment/json"
 
 	"stint/api"
 )
@@ -25,7 +30,7 @@ func (s *Server) workerPage(x *exchange, agent string) (answer, error) {
 // registerWorker answers 201 when the record is new, 200 when it was found.
 func (s *Server) registerWorker(x *exchange) (answer, error) {
 	var in api.WorkerInput
-	if err := x.decode(&in); err != nil {
+	if err := x.decodeFacts(&in); err != nil {
 		return answer{}, err
 	}
 	r, err := s.engine.RegisterWorker(x.r.Context(), x.caller, x.vars["agent"], in)
@@ -37,31 +42,52 @@ func (s *Server) registerWorker(x *exchange) (answer, error) {
 	return a, err
 }
 
-func (s *Server) showWorker(x *exchange) (answer, error) {
-	return reply(s.engine.Worker(x.r.Context(), x.caller, x.worker))
-}
-
-func (s *Server) deleteWorker(x *exchange) (answer, error) {
-	return done(s.engine.DeleteWorker(x.r.Context(), x.caller, x.worker))
-}
-
-func (s *Server) beat(x *exchange) (answer, error) {
-	var in api.Beat
-	if err := x.decode(&in); err != nil {
-		return answer{}, err
+// decodeFacts reads what a worker tells of itself. A fact that is none of ours,
+// such as a host's or a person's name, breaks the rule that facts are coarse:
+// it is refused as such, by its name (contract 5.2).
+func (x *exchange) decodeFacts(v any) error {
+	b, err := x.readBody()
+	if err != nil {
+		return err
 	}
-	return reply(s.engine.Beat(x.r.Context(), x.caller, x.worker, in))
+	defer b.give()
+	err = decodeJSON(b.bytes(), v)
+	var refused *api.Error
+	if !errors.As(err, &refused) || len(refused.Fields) != 1 || !unknownMember(b.bytes(), v) {
+		return err
+	}
+	var bad api.Invalid
+	bad.Add(refused.Fields[0].Field, "is nothing that a worker tells of itself: only platform and version are")
+	return bad.Err()
 }
 
-// poll lists what the worker may claim; with wait it is held until there is
-// something (contract 5.4).
-func (s *Server) poll(x *exchange) (answer, error) {
+// unknownMember reports whether all that is wrong with a body is a name that v doesn't have.
+func unknownMember(b []byte, v any) bool {
+	return errors.Is(json.Unmarshal(b, v, strict), json.ErrUnknownName)
+}
+
+// showWorker shows the record; with wait it is held until the pending signal is
+// another than the one in signal (contract 5.3).
+func (s *Server) showWorker(x *exchange) (answer, error) {
 	q := x.query()
+	var seen api.SignalID
+	q.id("signal", &seen)
 	instance := q.text("instanceId")
 	wait := time.Duration(q.whole("wait", 0, maxWait, 0)) * time.Second
 	if err := q.end(); err != nil {
 		return answer{}, err
 	}
+	if wait == 0 && instance == "" {
+		return reply(s.engine.Worker(x.r.Context(), x.caller, x.worker))
+	}
+	return waiting(s, x, wait, func(ctx context.Context) (api.Worker, error) {
+		return s.engine.AwaitSignal(ctx, x.caller, x.worker, instance, seen, wait)
+	}, func(ctx context.Context) (api.Worker, error) { return s.engine.Worker(ctx, x.caller, x.worker) })
+}
+
+// waiting runs a verb that may be held. When the server shuts down meanwhile it
+// is answered with what can be said at once.
+func waiting[T any](s *Server, x *exchange, wait time.Duration, do, atOnce func(context.Context) (T, error)) (answer, error) {
 	ctx := x.r.Context()
 	if wait > 0 {
 		held, release, err := s.hold(x, heldWait)
@@ -71,11 +97,74 @@ func (s *Server) poll(x *exchange) (answer, error) {
 		defer release()
 		ctx = held
 	}
-	found, err := s.engine.Poll(ctx, x.caller, x.worker, instance, wait)
+	found, err := do(ctx)
 	if err != nil {
 		if err = ended(ctx, err); err != nil {
 			return answer{}, err
 		}
+		return reply(atOnce(x.r.Context()))
 	}
-	return reply(api.List[api.Claimable]{Items: found}, nil)
+	return reply(found, nil)
+}
+
+// editWorker merges the body into the record: absent = unchanged, null = cleared.
+func (s *Server) editWorker(x *exchange) (answer, error) {
+	sent, err := x.readBody()
+	if err != nil {
+		return answer{}, err
+	}
+	defer sent.give()
+	if err := decodeJSON(sent.bytes(), &api.WorkerEdit{}); err != nil {
+		return answer{}, err
+	}
+	text := bytes.Clone(sent.bytes()) // the write may outlive this request
+	return reply(s.engine.EditWorker(x.r.Context(), x.caller, x.worker, func(in *api.WorkerEdit) error {
+		return decodeJSON(text, in)
+	}))
+}
+
+func (s *Server) signalWorker(x *exchange) (answer, error) {
+	var in api.SignalRequest
+	if err := x.decode(&in); err != nil {
+		return answer{}, err
+	}
+	return reply(s.engine.SignalWorker(x.r.Context(), x.caller, x.worker, in.Signal))
+}
+
+func (s *Server) acknowledgeSignal(x *exchange) (answer, error) {
+	var in api.SignalAck
+	if err := x.decode(&in); err != nil {
+		return answer{}, err
+	}
+	return reply(s.engine.AcknowledgeSignal(x.r.Context(), x.caller, x.worker, in))
+}
+
+func (s *Server) deleteWorker(x *exchange) (answer, error) {
+	return done(s.engine.DeleteWorker(x.r.Context(), x.caller, x.worker))
+}
+
+func (s *Server) beat(x *exchange) (answer, error) {
+	var in api.Beat
+	if err := x.decodeFacts(&in); err != nil {
+		return answer{}, err
+	}
+	return reply(s.engine.Beat(x.r.Context(), x.caller, x.worker, in))
+}
+
+// poll lists what the worker may claim, and tells the pending signal; with wait
+// it is held until there is either (contract 5.3, 5.4).
+func (s *Server) poll(x *exchange) (answer, error) {
+	q := x.query()
+	var seen api.SignalID
+	q.id("signal", &seen)
+	instance := q.text("instanceId")
+	wait := time.Duration(q.whole("wait", 0, maxWait, 0)) * time.Second
+	if err := q.end(); err != nil {
+		return answer{}, err
+	}
+	return waiting(s, x, wait, func(ctx context.Context) (api.PollAnswer, error) {
+		return s.engine.Poll(ctx, x.caller, x.worker, instance, seen, wait)
+	}, func(ctx context.Context) (api.PollAnswer, error) {
+		return s.engine.Poll(ctx, x.caller, x.worker, instance, seen, 0)
+	})
 }

@@ -68,6 +68,8 @@ func (v *visit) stream() error {
 		f.watch = v.watchAgent(q.Get("agent"))
 	case "workers":
 		f.watch = v.watchWorkers()
+	case "worker":
+		f.watch, err = v.watchWorker(q.Get("worker"))
 	default:
 		err = api.Refuse(api.CodeNotFound, "There is no such stream.")
 	}

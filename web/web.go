@@ -107,6 +107,9 @@ var routes = []route{
 	{http.MethodGet, "/api/docs", (*visit).apiDocs},
 	{http.MethodGet, "/api/docs/{name}", (*visit).apiDocsOn},
 	{http.MethodGet, "/llms.txt", (*visit).llms},
+	{http.MethodGet, "/workers/{worker}", (*visit).worker},
+	{http.MethodGet, "/workers/{worker}/{verb:restart|stop|forget}", (*visit).askWorker},
+	{http.MethodPost, "/workers/{worker}/{verb:pause|resume|restart|stop|forget}", (*visit).actWorker},
 	{http.MethodGet, "/ui/stream", (*visit).stream},
 	{http.MethodGet, "/ui/schedule", (*visit).schedule},
 	{http.MethodPost, "/ui/preferences", (*visit).preferences},
@@ -227,6 +230,14 @@ func (v *visit) takeDone() string {
 
 // path is a name in the address, such as the agent's.
 func (v *visit) path(name string) string { return mux.Vars(v.r)[name] }
+
+func (v *visit) workerID() (api.WorkerID, error) {
+	id, err := api.ParseWorkerID(v.path("worker"))
+	if err != nil || id == 0 {
+		return 0, api.Refuse(api.CodeNotFound, "There is no such worker here.")
+	}
+	return id, nil
+}
 
 func (v *visit) sessionID() (api.SessionID, error) {
 	id, err := api.ParseSessionID(v.path("session"))

@@ -32,6 +32,95 @@ func (v *visit) watchWorkers() watcher {
 	}
 }
 
+// workerPage is what a worker's page draws.
+type workerPage struct{ engine.WorkerPage }
+
+func workerURL(id api.WorkerID) string { return "/workers/" + id.String() }
+
+func (v *visit) worker() error {
+	id, err := v.workerID()
+	if err != nil {
+		return err
+	}
+	view, err := v.web.engine.WorkerPageOf(v.r.Context(), v.caller, id)
+	if err != nil {
+		return err
+	}
+	shell := Shell{Title: view.Name, Place: "workers", Now: view.At, Stream: streamURL("worker", view.View, "worker", id.String())}
+	return v.page(http.StatusOK, shell, workerWhole(workerPage{view}))
+}
+
+func (v *visit) watchWorker(ref string) (watcher, error) {
+	id, err := api.ParseWorkerID(ref)
+	if err != nil || id == 0 {
+		return nil, api.Refuse(api.CodeNotFound, "There is no such worker here.")
+	}
+	return func(ctx context.Context, c engine.Caller) ([]part, position, error) {
+		view, err := v.web.engine.WorkerPageOf(ctx, c, id)
+		if err != nil {
+			return nil, position{}, err
+		}
+		p := workerPage{view}
+		return []part{{target: "worker-head", draw: workerHead(p)}, {target: "worker-body", draw: workerBody(p)}}, position{seq: view.Seq}, nil
+	}, nil
+}
+
+// The questions before what ends something that runs.
+func workerQuestion(w api.Worker, verb string) Confirm {
+	c := Confirm{
+		ID: "ask-" + verb, Action: workerURL(w.ID) + "/" + verb, Keep: "Keep it", Back: workerURL(w.ID),
+		Text: "What it runs is interrupted and given back to the queue, where another worker or a later start takes it up.",
+	}
+	switch verb {
+	case "stop":
+		c.Title, c.Do = "Stop “"+w.Name+"” for "+w.AgentSlug+"?", "Stop worker"
+		c.Text += " Then it ends, and serves this agent no more until it is started again."
+	case "restart":
+		c.Title, c.Do = "Restart “"+w.Name+"” for "+w.AgentSlug+"?", "Restart worker"
+	default:
+		c.Title, c.Do, c.Risky = "Forget “"+w.Name+"” for "+w.AgentSlug+"?", "Forget worker", true
+		c.Text = "Its record is deleted, and what it runs is taken from it at once. A process that is forgotten makes no new record unless it is started with --register."
+	}
+	return c
+}
+
+func (v *visit) askWorker() error {
+	id, err := v.workerID()
+	if err != nil {
+		return err
+	}
+	w, err := v.web.engine.Worker(v.r.Context(), v.caller, id)
+	if err != nil {
+		return err
+	}
+	c := workerQuestion(w, v.path("verb"))
+	return v.page(http.StatusOK, Shell{Title: c.Title, Place: "workers"}, confirmPage(c))
+}
+
+func (v *visit) actWorker() error {
+	id, err := v.workerID()
+	if err != nil {
+		return err
+	}
+	verb := v.path("verb")
+	if verb == "forget" {
+		if err := v.web.engine.DeleteWorker(v.r.Context(), v.caller, id); err != nil {
+			return err
+		}
+		return v.to("/workers", "Forgot the worker")
+	}
+	done, err := v.web.engine.SignalWorker(v.r.Context(), v.caller, id, api.SignalKind(verb))
+	if err != nil {
+		return err
+	}
+	return v.to(workerURL(id), said(done.Changed, "It was told to "+verb, "It had been told to "+verb+" already"))
+}
+
+// signalWords tell a pending signal and who sent it.
+func signalWords(s api.Signal) string {
+	return "Told to " + string(s.Signal) + " by " + s.SentByName
+}
+
 // workerLook is how a worker's state is told; what it was told to do goes before
 // what it seems to do.
 func workerLook(w api.Worker) (icon, class, word string) {

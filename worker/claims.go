@@ -51,6 +51,11 @@ func (p *Process) claims(ctx context.Context) {
 			p.log.Warn("a claim came for a record that is gone", "session", c.SessionID)
 			continue
 		}
+		if rec.isEnding() {
+			free()
+			p.giveBack(rec, *c, reasonStopped)
+			continue
+		}
 		p.take(rec, *c, sent, free)
 	}
 }
@@ -215,6 +220,9 @@ func (p *Process) poll(ctx context.Context) {
 			if err != nil {
 				rec.log.Debug("poll not answered", "error", err)
 				continue
+			}
+			if list.PendingSignal != nil {
+				rec.kick()
 			}
 			if slices.ContainsFunc(list.Items, func(c api.Claimable) bool { return c.Claimable }) {
 				p.hurryClaims()

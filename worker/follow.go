@@ -18,13 +18,16 @@ import (
 func (p *Process) follow(ctx, beats context.Context, beating *sync.WaitGroup) error {
 	var wait backoff
 	for first := true; ; {
+		if err := p.over(); err != nil {
+			return err
+		}
 		wanted, err := p.wanted(ctx, first)
 		pause := p.clocks.Agents
 		switch {
 		case err == nil:
 			first = false
 			wait.reset()
-			if err := p.adopt(beats, beating, wanted); err != nil {
+			if err := p.adopt(ctx, beats, beating, wanted); err != nil {
 				return err
 			}
 		case ctx.Err() != nil:
@@ -103,7 +106,8 @@ func (p *Process) asked(a api.Agent) bool {
 
 // adopt starts a record for each agent that has none, and registers one again
 // whose agent has changed in what the registration says.
-func (p *Process) adopt(beats context.Context, beating *sync.WaitGroup, wanted []api.Agent) error {
+func (p *Process) adopt(ctx, beats context.Context, beating *sync.WaitGroup, wanted []api.Agent) error {
+	away := false
 	for _, a := range wanted {
 		p.mu.Lock()
 		rec := p.records[a.ID]
@@ -112,20 +116,23 @@ func (p *Process) adopt(beats context.Context, beating *sync.WaitGroup, wanted [
 			rec.refresh(beats, a)
 			continue
 		}
-		known, err := p.state.worker(a.ID)
+		stays, err := p.staysAway(ctx, a)
 		if err != nil {
 			return err
 		}
-		if known.deleted && !p.opts.Register {
-			p.log.Warn("the worker record for this agent was deleted; it is registered again only when that is allowed", "agent", a.Slug)
+		if stays {
+			away = true
+			p.log.Debug("the worker record for this agent was deleted or told to stop", "agent", a.Slug)
 			continue
 		}
 		p.serveRecord(beats, beating, a)
 	}
 	p.mu.Lock()
-	none := len(p.records) == 0
+	none := len(p.records) == 0 && len(p.stopped) == 0
 	p.mu.Unlock()
-	if none && len(p.opts.Agents) > 0 && !p.opts.Register {
+	// contract 5.2: 3 when no record is left. A process that was given no agents
+	// goes on while there is none, since one may be made.
+	if none && !p.opts.Embedded && (away || (len(p.opts.Agents) > 0 && !p.opts.Register)) {
 		return ErrNoRecord
 	}
 	p.orphans(wanted)
@@ -144,14 +151,8 @@ func (p *Process) serveRecord(beats context.Context, beating *sync.WaitGroup, a 
 		if beats.Err() != nil {
 			return
 		}
-		rec.log.Warn("the worker record is gone", "reason", why)
-		rec.leave(why)
-		p.mu.Lock()
-		delete(p.records, a.ID)
-		p.mu.Unlock()
-		p.abandon(rec)
-		p.hurryClaims()
-		p.relistAgents()
+		rec.log.Warn("the worker record has ended", "reason", why)
+		p.left(rec, why)
 	})
 }
 
@@ -159,7 +160,7 @@ func (p *Process) serveRecord(beats context.Context, beating *sync.WaitGroup, a 
 // that the coordinator keeps sessions of one folder apart.
 func (r *record) refresh(ctx context.Context, a api.Agent) {
 	r.mu.Lock()
-	stale := r.worker != 0 && folderKey(r.p.machine, a.Run.WorkFolder) != r.folderKey
+	stale := r.worker != 0 && r.ending == nil && folderKey(r.p.machine, a.Run.WorkFolder) != r.folderKey
 	r.mu.Unlock()
 	if !stale {
 		return
@@ -196,6 +197,7 @@ func (p *Process) hear(ctx context.Context) {
 			return
 		}
 		p.relistAgents() // what was missed in between
+		p.kickAll()
 	}
 }
 
@@ -206,11 +208,28 @@ func (p *Process) heed(e api.Event) {
 		if e.Type == "worker_deleted" || e.Type == "agent_deleted" {
 			p.kickAll()
 		}
+	case e.Type == "signal_sent":
+		p.heedSignal(e)
 	case e.Type == "stop_requested", e.Type == "session_cancelled", e.Type == "session_stale":
 		for _, s := range p.sessionsOf(e.AgentID) {
 			if s.addr.Session == e.SessionID {
 				s.rec.kick()
 			}
 		}
+	}
+}
+
+// heedSignal has the record ask at once what it was told; one that was stopped
+// may be told to start.
+func (p *Process) heedSignal(e api.Event) {
+	text, _ := e.Data["worker"].(string)
+	worker, err := api.ParseWorkerID(text)
+	if err != nil || worker == 0 {
+		return
+	}
+	if rec := p.recordOf(worker); rec != nil {
+		rec.kick()
+	} else if p.wasStopped(worker) {
+		p.relistAgents()
 	}
 }

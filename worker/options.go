@@ -37,6 +37,10 @@ type Options struct {
 	// Register allows to make a worker record anew that was deleted, and to take a
 	// state directory over from another account or server.
 	Register bool
+	// Embedded says that this process is part of a larger one, which a signal to a
+	// worker must not end: a stopped record waits to be started again, a restarted
+	// one is registered again.
+	Embedded bool
 	// Name tells this worker from the user's others; empty = one made of the
 	// machine's random name, never the host's own.
 	Name string

@@ -20,9 +20,10 @@ import (
 const (
 	ExitOK        = 0
 	ExitFailed    = 1
-	ExitNoRecord  = 3 // every worker record was deleted, or an agent to serve doesn't exist
-	ExitNotSigned = 4 // the token is not accepted
-	ExitConflict  = 5 // another process uses the state directory
+	ExitNoRecord  = 3  // every worker record was deleted, or an agent to serve doesn't exist
+	ExitNotSigned = 4  // the token is not accepted
+	ExitConflict  = 5  // another process uses the state directory
+	ExitRestart   = 75 // told to restart: the caller is to start it again
 )
 
 var (
@@ -60,16 +61,20 @@ type Process struct {
 	relist    chan struct{}  // one token: read the list of agents again
 
 	mu        sync.Mutex
-	records   map[api.AgentID]*record // guarded by mu
-	sessions  map[int64]*session      // by line of the journal; guarded by mu
-	leftovers map[int64]*leftover     // of an earlier life, not taken up yet; guarded by mu
-	draining  bool                    // guarded by mu
-	hurried   chan struct{}           // closed and made anew when claims should be asked for anew; guarded by mu
+	records   map[api.AgentID]*record      // guarded by mu
+	sessions  map[int64]*session           // by line of the journal; guarded by mu
+	leftovers map[int64]*leftover          // of an earlier life, not taken up yet; guarded by mu
+	stopped   map[api.AgentID]api.WorkerID // records that were told to stop; guarded by mu
+	forgotten map[api.AgentID]bool         // records that were deleted in this life; guarded by mu
+	restart   bool                         // this process was told to restart; guarded by mu
+	draining  bool                         // guarded by mu
+	hurried   chan struct{}                // closed and made anew when claims should be asked for anew; guarded by mu
 }
 
 // Run serves agents until ctx ends or there is nothing left to serve, and
 // returns the process's exit code. It waits for a coordinator that can't be
-// reached, for ever. When ctx ends it claims nothing more, ends what runs in
+// reached, for ever. It also ends when each of its records was told to stop, and
+// with [ErrRestart] when its only one was told to restart. When ctx ends it claims nothing more, ends what runs in
 // short stages, gives those sessions back, and says goodbye.
 //
 // The program must call [proc.GuardianMain] first thing in main.
@@ -84,8 +89,10 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 	defer p.close()
 	err = p.serve(ctx)
 	switch {
-	case err == nil:
+	case err == nil, errors.Is(err, errAllStopped):
 		return ExitOK, nil
+	case errors.Is(err, ErrRestart):
+		return ExitRestart, err
 	case errors.Is(err, ErrNoRecord), errors.Is(err, ErrAccountChanged), api.CodeOf(err) == api.CodeNotFound:
 		return ExitNoRecord, err
 	case api.CodeOf(err) == api.CodeUnauthenticated, api.CodeOf(err) == api.CodeForbidden:
@@ -136,6 +143,7 @@ func newProcess(o Options, client *api.Client) (*Process, error) {
 		machine: machine, instance: "ins_" + strings.ToLower(rand.Text()),
 		folders: newFolders(), slots: make(chan struct{}, o.Slots), relist: make(chan struct{}, 1),
 		records: map[api.AgentID]*record{}, sessions: map[int64]*session{}, leftovers: map[int64]*leftover{}, hurried: make(chan struct{}),
+		stopped: map[api.AgentID]api.WorkerID{}, forgotten: map[api.AgentID]bool{},
 	}
 	p.reporting, p.stopAll = context.WithCancelCause(context.Background())
 	if err := errors.Join(p.nameProcess(), p.sweepPrompts()); err != nil {

@@ -31,6 +31,7 @@ type record struct {
 	beatAt    proc.BootTime // before the last good beat was sent; guarded by mu
 	beatEvery time.Duration // guarded by mu
 	desired   api.Desired   // guarded by mu
+	orders                  // guarded by mu
 	idle      bool          // it only hands in what an earlier life held
 }
 
@@ -64,7 +65,7 @@ func (r *record) id() api.WorkerID {
 func (r *record) eligible() (api.WorkerID, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.worker, r.worker != 0 && !r.idle && r.desired == api.DesiredRunning
+	return r.worker, r.worker != 0 && !r.idle && r.desired == api.DesiredRunning && r.ending == nil
 }
 
 // run registers the record, retrying for ever, and then beats until ctx ends or
@@ -77,7 +78,7 @@ func (r *record) run(ctx context.Context, a api.Agent) error {
 			break
 		}
 		if api.CodeOf(err) == api.CodeNotFound {
-			return fmt.Errorf("%w: the agent %s is gone", errRecordGone, a.Slug)
+			return fmt.Errorf("%w, or the agent %s was", errRecordGone, a.Slug)
 		}
 		pause := wait.next(api.RetryAfter(err))
 		r.log.Warn("not registered", "again in", pause, "error", err)
@@ -96,6 +97,7 @@ func (r *record) register(ctx context.Context, a api.Agent) error {
 		return err
 	}
 	in := r.p.registration(a)
+	in.WorkerID = known.worker
 	// The one that was sent last may have been accepted without our hearing of it.
 	previous := []string{known.instance}
 	if known.pending != known.instance {
@@ -116,6 +118,15 @@ func (r *record) register(ctx context.Context, a api.Agent) error {
 			break
 		}
 	}
+	if api.CodeOf(err) == api.CodeNotFound && in.WorkerID != 0 && r.p.opts.Register {
+		// It was deleted while this process was away, which is allowed to make it anew.
+		in.WorkerID, in.PreviousInstanceID = 0, ""
+		sent = r.p.boot()
+		got, err = r.call(ctx, in)
+	}
+	if api.CodeOf(err) == api.CodeNotFound && in.WorkerID != 0 {
+		return errors.Join(err, r.p.state.forgetWorker(a.ID, in.WorkerID))
+	}
 	if err != nil {
 		return err
 	}
@@ -125,7 +136,8 @@ func (r *record) register(ctx context.Context, a api.Agent) error {
 	}
 	r.mu.Lock()
 	first := r.worker == 0
-	r.worker, r.beatAt, r.desired = got.Worker.ID, sent, got.Worker.DesiredState
+	r.worker, r.beatAt = got.Worker.ID, sent
+	r.desired, r.told = got.Worker.DesiredState, got.Worker.PendingSignal
 	r.folderKey, r.version = in.FolderKey, a.Version
 	if got.BeatSeconds > 0 {
 		r.beatEvery = min(r.p.clocks.Beat, time.Duration(got.BeatSeconds)*time.Second)
@@ -164,7 +176,14 @@ func (r *record) keepBeating(ctx context.Context) error {
 	away := false
 	for {
 		pause := r.pace()
-		if err := r.beat(ctx, false); err != nil {
+		err := r.beat(ctx, false)
+		if err == nil {
+			var gone error
+			if gone, err = r.obey(ctx); gone != nil {
+				return gone
+			}
+		}
+		if err != nil {
 			away = true
 			switch api.CodeOf(err) {
 			case api.CodeNotFound:
@@ -176,7 +195,7 @@ func (r *record) keepBeating(ctx context.Context) error {
 				return context.Cause(ctx)
 			}
 			pause = min(wait.next(api.RetryAfter(err)), pause)
-			r.log.Warn("beat not answered", "again in", pause, "error", err)
+			r.log.Warn("not in step with the coordinator", "again in", pause, "error", err)
 		} else {
 			wait.reset()
 			if away {
@@ -253,9 +272,8 @@ func (r *record) beat(ctx context.Context, goodbye bool) error {
 func (r *record) beaten(sent proc.BootTime, answer api.BeatAnswer, held map[api.ClaimID]*session) {
 	r.mu.Lock()
 	r.beatAt = max(r.beatAt, sent)
-	changed := r.desired != answer.Worker.DesiredState
-	r.desired = answer.Worker.DesiredState
 	r.mu.Unlock()
+	r.hear(answer.Worker)
 	for _, s := range r.p.sessionsOf(r.agent) {
 		s.leash.beaten(sent.Add(offlineAfter(s.claim)))
 	}
@@ -263,9 +281,6 @@ func (r *record) beaten(sent proc.BootTime, answer api.BeatAnswer, held map[api.
 		if s := held[a.ClaimID]; s != nil {
 			s.beaten(sent, a, answer.ServerTime)
 		}
-	}
-	if changed {
-		r.p.hurryClaims()
 	}
 }
 

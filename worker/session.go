@@ -135,6 +135,9 @@ func (s *session) close(unsent error) {
 	s.p.mu.Lock()
 	delete(s.p.sessions, s.heldID)
 	s.p.mu.Unlock()
+	if s.rec.isEnding() {
+		defer s.rec.kick() // it waits for its last session
+	}
 	if unsent != nil {
 		s.log.Warn("the report stays in the outbox for the worker's next start", "reason", unsent)
 		return

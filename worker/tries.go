@@ -58,7 +58,7 @@ func (s *session) ended(cause error, result string) outcome {
 		return outcome{}
 	case errors.Is(cause, errStop):
 		return completed(outcomeStopped, result)
-	case errors.Is(cause, errDraining):
+	case errors.Is(cause, errDraining), errors.Is(cause, errToldToStop):
 		return released(reasonStopped)
 	case errors.Is(cause, errTimeout):
 		return failed(refuse(CodeTurnTimeout, "The command ran longer than its limit of %d seconds and was ended.", s.claim.Trusted.TurnTimeoutSeconds), result)

@@ -27,6 +27,7 @@ const (
 	exitUnfinished  exit = 8
 	exitUnreachable exit = 9
 	exitProblems    exit = 10
+	exitRestart     exit = 75
 	exitTimeout     exit = 124
 	exitInterrupted exit = 130
 )
@@ -47,6 +48,7 @@ var exitMeanings = []struct {
 	{exitUnfinished, "not finished: it awaits input or still waits for a worker"},
 	{exitUnreachable, "no server answers"},
 	{exitProblems, "doctor found problems"},
+	{exitRestart, "worker run --on-restart exit: told to restart; start it again"},
 	{exitTimeout, "--timeout ran out"},
 	{exitInterrupted, "interrupted"},
 }
@@ -101,6 +103,7 @@ var codeOf = map[api.Code]exit{
 	api.CodeOutcomeConflict:    exitConflict,
 	api.CodeInstanceSuperseded: exitConflict,
 	api.CodeWorkerRunning:      exitConflict,
+	api.CodeStaleSignal:        exitConflict,
 	api.CodeIdempotencyReuse:   exitConflict,
 	api.CodePromptClosed:       exitConflict,
 	api.CodePromptOpen:         exitConflict,

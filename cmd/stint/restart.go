@@ -74,6 +74,25 @@ func (c *cli) restart(ctx context.Context, addr string) error {
 	return nil
 }
 
+// respawn replaces this process by a new one with the same arguments, of the
+// program that lies where ours was started from, which may be a newer one. It
+// returns only if that fails.
+func respawn() error {
+	self, err := os.Executable()
+	if err == nil {
+		_, err = os.Stat(self)
+	}
+	if err != nil { // it was moved away: go on with what runs
+		if self, err = ourProgram(); err != nil {
+			return fmt.Errorf("find our own program to start it again: %w", err)
+		}
+	}
+	if err := syscall.Exec(self, os.Args, os.Environ()); err != nil {
+		return fmt.Errorf("start %s again: %w", self, err)
+	}
+	return nil
+}
+
 // ourProgram is the very file that runs, also after it was replaced by another.
 func ourProgram() (string, error) {
 	const link = "/proc/self/exe"

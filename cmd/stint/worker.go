@@ -9,8 +9,9 @@ import (
 )
 
 func (c *cli) workerCommand() *cobra.Command {
-	return group(&cobra.Command{Use: "worker", Aliases: []string{"workers"}, Short: "Run and look at workers"},
-		c.workerRunCommand(), c.workerDoctorCommand(), c.workerListCommand())
+	all := append([]*cobra.Command{c.workerRunCommand(), c.workerDoctorCommand(), c.workerListCommand(), c.workerShowCommand()}, c.workerSignalCommands()...)
+	return group(&cobra.Command{Use: "worker", Aliases: []string{"workers"}, Short: "Run workers, look at them and tell them what to do"},
+		append(all, c.workerForgetCommand())...)
 }
 
 func (c *cli) workerListCommand() *cobra.Command {
@@ -63,7 +64,12 @@ func (c *cli) showWorkers(list api.List[api.Worker]) error {
 			continue
 		}
 		state := string(w.State)
-		if c.tty {
+		switch {
+		case w.PendingSignal != nil:
+			state += ", told to " + string(w.PendingSignal.Signal)
+		case w.DesiredState != api.DesiredRunning:
+			state += ", " + string(w.DesiredState)
+		case c.tty:
 			state = c.outLook.worker(w.State)
 		}
 		t.rows = append(t.rows, []string{w.ID.String(), w.AgentSlug, plain(w.Name), state, fmt.Sprintf("%d/%d", w.Running, w.MaxConcurrent), c.ago(w.LastBeatAt), plain(w.Platform)})

@@ -23,7 +23,14 @@ type workerFlags struct {
 	register bool
 	shared   bool
 	retries  int
+	restart  string
 }
+
+// What --on-restart says that the signal restart does.
+const (
+	restartRespawns = "respawn"
+	restartExits    = "exit"
+)
 
 func (c *cli) workerRunCommand() *cobra.Command {
 	var f workerFlags
@@ -47,6 +54,7 @@ func (c *cli) workerRunCommand() *cobra.Command {
 	flags.BoolVar(&f.register, "register", false, "make a record that was deleted anew, and take the state\ndirectory over from another account")
 	flags.BoolVar(&f.shared, "shared-folders", false, "several sessions may use one work folder at once")
 	flags.IntVar(&f.retries, "retries", 0, "how often a failed command is run again in its session")
+	flags.StringVar(&f.restart, "on-restart", restartRespawns, "what the signal restart does: respawn, or exit with 75\nso that a service manager starts it again")
 	return cmd
 }
 
@@ -63,6 +71,9 @@ func (c *cli) runWorker(ctx context.Context, f workerFlags) error {
 	if f.slots < 0 || f.retries < 0 {
 		return usage(what, "--slots and --retries are not negative", "stint worker run --help")
 	}
+	if f.restart != restartRespawns && f.restart != restartExits {
+		return usage(what, "--on-restart is respawn or exit", "stint worker run --help")
+	}
 	if f.state == "" {
 		f.state = filepath.Join(xdg.StateHome, "stint", "worker")
 	}
@@ -78,8 +89,14 @@ func (c *cli) runWorker(ctx context.Context, f workerFlags) error {
 	if err == nil {
 		return nil
 	}
+	if errors.Is(err, worker.ErrRestart) && f.restart == restartRespawns {
+		log.Info("starting again")
+		return explain(what, respawn(), "stint worker run --help")
+	}
 	next := "stint worker run --help"
 	switch {
+	case errors.Is(err, worker.ErrRestart):
+		return quietly(exitRestart)
 	case errors.Is(err, worker.ErrAlreadyRunning):
 		next = "stint worker run --state-dir DIR --name NAME"
 	case errors.Is(err, worker.ErrNoRecord), errors.Is(err, worker.ErrAccountChanged):
@@ -97,7 +114,7 @@ func (c *cli) work(ctx context.Context, k *coordinator) error {
 	}
 	o := c.workerOptions()
 	o.Stages = k.clocks.stages
-	o.URL, o.Token, o.StateDir, o.Register = k.url(), token, k.dir.worker(), true
+	o.URL, o.Token, o.StateDir, o.Register, o.Embedded = k.url(), token, k.dir.worker(), true, true
 	o.Version, o.Log = builtFrom().Version, k.log
 	o.DrainGrace, o.Goodbye = drainGrace, tenantPatience-drainGrace
 	_, err = worker.Run(ctx, o)
