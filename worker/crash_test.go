@@ -113,11 +113,7 @@ func TestCrash_KilledWorkerWithoutASuccessorLeavesNothingRunning(t *testing.T) {
 	_, id, file := w.stampingWith(brief, "alone", "deaf")
 	first.signal(syscall.SIGKILL)
 	first.wait()
-	w.eventually("the agent is gone", func() bool {
-		before := workertest.Lives(t, file)[0].Last
-		time.Sleep(100 * time.Millisecond)
-		return workertest.Lives(t, file)[0].Last == before
-	})
+	w.untilDead(workertest.Lives(t, file)...)
 	w.untilStatus(id, api.Stale)
 }
 

@@ -1,7 +1,9 @@
 package worker
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,14 +32,23 @@ func (w *world) stampingWith(edit func(*api.AgentInput), slug, play string) (a a
 	return a, id, file
 }
 
-// quiet fails the test when an agent stamps after it should be gone.
+// quiet fails the test when an agent stamps from now on.
 func (w *world) quiet(file string) {
 	w.Helper()
-	before := workertest.Lives(w, file)
-	time.Sleep(50 * time.Millisecond) // five stamps of one that still lives
+	now := proc.BootNow()
+	lives := workertest.Lives(w, file)
+	w.untilDead(lives...)
 	after := workertest.Lives(w, file)
-	if len(after) != len(before) || after[len(after)-1].Last != before[len(before)-1].Last {
-		w.Error("the agent still runs")
+	if len(after) != len(lives) || after[len(after)-1].Last > now {
+		w.Error("the agent still ran")
+	}
+}
+
+// untilDead waits until no process of these agents is left.
+func (w *world) untilDead(lives ...workertest.Life) {
+	w.Helper()
+	for _, l := range lives {
+		w.eventually("the agent is gone", func() bool { return errors.Is(syscall.Kill(l.Pid, 0), syscall.ESRCH) })
 	}
 }
 
@@ -52,6 +63,25 @@ func TestEnd_CancelEndsTheCommandAndReportsItDrained(t *testing.T) {
 	w.quiet(file)
 	if s := w.untilStatus(id, api.Cancelled); s.Result != "" {
 		t.Errorf("a cancelled session has the result %q", s.Result)
+	}
+}
+
+// What a command prints on while it is cancelled is void, and nothing to worry about.
+func TestEnd_CancelOfAPrintingCommandIsQuiet(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var warned bytes.Buffer
+	o := w.options()
+	o.Log = slog.New(slog.NewTextHandler(&warned, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	g := w.start(o)
+	a := w.agent("chatty", "sh", "-c", `trap '' INT; while :; do echo on and on; sleep 0.01; done`)
+	id := w.trigger(a, "")
+	w.eventually("it prints", func() bool { return w.text(id, "stdout") != "" })
+	_, err := w.client.CancelSession(t.Context(), id, api.CancelInput{})
+	w.must(err)
+	w.untilDrained(a)
+	if g.end(); warned.Len() > 0 {
+		t.Errorf("it warned:\n%s", &warned)
 	}
 }
 
@@ -310,11 +340,7 @@ func TestLeash_SleepPastTheLeaseEndsBeforeAnyOutputIsTaken(t *testing.T) {
 		return workertest.Fault{Drop: call == "POST renew" || call == "POST heartbeat"}
 	})
 	slept.sleep(time.Hour)
-	w.eventually("the agent is ended", func() bool {
-		before := workertest.Lives(t, file)[0].Last
-		time.Sleep(100 * time.Millisecond)
-		return workertest.Lives(t, file)[0].Last == before
-	})
+	w.untilDead(workertest.Lives(t, file)...)
 	w.proxy.Rule(nil)
 	w.eventually("it runs again", func() bool { return len(workertest.Lives(t, file)) == 2 })
 	_, err := w.client.CancelSession(t.Context(), id, api.CancelInput{})

@@ -2,7 +2,9 @@ package worker
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -54,13 +56,13 @@ func TestOutage_ResultIsHandedInAfterIt(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "go")
 	runs := filepath.Join(t.TempDir(), "runs")
 	a := w.agentWith("patient", longer,
-		"sh", "-c", fmt.Sprintf(`echo run >>%s; echo before; while ! [ -e %s ]; do sleep 0.02; done; seq 1 2000; echo after`, runs, file))
+		"sh", "-c", fmt.Sprintf(`echo $$ >>%s; echo before; while ! [ -e %s ]; do sleep 0.02; done; seq 1 2000; echo after`, runs, file))
 	id := w.trigger(a, "")
 	w.eventually("it runs", func() bool { return w.text(id, "stdout") != "" })
 	w.proxy.Cut()
 	touch(t, file)
 	w.until(id, "stale", func(s api.Session) bool { return s.Status == api.Stale })
-	time.Sleep(time.Second)
+	w.untilGone(runs)
 	w.proxy.Mend()
 	s := w.untilStatus(id, api.Complete)
 	got := w.text(id, "stdout")
@@ -252,4 +254,14 @@ func TestRefused_UnfitResultIsSaidShorter(t *testing.T) {
 	if s.Outcome != outcomeSuccess || !strings.Contains(s.Result, "too_large") {
 		t.Errorf("outcome %q, result %q", s.Outcome, s.Result)
 	}
+}
+
+// untilGone waits until the process is gone whose number is in a file.
+func (w *world) untilGone(file string) {
+	w.Helper()
+	b, err := os.ReadFile(file)
+	w.must(err)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	w.must(err)
+	w.untilDead(workertest.Life{Pid: pid})
 }

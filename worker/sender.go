@@ -2,7 +2,9 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"stint/api"
@@ -67,6 +69,16 @@ func (s *session) send(ctx context.Context) error {
 	}
 }
 
+// gravity is how loud a refusal is: not at all when somebody cancelled the
+// session, since nobody wants then what the command still printed.
+func gravity(err error) slog.Level {
+	var refused *api.Error
+	if errors.As(err, &refused) && refused.Status == api.Cancelled {
+		return slog.LevelDebug
+	}
+	return slog.LevelWarn
+}
+
 func kindOf(batch []entry) string {
 	if len(batch) == 0 {
 		return ""
@@ -90,7 +102,7 @@ func (s *session) deliver(ctx context.Context, batch []entry) (settled bool, err
 	case !refusedForGood(err):
 		return false, err
 	}
-	s.log.Warn("report refused", "kind", batch[0].kind, "entries", len(batch), "error", err)
+	s.log.Log(ctx, gravity(err), "report refused", "kind", batch[0].kind, "entries", len(batch), "error", err)
 	switch api.CodeOf(err) {
 	case api.CodeClaimNotActive, api.CodeInstanceSuperseded, api.CodeNotFound, api.CodeSessionTerminal:
 		return s.claimGone(ctx, claim, batch)

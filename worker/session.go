@@ -334,7 +334,7 @@ func (s *session) renew(ctx context.Context) error {
 	default:
 		return err // a coordinator of another mind; the lease decides
 	}
-	s.log.Warn("the claim is gone", "error", err)
+	s.log.Log(ctx, gravity(err), "the claim is gone", "error", err)
 	return nil
 }
 

@@ -86,17 +86,25 @@ func TestLeash_EndsStagingBeforeTheEarlierEnd(t *testing.T) {
 }
 
 func TestLeash_WatchFollowsTheMovingEnd(t *testing.T) {
-	l := newLeash(t.Context(), proc.BootNow, 0, proc.BootNow().Add(50*time.Millisecond), proc.BootNow().Add(time.Hour))
-	began := time.Now()
+	looked := make(chan struct{}, 1)
+	boot := func() proc.BootTime {
+		select {
+		case looked <- struct{}{}:
+		default:
+		}
+		return proc.BootNow()
+	}
+	end := proc.BootNow().Add(time.Second)
+	l := newLeash(t.Context(), boot, 0, end, end.Add(time.Hour))
 	go func() {
-		time.Sleep(20 * time.Millisecond)
-		l.renewed(proc.BootNow().Add(150 * time.Millisecond))
+		<-looked // it watches for the first end
+		l.renewed(end.Add(100 * time.Millisecond))
 	}()
 	if err := l.watch(); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(began); !errors.Is(l.cause(), errFenced) || took < 150*time.Millisecond {
-		t.Errorf("ended after %v because %v", took, l.cause())
+	if late := proc.BootNow().Sub(end); !errors.Is(l.cause(), errFenced) || late < 100*time.Millisecond {
+		t.Errorf("ended %v after the first end because %v", late, l.cause())
 	}
 }
 
