@@ -174,46 +174,6 @@ func (b *tab) press(keys string) {
 	b.do(chromedp.KeyEvent(keys))
 }
 
-func TestBrowser_NoPageHasAnAccessibilityFault(t *testing.T) {
-	s := newScene(t, sceneEnd)
-	server := s.serve(t)
-	b := openTab(t, server)
-	b.allow("404") // the error page is one of those looked at
-	axe := string(readFile(t, "testdata/axe.min.js"))
-	paths := []string{
-		"/", "/sessions", "/sessions?q=nothing", "/agents", "/agents/log-summary", "/agents/new", "/agents/log-summary/run", "/workers", "/nothing",
-		"/agents/backup/delete",
-	}
-	for _, status := range []api.Status{api.Active, api.AwaitingInput, api.Failed, api.Stale, api.Complete} {
-		paths = append(paths, sessionURL(s.sessions[status].ID))
-	}
-	base := sessionURL(s.sessions[api.Active].ID)
-	paths = append(paths, base+"?view=timeline", base+"?view=input", base+"?view=json", base+"/cancel")
-	for _, path := range paths {
-		b.open(path)
-		js[bool](b, axe+";true")
-		for _, scheme := range []string{"light", "dark"} {
-			media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
-				{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
-			}}
-			if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, media); err != nil {
-				t.Fatal(err)
-			}
-			for _, width := range []int64{1280, 360} {
-				b.do(chromedp.EmulateViewport(width, 900))
-				found := js[[]string](b, `axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.map(v =>
-					v.impact + ' ' + v.id + ': ' + v.help + ' ' + v.nodes.slice(0, 3).map(n => n.html.slice(0, 200) + ' ' + (n.any[0]?.message || '')).join(' | ')))`)
-				for _, f := range found {
-					t.Errorf("%s, %s, %d px: %s", path, scheme, width, f)
-				}
-				if wide := js[int64](b, "document.documentElement.scrollWidth"); wide > width {
-					t.Errorf("%s, %s: %d px wide in a window of %d", path, scheme, wide, width)
-				}
-			}
-		}
-	}
-}
-
 func TestBrowser_OutputArrivesAndWhatIsTypedStays(t *testing.T) {
 	s := newScene(t, sceneEnd)
 	server := s.serve(t)

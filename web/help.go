@@ -55,10 +55,13 @@ func readHelp() ([]helpPage, error) {
 var linkToFile = regexp.MustCompile(`<a href="([a-z-]+)\.md`)
 
 // onThePage fits our own Markdown's HTML into the dashboard: the documents link
-// to each other by their files' names, and heads of tables say what they are for.
+// to each other by their files' names, heads of tables say what they are for, and
+// what may be wider than the page can be scrolled by keys.
 func onThePage(body string) string {
-	return linkToFile.ReplaceAllString(strings.ReplaceAll(body, "<th>", `<th scope="col">`), `<a href="/help/$1`)
+	return linkToFile.ReplaceAllString(fitted.Replace(body), `<a href="/help/$1`)
 }
+
+var fitted = strings.NewReplacer("<th>", `<th scope="col">`, "<table>", `<table tabindex="0">`, "<pre>", `<pre tabindex="0">`)
 
 func (v *visit) help() error {
 	all, err := helpPages()

@@ -268,10 +268,14 @@ func TestOutput_CanBeReadBackWhole(t *testing.T) {
 	j := s.running[0]
 	var want strings.Builder
 	want.WriteString(s.get(sessionURL(j.claim.SessionID) + "/output.txt").Body.String())
-	for i := range 700 {
-		text := strings.Repeat("x", i%80) + "\n"
-		s.print(j, "\x1b[32m"+text+"\x1b[0m")
-		want.WriteString(text)
+	for range 14 {
+		var texts []string
+		for i := range 50 {
+			text := strings.Repeat("x", i) + "\n"
+			texts = append(texts, "\x1b[32m"+text+"\x1b[0m")
+			want.WriteString(text)
+		}
+		s.print(j, texts...)
 	}
 	res := s.get(sessionURL(j.claim.SessionID) + "/output.txt")
 	if res.Body.String() != want.String() {

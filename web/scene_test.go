@@ -3,9 +3,11 @@ package web
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -36,15 +38,74 @@ type job struct {
 	code  string // of the error it ends in; "" = complete
 }
 
-// newScene plays some hours that end at an instant.
+// past is a scene that was played once, for all tests that begin with it.
+type past struct {
+	once  sync.Once
+	scene *scene
+	image []byte
+}
+
+var (
+	pastsLock sync.Mutex
+	pasts     = map[time.Time]*past{}
+)
+
+// newScene is a scene of some hours that ended at an instant.
 func newScene(t *testing.T, end time.Time) *scene {
 	t.Helper()
-	const hours = 2
-	w := enginetest.New(t, enginetest.Stride(time.Minute), enginetest.With(func(c *engine.Config) { c.OutageAfter = time.Hour }))
-	w.Clock.Set(end.Add(-hours * time.Hour).Truncate(time.Minute))
+	pastsLock.Lock()
+	p := pasts[end]
+	if p == nil {
+		p = &past{}
+		pasts[end] = p
+	}
+	pastsLock.Unlock()
+	p.once.Do(func() {
+		t.Helper()
+		s := play(t, end)
+		s.Check()
+		p.scene, p.image = s, s.Image()
+	})
+	if p.image == nil {
+		t.Fatal("the scene could not be played")
+	}
+	return p.open(t, end)
+}
+
+// open begins a scene where a past ended.
+func (p *past) open(t *testing.T, end time.Time) *scene {
+	t.Helper()
+	s := newStage(enginetest.New(t, enginetest.From(p.image, end), quietly, enginetest.Stride(time.Minute)))
+	maps.Copy(s.agents, p.scene.agents)
+	maps.Copy(s.sessions, p.scene.sessions)
+	s.printed = p.scene.printed
+	for slug, k := range p.scene.workers {
+		s.workers[slug] = k.Through(s.World)
+	}
+	for _, j := range p.scene.running {
+		again := *j
+		again.k = j.k.Through(s.World)
+		s.running = append(s.running, &again)
+	}
+	return s
+}
+
+// quietly lets the stride be long.
+var quietly = enginetest.With(func(c *engine.Config) { c.OutageAfter = time.Hour })
+
+func newStage(w *enginetest.World) *scene {
 	s := &scene{World: w, agents: map[string]api.Agent{}, workers: map[string]*enginetest.Worker{}, sessions: map[api.Status]api.Session{}}
 	s.signedIn.Store(true)
 	s.handler = New(Options{Engine: w.Engine, CallerOf: s.callerOf})
+	return s
+}
+
+// play plays the hours.
+func play(t *testing.T, end time.Time) *scene {
+	t.Helper()
+	const hours = 2
+	s := newStage(enginetest.Open(t, quietly, enginetest.Stride(time.Minute)))
+	s.Clock.Set(end.Add(-hours * time.Hour).Truncate(time.Minute))
 	s.agent("nightly-deps", "Nightly dependency check", "30 2 * * *", "make", "deps")
 	s.agent("log-summary", "Log summary", "*/20 * * * *", "sh", "-c", "journalctl --since -20min | summarise")
 	s.agent("issue-triage", "Issue triage", "", "triage", "--queue", "inbox")

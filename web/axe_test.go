@@ -1,0 +1,96 @@
+package web
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"stint/api"
+	"stint/engine/enginetest"
+)
+
+// look is a way in which somebody sees a page.
+type look struct {
+	scheme string
+	width  int64
+	axe    string // axe's options
+}
+
+// Which rules hold doesn't depend on the theme, but for contrast; so in each
+// window one theme is looked at with all of them and the other with that one.
+var looks = []look{
+	{"light", 1280, allRules}, {"dark", 1280, contrastAlone}, {"dark", 360, allRules}, {"light", 360, contrastAlone},
+}
+
+const (
+	allRules      = `{resultTypes: ['violations']}`
+	contrastAlone = `{resultTypes: ['violations'], runOnly: {type: 'rule', values: ['color-contrast', 'link-in-text-block']}}`
+
+	// sideways names what makes a page wider than its window; empty if nothing does.
+	sideways = `(() => {
+	const root = document.documentElement, width = root.clientWidth
+	if (root.scrollWidth <= width) return ''
+	return root.scrollWidth + ' px: ' + [...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > width + 1).slice(0, 6)
+		.map(e => e.tagName + '.' + e.className + ' to ' + Math.round(e.getBoundingClientRect().right)).join(', ')
+})()`
+)
+
+func TestBrowser_NoPageHasAnAccessibilityFault(t *testing.T) {
+	s := newScene(t, sceneEnd)
+	server := s.serve(t)
+	b := openTab(t, server)
+	b.allow("404") // the error page is one of those looked at
+	paths := []string{
+		"/", "/sessions", "/sessions?q=nothing", "/sessions?status=error", "/agents", "/agents/log-summary", "/agents/log-summary/edit", "/agents/new",
+		"/agents/log-summary/run", "/run", "/workers", "/nothing", "/agents/backup/delete",
+		"/activity", "/help", "/help/states", "/help/configuration", "/help/exit-codes", "/api/docs", "/api/docs/createSession", "/api/docs/Session",
+	}
+	for _, status := range []api.Status{api.Active, api.AwaitingInput, api.Failed, api.Stale, api.Complete, api.Queued} {
+		paths = append(paths, sessionURL(s.sessions[status].ID))
+	}
+	base := sessionURL(s.sessions[api.Active].ID)
+	paths = append(paths, base+"?view=timeline", base+"?view=input", base+"?view=json", base+"/cancel")
+	b.haveNoFault(t, paths)
+}
+
+// What a newcomer sees has no past.
+func TestBrowser_NoEmptyPageHasAnAccessibilityFault(t *testing.T) {
+	s := newStage(enginetest.New(t))
+	openTab(t, s.serve(t)).haveNoFault(t, []string{"/", "/sessions", "/agents", "/workers", "/activity"})
+}
+
+func (b *tab) haveNoFault(t *testing.T, paths []string) {
+	t.Helper()
+	axe := string(readFile(t, "testdata/axe.min.js"))
+	for _, path := range paths {
+		b.open(path)
+		js[bool](b, axe+";true")
+		for _, l := range looks {
+			b.see(l)
+			found := js[[]string](b, `axe.run(document, `+l.axe+`).then(r => r.violations.map(v =>
+				v.impact + ' ' + v.id + ': ' + v.help + ' ' + v.nodes.slice(0, 3).map(n => n.html.slice(0, 200) + ' ' + (n.any[0]?.message || '')).join(' | ')))`)
+			for _, f := range found {
+				t.Errorf("%s, %s: %s", path, l, f)
+			}
+			if wide := js[string](b, sideways); wide != "" {
+				t.Errorf("%s, %s scrolls sideways: %s", path, l, wide)
+			}
+		}
+	}
+}
+
+func (l look) String() string { return fmt.Sprintf("%s, %d px", l.scheme, l.width) }
+
+// see takes on a look.
+func (b *tab) see(l look) {
+	b.t.Helper()
+	media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+		{Name: "prefers-color-scheme", Value: l.scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
+	}}
+	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, media); err != nil {
+		b.t.Fatal(err)
+	}
+	b.do(chromedp.EmulateViewport(l.width, 900))
+}
