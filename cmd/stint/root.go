@@ -51,7 +51,7 @@ func newRoot(c *cli) *cobra.Command {
 	add(groupDaily, c.runCommand(), c.sessionsCommand(), c.showCommand(), c.logsCommand(), c.watchCommand(),
 		c.cancelCommand(), c.stopCommand(), c.retryCommand())
 	add(groupAgents, c.agentCommand(), c.scheduleCommand(), c.workerCommand())
-	add(groupServer, c.upCommand(), c.serveCommand(), c.openCommand(), c.statusCommand(), c.auditCommand())
+	add(groupServer, c.upCommand(), c.serveCommand(), c.openCommand(), c.statusCommand(), c.auditCommand(), c.conformanceCommand())
 	root.AddCommand(c.versionCommand(), exitCodesTopic(), environmentTopic())
 
 	cobra.EnableCommandSorting = false
