@@ -19,7 +19,6 @@ type trial struct {
 	kit   *kit
 	ctx   context.Context
 	label string // that the agent asks of its workers
-	made  atomic.Int64
 
 	agentOnce sync.Once
 	agentID   string
