@@ -36,6 +36,11 @@ require (
 require github.com/yuin/goldmark v1.8.7
 
 require (
+	github.com/alexedwards/argon2id v1.0.0 // indirect
+	golang.org/x/crypto v0.58.0 // indirect
+)
+
+require (
 	github.com/bahlo/generic-list-go v0.2.0 // indirect
 	github.com/basgys/goxml2json v1.1.1-0.20231018121955-e66ee54ceaad // indirect
 	github.com/buger/jsonparser v1.6.1 // indirect

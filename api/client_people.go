@@ -11,8 +11,10 @@ import (
 
 // Whoami says as whom the client's token acts.
 type Whoami struct {
-	UserID UserID `json:"userId"`
-	Name   string `json:"name"`
+	UserID UserID  `json:"userId"`
+	Name   string  `json:"name"`
+	KeyID  KeyID   `json:"keyId,omitzero"` // of the API key that the token is
+	Scopes []Scope `json:"scopes,omitzero"`
 }
 
 // AgentChanged answers pause and resume: the agent now, and whether this call changed it.

@@ -14,12 +14,14 @@ const (
 	CodeInvalid            Code = "invalid"                // fields are out of their rules; see fields
 	CodeUnauthenticated    Code = "unauthenticated"
 	CodeForbidden          Code = "forbidden"
+	CodeUserTokenRequired  Code = "user_token_required" // an API key where only a user's sign-in counts
 	CodeNotFound           Code = "not_found"
 	CodeMethodNotAllowed   Code = "method_not_allowed"
 	CodeMisdirected        Code = "misdirected"  // the Host is not one of ours
 	CodeCrossOrigin        Code = "cross_origin" // a write from another origin
 	CodeSlugTaken          Code = "slug_taken"
 	CodeConflict           Code = "conflict"
+	CodeLastOwner          Code = "last_owner" // the workspace would be left without an owner
 	CodeAlreadyClaimed     Code = "already_claimed"     // holder, expiresAt
 	CodeNotReady           Code = "not_ready"           // gate
 	CodeWorkerNotEligible  Code = "worker_not_eligible" // gate says why

@@ -25,6 +25,8 @@ type (
 	webhookKind   struct{}
 	deliveryKind  struct{}
 	triggerKind   struct{}
+	inviteKind    struct{}
+	keyKind       struct{}
 )
 
 func (workspaceKind) prefix() string { return "wsp" }
@@ -42,6 +44,8 @@ func (ledgerKind) prefix() string    { return "slt" }
 func (webhookKind) prefix() string   { return "whk" }
 func (deliveryKind) prefix() string  { return "dlv" }
 func (triggerKind) prefix() string   { return "trg" }
+func (inviteKind) prefix() string    { return "inv" }
+func (keyKind) prefix() string       { return "key" }
 
 // ID is a strictly increasing number of at most 50 bits made by the store:
 // seconds since 2024 in its upper 32 bits. Outside the store it is written as a
@@ -66,6 +70,8 @@ type (
 	WebhookID   = ID[webhookKind]
 	DeliveryID  = ID[deliveryKind]
 	TriggerID   = ID[triggerKind]
+	InviteID    = ID[inviteKind]
+	KeyID       = ID[keyKind]
 )
 
 // Crockford's alphabet in lower case: no i, l, o, u, and it sorts as ASCII.

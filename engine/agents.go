@@ -56,7 +56,7 @@ func agentOf(ctx context.Context, q queries.Querier, c Caller, ref string) (*age
 // CreateAgent makes an agent. Its schedule, if it has one, starts now: no past
 // slot ever fires. Rights: admin. Errors: invalid with each field, slug_taken.
 func (e *Engine) CreateAgent(ctx context.Context, c Caller, in api.AgentInput) (out api.Agent, err error) {
-	if err := c.need(api.Admin, "create an agent"); err != nil {
+	if err := c.may(mayEditAgents); err != nil {
 		return out, err
 	}
 	if in.Mode == api.Local && in.RunsAsUserID == 0 {
@@ -117,7 +117,7 @@ func (e *Engine) EditAgent(ctx context.Context, c Caller, ref string, merge func
 		if err != nil {
 			return err
 		}
-		if err := c.need(api.Admin, "edit this agent"); err != nil {
+		if err := c.may(mayEditAgents); err != nil {
 			return err
 		}
 		in := input(a)
@@ -256,7 +256,7 @@ func (e *Engine) setPaused(ctx context.Context, c Caller, ref string, paused boo
 		if err != nil {
 			return err
 		}
-		if err := c.need(api.Admin, "pause or resume this agent"); err != nil {
+		if err := c.may(mayEditAgents); err != nil {
 			return err
 		}
 		in := input(a)
@@ -276,7 +276,7 @@ func (e *Engine) DeleteAgent(ctx context.Context, c Caller, ref string) error {
 		if err != nil {
 			return err
 		}
-		if err := c.need(api.Owner, "delete this agent"); err != nil {
+		if err := c.may(mayDeleteAgents); err != nil {
 			return err
 		}
 		if err := e.cancelOpen(tx, a.ID, c.actor(), "agent_deleted", "The agent was deleted by "+c.Name+"."); err != nil {

@@ -15,6 +15,9 @@ type Caller struct {
 
 	From string // network address of the call; empty for this machine
 	Via  string // the key that the call was made with; empty for a sign-in
+
+	KeyID  api.KeyID   // of the API key that makes the call; 0 = the user's own sign-in
+	Scopes []api.Scope // what that key is good for
 }
 
 func (c Caller) actor() string { return c.UserID.String() }

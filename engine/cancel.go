@@ -9,23 +9,33 @@ import (
 	"stint/queries"
 )
 
-// own refuses a caller who may not cancel, stop, retry or archive this session:
-// a member his own, an admin any (contract 8.3).
-func (c Caller) own(s *sessionRow, what string) error {
+// over is a right over one's own sessions and the one that anybody else's take.
+type over struct{ own, others right }
+
+var (
+	toCancel  = over{mayCancelOwn, mayCancelAny}
+	toRetry   = over{mayRetryOwn, mayRetryAny}
+	toArchive = over{mayArchiveOwn, mayArchiveAny}
+	toAnswer  = over{mayAnswerOwn, mayAnswerAny}
+)
+
+// mayWith refuses a caller who has no such right over this session: a member
+// has it over his own, an admin over any (contract 8.3).
+func (c Caller) mayWith(s *sessionRow, right over) error {
 	if s.TriggeredByUserID == c.UserID || s.OwnerUserID == c.UserID {
-		return c.need(api.Member, what)
+		return c.may(right.own)
 	}
-	return c.need(api.Admin, what)
+	return c.may(right.others)
 }
 
 // change runs a verb on a session that the caller may see, in one transaction.
-func (e *Engine) change(ctx context.Context, c Caller, id api.SessionID, what string, do func(*db.Tx, *sessionRow) (changed bool, err error)) (out api.Changed, err error) {
+func (e *Engine) change(ctx context.Context, c Caller, id api.SessionID, right over, do func(*db.Tx, *sessionRow) (changed bool, err error)) (out api.Changed, err error) {
 	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
 		s, err := visible(wctx(), tx, c, id)
 		if err != nil {
 			return err
 		}
-		if err := c.own(s, what); err != nil {
+		if err := c.mayWith(s, right); err != nil {
 			return err
 		}
 		if out.Changed, err = do(tx, s); err != nil {
@@ -47,7 +57,7 @@ func (e *Engine) CancelSession(ctx context.Context, c Caller, id api.SessionID, 
 	if err := v.Err(); err != nil {
 		return api.Changed{}, err
 	}
-	return e.change(ctx, c, id, "cancel this session", func(tx *db.Tx, s *sessionRow) (bool, error) {
+	return e.change(ctx, c, id, toCancel, func(tx *db.Tx, s *sessionRow) (bool, error) {
 		if s.Status.Terminal() {
 			return false, nil
 		}
@@ -99,7 +109,7 @@ func (e *Engine) cancelTx(tx *db.Tx, s *sessionRow, actor, code, message string)
 // agent ends after its current turn, an open prompt is cancelled first
 // (contract 2.5). Repeating it changes nothing.
 func (e *Engine) StopSession(ctx context.Context, c Caller, id api.SessionID) (api.Changed, error) {
-	return e.change(ctx, c, id, "stop this session", func(tx *db.Tx, s *sessionRow) (bool, error) {
+	return e.change(ctx, c, id, toCancel, func(tx *db.Tx, s *sessionRow) (bool, error) {
 		if s.Status.Terminal() || s.StopRequestedAt != 0 {
 			return false, nil
 		}
@@ -135,7 +145,7 @@ func (e *Engine) RetrySession(ctx context.Context, c Caller, id api.SessionID) (
 		if err != nil {
 			return err
 		}
-		if err := c.own(s, "retry this session"); err != nil {
+		if err := c.mayWith(s, toRetry); err != nil {
 			return err
 		}
 		switch {
@@ -178,7 +188,7 @@ func (e *Engine) requeue(tx *db.Tx, c Caller, s *sessionRow, out *api.Session) e
 
 // ArchiveSession hides an ended session from lists. Repeating it changes nothing.
 func (e *Engine) ArchiveSession(ctx context.Context, c Caller, id api.SessionID) (api.Changed, error) {
-	return e.change(ctx, c, id, "archive this session", func(tx *db.Tx, s *sessionRow) (bool, error) {
+	return e.change(ctx, c, id, toArchive, func(tx *db.Tx, s *sessionRow) (bool, error) {
 		if !s.Status.Terminal() {
 			return false, &api.Error{Code: api.CodeConflict, Status: s.Status, Detail: fmt.Sprintf("Only an ended session can be archived; this one is %s.", s.Status)}
 		}

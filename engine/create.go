@@ -54,11 +54,11 @@ func (e *Engine) createTx(tx *db.Tx, c Caller, agentRef string, in api.SessionIn
 	if err != nil {
 		return api.Session{}, false, err
 	}
-	role := api.Admin
+	needed := mayTriggerCloud
 	if a.Mode == api.Local {
-		role = api.Member
+		needed = mayTriggerLocal
 	}
-	if err := c.need(role, "run this agent"); err != nil {
+	if err := c.may(needed); err != nil {
 		return api.Session{}, false, err
 	}
 	idem.Route += " of " + a.ID.String() // whether the agent was named by its slug or its id

@@ -83,6 +83,8 @@ type Engine struct {
 	seats  seats // held claim-next requests
 
 	deliverable signal // a webhook's message waits
+	hashers *hashers
+	epoch   atomic.Uint64 // counts what took rights away
 
 	cron, lapse, admit *scheduler.Loop
 
@@ -98,7 +100,7 @@ func New(store *db.Store, cfg Config) *Engine {
 	if cfg.CheckWebhookURL == nil {
 		cfg.CheckWebhookURL = func(*url.URL) error { return nil }
 	}
-	e := &Engine{store: store, cfg: cfg, log: cfg.Log}
+	e := &Engine{store: store, cfg: cfg, log: cfg.Log, hashers: newHashers()}
 	e.replan.Store(true)
 	e.cron = &scheduler.Loop{Name: "cron", Every: cfg.TickEvery, Do: e.Tick, Log: cfg.Log}
 	// Half the shortest lease, so that the loop sees each claim before it can
@@ -126,6 +128,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		e.cron, e.lapse, e.admit,
 		{Name: "keys", Every: time.Hour, Do: e.dropKeys, Log: e.log},
 		{Name: "deliveries", Every: time.Hour, Do: e.dropDeliveries, Log: e.log},
+		{Name: "tries", Every: time.Hour, Do: e.dropTries, Log: e.log},
 	}
 	var wg sync.WaitGroup
 	for _, l := range loops {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"strings"
 	"time"
 
 	"stint/api"
@@ -13,7 +14,8 @@ import (
 	"stint/queries"
 )
 
-// The kinds of secrets that stand for a user, and how long they live.
+// The kinds of secrets that stand for a user, and how long they live. A browser
+// that isn't used ends sooner.
 const (
 	tokenBearer = "bearer"
 	tokenCookie = "cookie"
@@ -21,17 +23,31 @@ const (
 
 	bearerLife = 10 * 365 * 24 * time.Hour
 	cookieLife = 30 * 24 * time.Hour
+	cookieIdle = 7 * 24 * time.Hour
 	linkLife   = 10 * time.Minute
+
+	// touchEvery is how exact "last used" is: one write in so long and no more.
+	touchEvery = 5 * time.Minute
 
 	// DefaultWorkspace is the slug of the workspace that the first start makes.
 	DefaultWorkspace = "default"
 )
 
-// Identity is a user who proved who he is.
+// Identity is a user who proved who he is, or an API key that acts for him.
 type Identity struct {
 	UserID  api.UserID
 	Name    string
-	TokenID api.TokenID
+	TokenID api.TokenID // 0 for an API key
+
+	KeyID       api.KeyID // 0 = the user himself
+	Scopes      []api.Scope
+	WorkspaceID api.WorkspaceID // the only one that the key is good for
+}
+
+// From is where a sign-in comes from, as the account page shows it.
+type From struct {
+	Label   string // the browser's or program's name
+	Address string
 }
 
 // EnsureOwner makes the first workspace, its one owner and a bearer token, once.
@@ -54,20 +70,33 @@ func (e *Engine) EnsureOwner(ctx context.Context) (token string, created bool, e
 			return fmt.Errorf("make the owner a member: %w", err)
 		}
 		created = true
-		token, err = issue(tx, user, tokenBearer, bearerLife)
+		token, err = issue(tx, user, tokenBearer, bearerLife, From{Label: ownerLabel})
 		return err
 	})
 	return token, created, err
 }
 
-// issue makes a secret of 256 random bits; only its SHA-256 is kept.
-func issue(tx *db.Tx, user api.UserID, kind string, life time.Duration) (string, error) {
+// ownerLabel is what the token in the data directory is called.
+const ownerLabel = "Token in the data directory"
+
+// secretText makes a secret of 256 random bits and what is kept of it.
+func secretText(prefix string) (secret string, hash []byte) {
 	var raw [32]byte
 	rand.Read(raw[:])
-	secret := "stk_" + base64.RawURLEncoding.EncodeToString(raw[:])
-	hash := sha256.Sum256([]byte(secret))
+	secret = prefix + base64.RawURLEncoding.EncodeToString(raw[:])
+	return secret, hashOf(secret)
+}
+
+func hashOf(secret string) []byte {
+	sum := sha256.Sum256([]byte(secret))
+	return sum[:]
+}
+
+// issue makes a secret that stands for a user; only its SHA-256 is kept.
+func issue(tx *db.Tx, user api.UserID, kind string, life time.Duration, from From) (string, error) {
+	secret, hash := secretText("stk_")
 	err := tx.InsertToken(wctx(), queries.InsertTokenParams{
-		ID: api.TokenID(tx.NewID()), UserID: user, Kind: kind, Hash: hash[:],
+		ID: api.TokenID(tx.NewID()), UserID: user, Kind: kind, Hash: hash, Label: short(from.Label, maxLabelText), Address: from.Address,
 		CreatedAt: micros(tx.Now), ExpiresAt: micros(tx.Now.Add(life)),
 	})
 	if err != nil {
@@ -76,19 +105,29 @@ func issue(tx *db.Tx, user api.UserID, kind string, life time.Duration) (string,
 	return secret, nil
 }
 
+const maxLabelText = 200 // bytes
+
+// short cuts a text that somebody else chose.
+func short(text string, most int) string {
+	if text = strings.ToValidUTF8(text, ""); len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "")
+	}
+	return text
+}
+
 // NewBearer makes a further bearer token of a user.
 func (e *Engine) NewBearer(ctx context.Context, user api.UserID) (secret string, err error) {
 	err = e.write(ctx, func(tx *db.Tx) error {
-		secret, err = issue(tx, user, tokenBearer, bearerLife)
+		secret, err = issue(tx, user, tokenBearer, bearerLife, From{Label: ownerLabel})
 		return err
 	})
 	return secret, err
 }
 
-// Owner returns the user that the first start made.
+// Owner returns the first of the owners: whom the data directory's token stands for.
 func (e *Engine) Owner(ctx context.Context) (out Identity, err error) {
 	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
-		u, err := tx.FirstUser(ctx)
+		u, err := tx.FirstOwner(ctx)
 		u, err = load(u, err, "owner")
 		out = Identity{UserID: u.ID, Name: u.Name}
 		return err
@@ -96,13 +135,19 @@ func (e *Engine) Owner(ctx context.Context) (out Identity, err error) {
 	return out, err
 }
 
-// Authenticate finds out whose a bearer token or cookie is. Error: unauthenticated.
+var errNotSignedIn = api.Refuse(api.CodeUnauthenticated, "The sign-in is missing, unknown, expired or revoked.")
+
+// Authenticate finds out whose a bearer token, cookie or API key is, and notes
+// that it was used. Error: unauthenticated.
 func (e *Engine) Authenticate(ctx context.Context, secret string) (out Identity, err error) {
-	hash := sha256.Sum256([]byte(secret))
+	if strings.HasPrefix(secret, keyPrefix) {
+		return e.authenticateKey(ctx, secret)
+	}
+	var lastUsed int64
 	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
-		t, err := tx.TokenByHash(ctx, hash[:])
-		if none(err) || (err == nil && (t.Kind == tokenLink || t.RevokedAt != 0 || t.ExpiresAt <= micros(e.Now()))) {
-			return api.Refuse(api.CodeUnauthenticated, "The sign-in is missing, unknown, expired or revoked.")
+		t, err := tx.TokenByHash(ctx, hashOf(secret))
+		if none(err) || (err == nil && !good(&t, e.Now())) {
+			return errNotSignedIn
 		}
 		if err != nil {
 			return fmt.Errorf("read a token: %w", err)
@@ -112,15 +157,44 @@ func (e *Engine) Authenticate(ctx context.Context, secret string) (out Identity,
 			return fmt.Errorf("read user %s: %w", t.UserID, err)
 		}
 		out = Identity{UserID: u.ID, Name: u.Name, TokenID: t.ID}
+		lastUsed = t.LastUsedAt
 		return nil
 	})
+	if err == nil && lastUsed+span(touchEvery) <= micros(e.Now()) {
+		e.touch(ctx, func(tx *db.Tx) error {
+			_, err := tx.TouchToken(wctx(), queries.TouchTokenParams{Now: micros(tx.Now), ID: out.TokenID})
+			return err
+		})
+	}
 	return out, err
 }
+
+// good reports whether a token signs in.
+func good(t *queries.Token, now time.Time) bool {
+	if t.Kind == tokenLink || t.RevokedAt != 0 || t.ExpiresAt <= micros(now) {
+		return false
+	}
+	return t.Kind != tokenCookie || max(t.CreatedAt, t.LastUsedAt)+span(cookieIdle) > micros(now)
+}
+
+// touch notes a use. Where the store can't take it, nobody is kept out for it.
+func (e *Engine) touch(ctx context.Context, do func(*db.Tx) error) {
+	if err := e.write(ctx, do); err != nil && ctx.Err() == nil {
+		e.log.Debug("A use was not noted.", "cause", err)
+	}
+}
+
+// Epoch changes with every commit that takes a right away, so that whoever keeps
+// what Authenticate and In answered knows when to ask again.
+func (e *Engine) Epoch() uint64 { return e.epoch.Load() }
+
+// lessRights makes kept answers about rights old once the transaction is kept.
+func (e *Engine) lessRights(tx *db.Tx) { tx.AfterCommit(func() { e.epoch.Add(1) }) }
 
 // NewLink makes a secret that signs a browser in once, within 10 minutes (contract 8.1).
 func (e *Engine) NewLink(ctx context.Context, who Identity) (secret string, err error) {
 	err = e.write(ctx, func(tx *db.Tx) error {
-		secret, err = issue(tx, who.UserID, tokenLink, linkLife)
+		secret, err = issue(tx, who.UserID, tokenLink, linkLife, From{})
 		return err
 	})
 	return secret, err
@@ -128,40 +202,52 @@ func (e *Engine) NewLink(ctx context.Context, who Identity) (secret string, err 
 
 // SignIn consumes a one-time link and answers a cookie's value. Error:
 // unauthenticated when the link is unknown, used or too old.
-func (e *Engine) SignIn(ctx context.Context, link string) (cookie string, expires time.Time, err error) {
-	hash := sha256.Sum256([]byte(link))
+func (e *Engine) SignIn(ctx context.Context, link string, from From) (cookie string, expires time.Time, err error) {
 	err = e.write(ctx, func(tx *db.Tx) error {
-		t, err := tx.TokenByHash(wctx(), hash[:])
-		if err == nil {
-			n, useErr := tx.UseLink(wctx(), queries.UseLinkParams{Now: micros(tx.Now), ID: t.ID})
-			if useErr != nil {
-				return fmt.Errorf("use a link: %w", useErr)
-			}
-			if n == 1 {
-				expires = tx.Now.Add(cookieLife)
-				cookie, err = issue(tx, t.UserID, tokenCookie, cookieLife)
-				return err
-			}
+		user, err := useLink(tx, link)
+		if err != nil {
+			return err
 		}
-		if err != nil && !none(err) {
-			return fmt.Errorf("read a link: %w", err)
-		}
-		return api.Refuse(api.CodeUnauthenticated, "This sign-in link is unknown, used or older than 10 minutes. Run “stint open” for a new one.")
+		cookie, expires, err = newCookie(tx, user, from)
+		return err
 	})
 	return cookie, expires, err
 }
 
+// useLink consumes a one-time link and answers whose it was.
+func useLink(tx *db.Tx, link string) (api.UserID, error) {
+	t, err := tx.TokenByHash(wctx(), hashOf(link))
+	if err == nil {
+		n, useErr := tx.UseLink(wctx(), queries.UseLinkParams{Now: micros(tx.Now), ID: t.ID})
+		if useErr != nil {
+			return 0, fmt.Errorf("use a link: %w", useErr)
+		}
+		if n == 1 {
+			return t.UserID, nil
+		}
+	}
+	if err != nil && !none(err) {
+		return 0, fmt.Errorf("read a link: %w", err)
+	}
+	return 0, api.Refuse(api.CodeUnauthenticated, "This sign-in link is unknown, used or older than 10 minutes. Run “stint open” for a new one.")
+}
+
+func newCookie(tx *db.Tx, user api.UserID, from From) (cookie string, expires time.Time, err error) {
+	cookie, err = issue(tx, user, tokenCookie, cookieLife, from)
+	return cookie, tx.Now.Add(cookieLife), err
+}
+
 // SignOut revokes a bearer token or cookie; an unknown one is no error.
 func (e *Engine) SignOut(ctx context.Context, secret string) error {
-	hash := sha256.Sum256([]byte(secret))
 	return e.write(ctx, func(tx *db.Tx) error {
-		t, err := tx.TokenByHash(wctx(), hash[:])
+		t, err := tx.TokenByHash(wctx(), hashOf(secret))
 		if none(err) {
 			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("read a token: %w", err)
 		}
+		e.lessRights(tx)
 		_, err = tx.RevokeToken(wctx(), queries.RevokeTokenParams{Now: micros(tx.Now), ID: t.ID})
 		return err
 	})
@@ -180,11 +266,14 @@ func (e *Engine) In(ctx context.Context, who Identity, ref string) (out Caller, 
 		if ws, err = load(ws, err, "workspace"); err != nil {
 			return err
 		}
+		if who.WorkspaceID != 0 && who.WorkspaceID != ws.ID {
+			return notFound("workspace")
+		}
 		m, err := tx.Member(ctx, queries.MemberParams{WorkspaceID: ws.ID, UserID: who.UserID})
 		if m, err = load(m, err, "workspace"); err != nil {
 			return err
 		}
-		out = Caller{WorkspaceID: ws.ID, Workspace: ws.Slug, UserID: who.UserID, Name: who.Name, Role: m.Role}
+		out = Caller{WorkspaceID: ws.ID, Workspace: ws.Slug, UserID: who.UserID, Name: who.Name, Role: m.Role, KeyID: who.KeyID, Scopes: who.Scopes}
 		return nil
 	})
 	return out, err
@@ -196,6 +285,9 @@ func (e *Engine) Workspaces(ctx context.Context, who Identity) ([]api.Workspace,
 	err := e.store.Read(ctx, func(tx *db.ReadTx) error {
 		rows, err := tx.WorkspacesOf(ctx, who.UserID)
 		for _, w := range rows {
+			if who.WorkspaceID != 0 && who.WorkspaceID != w.ID {
+				continue
+			}
 			out = append(out, api.Workspace{ID: w.ID, Slug: w.Slug, Name: w.Name})
 		}
 		return err

@@ -62,7 +62,7 @@ func (e *Engine) AnswerPrompt(ctx context.Context, c Caller, id api.SessionID, i
 		if err != nil {
 			return err
 		}
-		if err := c.own(s, "answer this session"); err != nil {
+		if err := c.mayWith(s, toAnswer); err != nil {
 			return err
 		}
 		p, err := tx.Prompt(wctx(), in.PromptID)

@@ -54,9 +54,9 @@ func (e *Engine) RegisterWorker(ctx context.Context, c Caller, agentRef string, 
 			return err
 		}
 		owner := c.UserID
-		role := api.Member
+		needed := mayRunLocalWorkers
 		if a.Mode == api.Cloud {
-			owner, role = 0, api.Admin
+			owner, needed = 0, mayRunCloudWorkers
 		}
 		if in.Mode == "" {
 			in.Mode = a.Mode
@@ -67,7 +67,7 @@ func (e *Engine) RegisterWorker(ctx context.Context, c Caller, agentRef string, 
 				Fields: []api.FieldError{{Field: "mode", Detail: fmt.Sprintf("must be %s, as the agent is", a.Mode)}},
 			}
 		}
-		if err := c.need(role, "register a worker of this agent"); err != nil {
+		if err := c.may(needed); err != nil {
 			return err
 		}
 		w, claims, err := e.registerTx(tx, c, a, owner, in)
@@ -328,17 +328,21 @@ func (e *Engine) DeleteWorker(ctx context.Context, c Caller, id api.WorkerID) er
 		if err != nil {
 			return err
 		}
-		if err := e.endClaims(tx, w, closedByDeletion); err != nil {
-			return err
-		}
-		if err := e.dropSignal(tx, w.ID, signalDeleted); err != nil {
-			return err
-		}
-		if err := one(tx.DeleteWorker(wctx(), queries.DeleteWorkerParams{DeletedAt: micros(tx.Now), ID: w.ID})); err != nil {
-			return fmt.Errorf("delete worker %s: %w", w.ID, err)
-		}
-		return e.logWorker(tx, w, c.actor(), evWorkerDeleted, nil)
+		return e.deleteWorkerTx(tx, c, w)
 	})
+}
+
+func (e *Engine) deleteWorkerTx(tx *db.Tx, c Caller, w *workerRow) error {
+	if err := e.endClaims(tx, w, closedByDeletion); err != nil {
+		return err
+	}
+	if err := e.dropSignal(tx, w.ID, signalDeleted); err != nil {
+		return err
+	}
+	if err := one(tx.DeleteWorker(wctx(), queries.DeleteWorkerParams{DeletedAt: micros(tx.Now), ID: w.ID})); err != nil {
+		return fmt.Errorf("delete worker %s: %w", w.ID, err)
+	}
+	return e.logWorker(tx, w, c.actor(), evWorkerDeleted, nil)
 }
 
 func (e *Engine) logWorker(tx *db.Tx, w *workerRow, actor, kind string, data api.EventData) error {

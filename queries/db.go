@@ -39,8 +39,14 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.agentEvenDeletedStmt, err = db.PrepareContext(ctx, agentEvenDeleted); err != nil {
 		return nil, fmt.Errorf("error preparing query AgentEvenDeleted: %w", err)
 	}
+	if q.agentsRunAsStmt, err = db.PrepareContext(ctx, agentsRunAs); err != nil {
+		return nil, fmt.Errorf("error preparing query AgentsRunAs: %w", err)
+	}
 	if q.agentsWithQueueTimeoutStmt, err = db.PrepareContext(ctx, agentsWithQueueTimeout); err != nil {
 		return nil, fmt.Errorf("error preparing query AgentsWithQueueTimeout: %w", err)
+	}
+	if q.anyLoginStmt, err = db.PrepareContext(ctx, anyLogin); err != nil {
+		return nil, fmt.Errorf("error preparing query AnyLogin: %w", err)
 	}
 	if q.auditPageStmt, err = db.PrepareContext(ctx, auditPage); err != nil {
 		return nil, fmt.Errorf("error preparing query AuditPage: %w", err)
@@ -78,6 +84,12 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.closeSignalStmt, err = db.PrepareContext(ctx, closeSignal); err != nil {
 		return nil, fmt.Errorf("error preparing query CloseSignal: %w", err)
 	}
+	if q.countMembershipsStmt, err = db.PrepareContext(ctx, countMemberships); err != nil {
+		return nil, fmt.Errorf("error preparing query CountMemberships: %w", err)
+	}
+	if q.countOwnersStmt, err = db.PrepareContext(ctx, countOwners); err != nil {
+		return nil, fmt.Errorf("error preparing query CountOwners: %w", err)
+	}
 	if q.countSessionsStmt, err = db.PrepareContext(ctx, countSessions); err != nil {
 		return nil, fmt.Errorf("error preparing query CountSessions: %w", err)
 	}
@@ -89,6 +101,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.deleteLedgerStmt, err = db.PrepareContext(ctx, deleteLedger); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteLedger: %w", err)
+	}
+	if q.deleteMemberStmt, err = db.PrepareContext(ctx, deleteMember); err != nil {
+		return nil, fmt.Errorf("error preparing query DeleteMember: %w", err)
 	}
 	if q.deleteTriggerURLStmt, err = db.PrepareContext(ctx, deleteTriggerURL); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteTriggerURL: %w", err)
@@ -110,6 +125,12 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.dropIdempotencyKeysStmt, err = db.PrepareContext(ctx, dropIdempotencyKeys); err != nil {
 		return nil, fmt.Errorf("error preparing query DropIdempotencyKeys: %w", err)
+	}
+	if q.dropOldTriesStmt, err = db.PrepareContext(ctx, dropOldTries); err != nil {
+		return nil, fmt.Errorf("error preparing query DropOldTries: %w", err)
+	}
+	if q.dropTriesStmt, err = db.PrepareContext(ctx, dropTries); err != nil {
+		return nil, fmt.Errorf("error preparing query DropTries: %w", err)
 	}
 	if q.dropWaitingStmt, err = db.PrepareContext(ctx, dropWaiting); err != nil {
 		return nil, fmt.Errorf("error preparing query DropWaiting: %w", err)
@@ -143,6 +164,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.eventsOfSessionStmt, err = db.PrepareContext(ctx, eventsOfSession); err != nil {
 		return nil, fmt.Errorf("error preparing query EventsOfSession: %w", err)
+	}
+	if q.firstOwnerStmt, err = db.PrepareContext(ctx, firstOwner); err != nil {
+		return nil, fmt.Errorf("error preparing query FirstOwner: %w", err)
 	}
 	if q.firstUserStmt, err = db.PrepareContext(ctx, firstUser); err != nil {
 		return nil, fmt.Errorf("error preparing query FirstUser: %w", err)
@@ -192,8 +216,14 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.insertEventStmt, err = db.PrepareContext(ctx, insertEvent); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertEvent: %w", err)
 	}
+	if q.insertInvitationStmt, err = db.PrepareContext(ctx, insertInvitation); err != nil {
+		return nil, fmt.Errorf("error preparing query InsertInvitation: %w", err)
+	}
 	if q.insertItemStmt, err = db.PrepareContext(ctx, insertItem); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertItem: %w", err)
+	}
+	if q.insertKeyStmt, err = db.PrepareContext(ctx, insertKey); err != nil {
+		return nil, fmt.Errorf("error preparing query InsertKey: %w", err)
 	}
 	if q.insertLateResultStmt, err = db.PrepareContext(ctx, insertLateResult); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertLateResult: %w", err)
@@ -231,11 +261,26 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.insertWorkspaceStmt, err = db.PrepareContext(ctx, insertWorkspace); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertWorkspace: %w", err)
 	}
+	if q.invitationByHashStmt, err = db.PrepareContext(ctx, invitationByHash); err != nil {
+		return nil, fmt.Errorf("error preparing query InvitationByHash: %w", err)
+	}
+	if q.invitationsOfStmt, err = db.PrepareContext(ctx, invitationsOf); err != nil {
+		return nil, fmt.Errorf("error preparing query InvitationsOf: %w", err)
+	}
 	if q.itemsAfterStmt, err = db.PrepareContext(ctx, itemsAfter); err != nil {
 		return nil, fmt.Errorf("error preparing query ItemsAfter: %w", err)
 	}
 	if q.itemsBeforeStmt, err = db.PrepareContext(ctx, itemsBefore); err != nil {
 		return nil, fmt.Errorf("error preparing query ItemsBefore: %w", err)
+	}
+	if q.keyStmt, err = db.PrepareContext(ctx, key); err != nil {
+		return nil, fmt.Errorf("error preparing query Key: %w", err)
+	}
+	if q.keyByHashStmt, err = db.PrepareContext(ctx, keyByHash); err != nil {
+		return nil, fmt.Errorf("error preparing query KeyByHash: %w", err)
+	}
+	if q.keysOfStmt, err = db.PrepareContext(ctx, keysOf); err != nil {
+		return nil, fmt.Errorf("error preparing query KeysOf: %w", err)
 	}
 	if q.lastItemStmt, err = db.PrepareContext(ctx, lastItem); err != nil {
 		return nil, fmt.Errorf("error preparing query LastItem: %w", err)
@@ -291,8 +336,17 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.liveClaimsOfWorkerStmt, err = db.PrepareContext(ctx, liveClaimsOfWorker); err != nil {
 		return nil, fmt.Errorf("error preparing query LiveClaimsOfWorker: %w", err)
 	}
+	if q.loginByNameStmt, err = db.PrepareContext(ctx, loginByName); err != nil {
+		return nil, fmt.Errorf("error preparing query LoginByName: %w", err)
+	}
+	if q.loginOfStmt, err = db.PrepareContext(ctx, loginOf); err != nil {
+		return nil, fmt.Errorf("error preparing query LoginOf: %w", err)
+	}
 	if q.memberStmt, err = db.PrepareContext(ctx, member); err != nil {
 		return nil, fmt.Errorf("error preparing query Member: %w", err)
+	}
+	if q.membersOfStmt, err = db.PrepareContext(ctx, membersOf); err != nil {
+		return nil, fmt.Errorf("error preparing query MembersOf: %w", err)
 	}
 	if q.moveAnchorStmt, err = db.PrepareContext(ctx, moveAnchor); err != nil {
 		return nil, fmt.Errorf("error preparing query MoveAnchor: %w", err)
@@ -348,6 +402,12 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.openOfAgentStmt, err = db.PrepareContext(ctx, openOfAgent); err != nil {
 		return nil, fmt.Errorf("error preparing query OpenOfAgent: %w", err)
 	}
+	if q.openOfMemberStmt, err = db.PrepareContext(ctx, openOfMember); err != nil {
+		return nil, fmt.Errorf("error preparing query OpenOfMember: %w", err)
+	}
+	if q.ownsAnyStmt, err = db.PrepareContext(ctx, ownsAny); err != nil {
+		return nil, fmt.Errorf("error preparing query OwnsAny: %w", err)
+	}
 	if q.pendingSignalStmt, err = db.PrepareContext(ctx, pendingSignal); err != nil {
 		return nil, fmt.Errorf("error preparing query PendingSignal: %w", err)
 	}
@@ -356,6 +416,18 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.putIdempotencyKeyStmt, err = db.PrepareContext(ctx, putIdempotencyKey); err != nil {
 		return nil, fmt.Errorf("error preparing query PutIdempotencyKey: %w", err)
+	}
+	if q.putLoginStmt, err = db.PrepareContext(ctx, putLogin); err != nil {
+		return nil, fmt.Errorf("error preparing query PutLogin: %w", err)
+	}
+	if q.putTriesStmt, err = db.PrepareContext(ctx, putTries); err != nil {
+		return nil, fmt.Errorf("error preparing query PutTries: %w", err)
+	}
+	if q.renameUserStmt, err = db.PrepareContext(ctx, renameUser); err != nil {
+		return nil, fmt.Errorf("error preparing query RenameUser: %w", err)
+	}
+	if q.renameWorkspaceStmt, err = db.PrepareContext(ctx, renameWorkspace); err != nil {
+		return nil, fmt.Errorf("error preparing query RenameWorkspace: %w", err)
 	}
 	if q.renewClaimStmt, err = db.PrepareContext(ctx, renewClaim); err != nil {
 		return nil, fmt.Errorf("error preparing query RenewClaim: %w", err)
@@ -369,8 +441,32 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.reregisterWorkerStmt, err = db.PrepareContext(ctx, reregisterWorker); err != nil {
 		return nil, fmt.Errorf("error preparing query ReregisterWorker: %w", err)
 	}
+	if q.revokeInvitationStmt, err = db.PrepareContext(ctx, revokeInvitation); err != nil {
+		return nil, fmt.Errorf("error preparing query RevokeInvitation: %w", err)
+	}
+	if q.revokeInvitationsByStmt, err = db.PrepareContext(ctx, revokeInvitationsBy); err != nil {
+		return nil, fmt.Errorf("error preparing query RevokeInvitationsBy: %w", err)
+	}
+	if q.revokeKeyStmt, err = db.PrepareContext(ctx, revokeKey); err != nil {
+		return nil, fmt.Errorf("error preparing query RevokeKey: %w", err)
+	}
+	if q.revokeKeysOfStmt, err = db.PrepareContext(ctx, revokeKeysOf); err != nil {
+		return nil, fmt.Errorf("error preparing query RevokeKeysOf: %w", err)
+	}
+	if q.revokeLinksOfStmt, err = db.PrepareContext(ctx, revokeLinksOf); err != nil {
+		return nil, fmt.Errorf("error preparing query RevokeLinksOf: %w", err)
+	}
+	if q.revokeSignInsOfStmt, err = db.PrepareContext(ctx, revokeSignInsOf); err != nil {
+		return nil, fmt.Errorf("error preparing query RevokeSignInsOf: %w", err)
+	}
 	if q.revokeTokenStmt, err = db.PrepareContext(ctx, revokeToken); err != nil {
 		return nil, fmt.Errorf("error preparing query RevokeToken: %w", err)
+	}
+	if q.revokeTokenOfStmt, err = db.PrepareContext(ctx, revokeTokenOf); err != nil {
+		return nil, fmt.Errorf("error preparing query RevokeTokenOf: %w", err)
+	}
+	if q.revokeTokensOfStmt, err = db.PrepareContext(ctx, revokeTokensOf); err != nil {
+		return nil, fmt.Errorf("error preparing query RevokeTokensOf: %w", err)
 	}
 	if q.rotateWebhookStmt, err = db.PrepareContext(ctx, rotateWebhook); err != nil {
 		return nil, fmt.Errorf("error preparing query RotateWebhook: %w", err)
@@ -405,6 +501,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.setLedgerRangeStmt, err = db.PrepareContext(ctx, setLedgerRange); err != nil {
 		return nil, fmt.Errorf("error preparing query SetLedgerRange: %w", err)
 	}
+	if q.setRoleStmt, err = db.PrepareContext(ctx, setRole); err != nil {
+		return nil, fmt.Errorf("error preparing query SetRole: %w", err)
+	}
 	if q.setWorkerStateStmt, err = db.PrepareContext(ctx, setWorkerState); err != nil {
 		return nil, fmt.Errorf("error preparing query SetWorkerState: %w", err)
 	}
@@ -417,8 +516,23 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.takeAgentSlotExemptStmt, err = db.PrepareContext(ctx, takeAgentSlotExempt); err != nil {
 		return nil, fmt.Errorf("error preparing query TakeAgentSlotExempt: %w", err)
 	}
+	if q.tokenStmt, err = db.PrepareContext(ctx, token); err != nil {
+		return nil, fmt.Errorf("error preparing query Token: %w", err)
+	}
 	if q.tokenByHashStmt, err = db.PrepareContext(ctx, tokenByHash); err != nil {
 		return nil, fmt.Errorf("error preparing query TokenByHash: %w", err)
+	}
+	if q.tokensOfStmt, err = db.PrepareContext(ctx, tokensOf); err != nil {
+		return nil, fmt.Errorf("error preparing query TokensOf: %w", err)
+	}
+	if q.touchKeyStmt, err = db.PrepareContext(ctx, touchKey); err != nil {
+		return nil, fmt.Errorf("error preparing query TouchKey: %w", err)
+	}
+	if q.touchTokenStmt, err = db.PrepareContext(ctx, touchToken); err != nil {
+		return nil, fmt.Errorf("error preparing query TouchToken: %w", err)
+	}
+	if q.triesStmt, err = db.PrepareContext(ctx, tries); err != nil {
+		return nil, fmt.Errorf("error preparing query Tries: %w", err)
 	}
 	if q.triggerAgentStmt, err = db.PrepareContext(ctx, triggerAgent); err != nil {
 		return nil, fmt.Errorf("error preparing query TriggerAgent: %w", err)
@@ -446,6 +560,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.updateWebhookStmt, err = db.PrepareContext(ctx, updateWebhook); err != nil {
 		return nil, fmt.Errorf("error preparing query UpdateWebhook: %w", err)
+	}
+	if q.useInvitationStmt, err = db.PrepareContext(ctx, useInvitation); err != nil {
+		return nil, fmt.Errorf("error preparing query UseInvitation: %w", err)
 	}
 	if q.useLinkStmt, err = db.PrepareContext(ctx, useLink); err != nil {
 		return nil, fmt.Errorf("error preparing query UseLink: %w", err)
@@ -522,6 +639,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.workersOfAgentStmt, err = db.PrepareContext(ctx, workersOfAgent); err != nil {
 		return nil, fmt.Errorf("error preparing query WorkersOfAgent: %w", err)
 	}
+	if q.workersOfMemberStmt, err = db.PrepareContext(ctx, workersOfMember); err != nil {
+		return nil, fmt.Errorf("error preparing query WorkersOfMember: %w", err)
+	}
 	if q.workspaceStmt, err = db.PrepareContext(ctx, workspace); err != nil {
 		return nil, fmt.Errorf("error preparing query Workspace: %w", err)
 	}
@@ -561,9 +681,19 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing agentEvenDeletedStmt: %w", cerr)
 		}
 	}
+	if q.agentsRunAsStmt != nil {
+		if cerr := q.agentsRunAsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing agentsRunAsStmt: %w", cerr)
+		}
+	}
 	if q.agentsWithQueueTimeoutStmt != nil {
 		if cerr := q.agentsWithQueueTimeoutStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing agentsWithQueueTimeoutStmt: %w", cerr)
+		}
+	}
+	if q.anyLoginStmt != nil {
+		if cerr := q.anyLoginStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing anyLoginStmt: %w", cerr)
 		}
 	}
 	if q.auditPageStmt != nil {
@@ -626,6 +756,16 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing closeSignalStmt: %w", cerr)
 		}
 	}
+	if q.countMembershipsStmt != nil {
+		if cerr := q.countMembershipsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing countMembershipsStmt: %w", cerr)
+		}
+	}
+	if q.countOwnersStmt != nil {
+		if cerr := q.countOwnersStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing countOwnersStmt: %w", cerr)
+		}
+	}
 	if q.countSessionsStmt != nil {
 		if cerr := q.countSessionsStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing countSessionsStmt: %w", cerr)
@@ -644,6 +784,11 @@ func (q *Queries) Close() error {
 	if q.deleteLedgerStmt != nil {
 		if cerr := q.deleteLedgerStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing deleteLedgerStmt: %w", cerr)
+		}
+	}
+	if q.deleteMemberStmt != nil {
+		if cerr := q.deleteMemberStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing deleteMemberStmt: %w", cerr)
 		}
 	}
 	if q.deleteTriggerURLStmt != nil {
@@ -679,6 +824,16 @@ func (q *Queries) Close() error {
 	if q.dropIdempotencyKeysStmt != nil {
 		if cerr := q.dropIdempotencyKeysStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing dropIdempotencyKeysStmt: %w", cerr)
+		}
+	}
+	if q.dropOldTriesStmt != nil {
+		if cerr := q.dropOldTriesStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing dropOldTriesStmt: %w", cerr)
+		}
+	}
+	if q.dropTriesStmt != nil {
+		if cerr := q.dropTriesStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing dropTriesStmt: %w", cerr)
 		}
 	}
 	if q.dropWaitingStmt != nil {
@@ -734,6 +889,11 @@ func (q *Queries) Close() error {
 	if q.eventsOfSessionStmt != nil {
 		if cerr := q.eventsOfSessionStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing eventsOfSessionStmt: %w", cerr)
+		}
+	}
+	if q.firstOwnerStmt != nil {
+		if cerr := q.firstOwnerStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing firstOwnerStmt: %w", cerr)
 		}
 	}
 	if q.firstUserStmt != nil {
@@ -816,9 +976,19 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing insertEventStmt: %w", cerr)
 		}
 	}
+	if q.insertInvitationStmt != nil {
+		if cerr := q.insertInvitationStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing insertInvitationStmt: %w", cerr)
+		}
+	}
 	if q.insertItemStmt != nil {
 		if cerr := q.insertItemStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing insertItemStmt: %w", cerr)
+		}
+	}
+	if q.insertKeyStmt != nil {
+		if cerr := q.insertKeyStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing insertKeyStmt: %w", cerr)
 		}
 	}
 	if q.insertLateResultStmt != nil {
@@ -881,6 +1051,16 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing insertWorkspaceStmt: %w", cerr)
 		}
 	}
+	if q.invitationByHashStmt != nil {
+		if cerr := q.invitationByHashStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing invitationByHashStmt: %w", cerr)
+		}
+	}
+	if q.invitationsOfStmt != nil {
+		if cerr := q.invitationsOfStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing invitationsOfStmt: %w", cerr)
+		}
+	}
 	if q.itemsAfterStmt != nil {
 		if cerr := q.itemsAfterStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing itemsAfterStmt: %w", cerr)
@@ -889,6 +1069,21 @@ func (q *Queries) Close() error {
 	if q.itemsBeforeStmt != nil {
 		if cerr := q.itemsBeforeStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing itemsBeforeStmt: %w", cerr)
+		}
+	}
+	if q.keyStmt != nil {
+		if cerr := q.keyStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing keyStmt: %w", cerr)
+		}
+	}
+	if q.keyByHashStmt != nil {
+		if cerr := q.keyByHashStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing keyByHashStmt: %w", cerr)
+		}
+	}
+	if q.keysOfStmt != nil {
+		if cerr := q.keysOfStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing keysOfStmt: %w", cerr)
 		}
 	}
 	if q.lastItemStmt != nil {
@@ -981,9 +1176,24 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing liveClaimsOfWorkerStmt: %w", cerr)
 		}
 	}
+	if q.loginByNameStmt != nil {
+		if cerr := q.loginByNameStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing loginByNameStmt: %w", cerr)
+		}
+	}
+	if q.loginOfStmt != nil {
+		if cerr := q.loginOfStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing loginOfStmt: %w", cerr)
+		}
+	}
 	if q.memberStmt != nil {
 		if cerr := q.memberStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing memberStmt: %w", cerr)
+		}
+	}
+	if q.membersOfStmt != nil {
+		if cerr := q.membersOfStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing membersOfStmt: %w", cerr)
 		}
 	}
 	if q.moveAnchorStmt != nil {
@@ -1076,6 +1286,16 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing openOfAgentStmt: %w", cerr)
 		}
 	}
+	if q.openOfMemberStmt != nil {
+		if cerr := q.openOfMemberStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing openOfMemberStmt: %w", cerr)
+		}
+	}
+	if q.ownsAnyStmt != nil {
+		if cerr := q.ownsAnyStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing ownsAnyStmt: %w", cerr)
+		}
+	}
 	if q.pendingSignalStmt != nil {
 		if cerr := q.pendingSignalStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing pendingSignalStmt: %w", cerr)
@@ -1089,6 +1309,26 @@ func (q *Queries) Close() error {
 	if q.putIdempotencyKeyStmt != nil {
 		if cerr := q.putIdempotencyKeyStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing putIdempotencyKeyStmt: %w", cerr)
+		}
+	}
+	if q.putLoginStmt != nil {
+		if cerr := q.putLoginStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing putLoginStmt: %w", cerr)
+		}
+	}
+	if q.putTriesStmt != nil {
+		if cerr := q.putTriesStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing putTriesStmt: %w", cerr)
+		}
+	}
+	if q.renameUserStmt != nil {
+		if cerr := q.renameUserStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing renameUserStmt: %w", cerr)
+		}
+	}
+	if q.renameWorkspaceStmt != nil {
+		if cerr := q.renameWorkspaceStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing renameWorkspaceStmt: %w", cerr)
 		}
 	}
 	if q.renewClaimStmt != nil {
@@ -1111,9 +1351,49 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing reregisterWorkerStmt: %w", cerr)
 		}
 	}
+	if q.revokeInvitationStmt != nil {
+		if cerr := q.revokeInvitationStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing revokeInvitationStmt: %w", cerr)
+		}
+	}
+	if q.revokeInvitationsByStmt != nil {
+		if cerr := q.revokeInvitationsByStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing revokeInvitationsByStmt: %w", cerr)
+		}
+	}
+	if q.revokeKeyStmt != nil {
+		if cerr := q.revokeKeyStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing revokeKeyStmt: %w", cerr)
+		}
+	}
+	if q.revokeKeysOfStmt != nil {
+		if cerr := q.revokeKeysOfStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing revokeKeysOfStmt: %w", cerr)
+		}
+	}
+	if q.revokeLinksOfStmt != nil {
+		if cerr := q.revokeLinksOfStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing revokeLinksOfStmt: %w", cerr)
+		}
+	}
+	if q.revokeSignInsOfStmt != nil {
+		if cerr := q.revokeSignInsOfStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing revokeSignInsOfStmt: %w", cerr)
+		}
+	}
 	if q.revokeTokenStmt != nil {
 		if cerr := q.revokeTokenStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing revokeTokenStmt: %w", cerr)
+		}
+	}
+	if q.revokeTokenOfStmt != nil {
+		if cerr := q.revokeTokenOfStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing revokeTokenOfStmt: %w", cerr)
+		}
+	}
+	if q.revokeTokensOfStmt != nil {
+		if cerr := q.revokeTokensOfStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing revokeTokensOfStmt: %w", cerr)
 		}
 	}
 	if q.rotateWebhookStmt != nil {
@@ -1171,6 +1451,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing setLedgerRangeStmt: %w", cerr)
 		}
 	}
+	if q.setRoleStmt != nil {
+		if cerr := q.setRoleStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing setRoleStmt: %w", cerr)
+		}
+	}
 	if q.setWorkerStateStmt != nil {
 		if cerr := q.setWorkerStateStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing setWorkerStateStmt: %w", cerr)
@@ -1191,9 +1476,34 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing takeAgentSlotExemptStmt: %w", cerr)
 		}
 	}
+	if q.tokenStmt != nil {
+		if cerr := q.tokenStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing tokenStmt: %w", cerr)
+		}
+	}
 	if q.tokenByHashStmt != nil {
 		if cerr := q.tokenByHashStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing tokenByHashStmt: %w", cerr)
+		}
+	}
+	if q.tokensOfStmt != nil {
+		if cerr := q.tokensOfStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing tokensOfStmt: %w", cerr)
+		}
+	}
+	if q.touchKeyStmt != nil {
+		if cerr := q.touchKeyStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing touchKeyStmt: %w", cerr)
+		}
+	}
+	if q.touchTokenStmt != nil {
+		if cerr := q.touchTokenStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing touchTokenStmt: %w", cerr)
+		}
+	}
+	if q.triesStmt != nil {
+		if cerr := q.triesStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing triesStmt: %w", cerr)
 		}
 	}
 	if q.triggerAgentStmt != nil {
@@ -1239,6 +1549,11 @@ func (q *Queries) Close() error {
 	if q.updateWebhookStmt != nil {
 		if cerr := q.updateWebhookStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing updateWebhookStmt: %w", cerr)
+		}
+	}
+	if q.useInvitationStmt != nil {
+		if cerr := q.useInvitationStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing useInvitationStmt: %w", cerr)
 		}
 	}
 	if q.useLinkStmt != nil {
@@ -1366,6 +1681,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing workersOfAgentStmt: %w", cerr)
 		}
 	}
+	if q.workersOfMemberStmt != nil {
+		if cerr := q.workersOfMemberStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing workersOfMemberStmt: %w", cerr)
+		}
+	}
 	if q.workspaceStmt != nil {
 		if cerr := q.workspaceStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing workspaceStmt: %w", cerr)
@@ -1425,7 +1745,9 @@ type Queries struct {
 	agentStmt                  *sql.Stmt
 	agentBySlugStmt            *sql.Stmt
 	agentEvenDeletedStmt       *sql.Stmt
+	agentsRunAsStmt            *sql.Stmt
 	agentsWithQueueTimeoutStmt *sql.Stmt
+	anyLoginStmt               *sql.Stmt
 	auditPageStmt              *sql.Stmt
 	beatWorkerStmt             *sql.Stmt
 	claimStmt                  *sql.Stmt
@@ -1438,10 +1760,13 @@ type Queries struct {
 	closeClaimStmt             *sql.Stmt
 	closePromptStmt            *sql.Stmt
 	closeSignalStmt            *sql.Stmt
+	countMembershipsStmt       *sql.Stmt
+	countOwnersStmt            *sql.Stmt
 	countSessionsStmt          *sql.Stmt
 	counterStmt                *sql.Stmt
 	deleteAgentStmt            *sql.Stmt
 	deleteLedgerStmt           *sql.Stmt
+	deleteMemberStmt           *sql.Stmt
 	deleteTriggerURLStmt       *sql.Stmt
 	deleteWebhookStmt          *sql.Stmt
 	deleteWorkerStmt           *sql.Stmt
@@ -1449,6 +1774,8 @@ type Queries struct {
 	drainClaimStmt             *sql.Stmt
 	dropDeliveryStmt           *sql.Stmt
 	dropIdempotencyKeysStmt    *sql.Stmt
+	dropOldTriesStmt           *sql.Stmt
+	dropTriesStmt              *sql.Stmt
 	dropWaitingStmt            *sql.Stmt
 	dueAdmissionsStmt          *sql.Stmt
 	dueAgentsStmt              *sql.Stmt
@@ -1460,6 +1787,7 @@ type Queries struct {
 	eventsAfterStmt            *sql.Stmt
 	eventsOfAgentStmt          *sql.Stmt
 	eventsOfSessionStmt        *sql.Stmt
+	firstOwnerStmt             *sql.Stmt
 	firstUserStmt              *sql.Stmt
 	firstWaitingSinceStmt      *sql.Stmt
 	followersStmt              *sql.Stmt
@@ -1476,7 +1804,9 @@ type Queries struct {
 	insertClaimStmt            *sql.Stmt
 	insertDeliveryStmt         *sql.Stmt
 	insertEventStmt            *sql.Stmt
+	insertInvitationStmt       *sql.Stmt
 	insertItemStmt             *sql.Stmt
+	insertKeyStmt              *sql.Stmt
 	insertLateResultStmt       *sql.Stmt
 	insertLedgerStmt           *sql.Stmt
 	insertMemberStmt           *sql.Stmt
@@ -1489,8 +1819,13 @@ type Queries struct {
 	insertWebhookStmt          *sql.Stmt
 	insertWorkerStmt           *sql.Stmt
 	insertWorkspaceStmt        *sql.Stmt
+	invitationByHashStmt       *sql.Stmt
+	invitationsOfStmt          *sql.Stmt
 	itemsAfterStmt             *sql.Stmt
 	itemsBeforeStmt            *sql.Stmt
+	keyStmt                    *sql.Stmt
+	keyByHashStmt              *sql.Stmt
+	keysOfStmt                 *sql.Stmt
 	lastItemStmt               *sql.Stmt
 	lastSignalStmt             *sql.Stmt
 	latestClaimOfStmt          *sql.Stmt
@@ -1509,7 +1844,10 @@ type Queries struct {
 	listWorkersStmt            *sql.Stmt
 	liveClaimOfStmt            *sql.Stmt
 	liveClaimsOfWorkerStmt     *sql.Stmt
+	loginByNameStmt            *sql.Stmt
+	loginOfStmt                *sql.Stmt
 	memberStmt                 *sql.Stmt
+	membersOfStmt              *sql.Stmt
 	moveAnchorStmt             *sql.Stmt
 	moveClaimsToInstanceStmt   *sql.Stmt
 	moveSessionStmt            *sql.Stmt
@@ -1528,14 +1866,28 @@ type Queries struct {
 	oldestEventStmt            *sql.Stmt
 	oldestWaitingStmt          *sql.Stmt
 	openOfAgentStmt            *sql.Stmt
+	openOfMemberStmt           *sql.Stmt
+	ownsAnyStmt                *sql.Stmt
 	pendingSignalStmt          *sql.Stmt
 	promptStmt                 *sql.Stmt
 	putIdempotencyKeyStmt      *sql.Stmt
+	putLoginStmt               *sql.Stmt
+	putTriesStmt               *sql.Stmt
+	renameUserStmt             *sql.Stmt
+	renameWorkspaceStmt        *sql.Stmt
 	renewClaimStmt             *sql.Stmt
 	reportSessionStmt          *sql.Stmt
 	requestStopStmt            *sql.Stmt
 	reregisterWorkerStmt       *sql.Stmt
+	revokeInvitationStmt       *sql.Stmt
+	revokeInvitationsByStmt    *sql.Stmt
+	revokeKeyStmt              *sql.Stmt
+	revokeKeysOfStmt           *sql.Stmt
+	revokeLinksOfStmt          *sql.Stmt
+	revokeSignInsOfStmt        *sql.Stmt
 	revokeTokenStmt            *sql.Stmt
+	revokeTokenOfStmt          *sql.Stmt
+	revokeTokensOfStmt         *sql.Stmt
 	rotateWebhookStmt          *sql.Stmt
 	scheduledAgentsStmt        *sql.Stmt
 	sessionStmt                *sql.Stmt
@@ -1547,11 +1899,17 @@ type Queries struct {
 	setDesiredStmt             *sql.Stmt
 	setFailuresInRowStmt       *sql.Stmt
 	setLedgerRangeStmt         *sql.Stmt
+	setRoleStmt                *sql.Stmt
 	setWorkerStateStmt         *sql.Stmt
 	staleDueStmt               *sql.Stmt
 	takeAgentSlotStmt          *sql.Stmt
 	takeAgentSlotExemptStmt    *sql.Stmt
+	tokenStmt                  *sql.Stmt
 	tokenByHashStmt            *sql.Stmt
+	tokensOfStmt               *sql.Stmt
+	touchKeyStmt               *sql.Stmt
+	touchTokenStmt             *sql.Stmt
+	triesStmt                  *sql.Stmt
 	triggerAgentStmt           *sql.Stmt
 	triggerURLStmt             *sql.Stmt
 	triggerURLByHashStmt       *sql.Stmt
@@ -1561,6 +1919,7 @@ type Queries struct {
 	undrainedScheduledStmt     *sql.Stmt
 	updateAgentStmt            *sql.Stmt
 	updateWebhookStmt          *sql.Stmt
+	useInvitationStmt          *sql.Stmt
 	useLinkStmt                *sql.Stmt
 	useTriggerURLStmt          *sql.Stmt
 	userStmt                   *sql.Stmt
@@ -1586,6 +1945,7 @@ type Queries struct {
 	workerEvenDeletedStmt      *sql.Stmt
 	workerLoadStmt             *sql.Stmt
 	workersOfAgentStmt         *sql.Stmt
+	workersOfMemberStmt        *sql.Stmt
 	workspaceStmt              *sql.Stmt
 	workspaceBySlugStmt        *sql.Stmt
 	workspacesOfStmt           *sql.Stmt
@@ -1600,7 +1960,9 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		agentStmt:                  q.agentStmt,
 		agentBySlugStmt:            q.agentBySlugStmt,
 		agentEvenDeletedStmt:       q.agentEvenDeletedStmt,
+		agentsRunAsStmt:            q.agentsRunAsStmt,
 		agentsWithQueueTimeoutStmt: q.agentsWithQueueTimeoutStmt,
+		anyLoginStmt:               q.anyLoginStmt,
 		auditPageStmt:              q.auditPageStmt,
 		beatWorkerStmt:             q.beatWorkerStmt,
 		claimStmt:                  q.claimStmt,
@@ -1613,10 +1975,13 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		closeClaimStmt:             q.closeClaimStmt,
 		closePromptStmt:            q.closePromptStmt,
 		closeSignalStmt:            q.closeSignalStmt,
+		countMembershipsStmt:       q.countMembershipsStmt,
+		countOwnersStmt:            q.countOwnersStmt,
 		countSessionsStmt:          q.countSessionsStmt,
 		counterStmt:                q.counterStmt,
 		deleteAgentStmt:            q.deleteAgentStmt,
 		deleteLedgerStmt:           q.deleteLedgerStmt,
+		deleteMemberStmt:           q.deleteMemberStmt,
 		deleteTriggerURLStmt:       q.deleteTriggerURLStmt,
 		deleteWebhookStmt:          q.deleteWebhookStmt,
 		deleteWorkerStmt:           q.deleteWorkerStmt,
@@ -1624,6 +1989,8 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		drainClaimStmt:             q.drainClaimStmt,
 		dropDeliveryStmt:           q.dropDeliveryStmt,
 		dropIdempotencyKeysStmt:    q.dropIdempotencyKeysStmt,
+		dropOldTriesStmt:           q.dropOldTriesStmt,
+		dropTriesStmt:              q.dropTriesStmt,
 		dropWaitingStmt:            q.dropWaitingStmt,
 		dueAdmissionsStmt:          q.dueAdmissionsStmt,
 		dueAgentsStmt:              q.dueAgentsStmt,
@@ -1635,6 +2002,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		eventsAfterStmt:            q.eventsAfterStmt,
 		eventsOfAgentStmt:          q.eventsOfAgentStmt,
 		eventsOfSessionStmt:        q.eventsOfSessionStmt,
+		firstOwnerStmt:             q.firstOwnerStmt,
 		firstUserStmt:              q.firstUserStmt,
 		firstWaitingSinceStmt:      q.firstWaitingSinceStmt,
 		followersStmt:              q.followersStmt,
@@ -1651,7 +2019,9 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		insertClaimStmt:            q.insertClaimStmt,
 		insertDeliveryStmt:         q.insertDeliveryStmt,
 		insertEventStmt:            q.insertEventStmt,
+		insertInvitationStmt:       q.insertInvitationStmt,
 		insertItemStmt:             q.insertItemStmt,
+		insertKeyStmt:              q.insertKeyStmt,
 		insertLateResultStmt:       q.insertLateResultStmt,
 		insertLedgerStmt:           q.insertLedgerStmt,
 		insertMemberStmt:           q.insertMemberStmt,
@@ -1664,8 +2034,13 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		insertWebhookStmt:          q.insertWebhookStmt,
 		insertWorkerStmt:           q.insertWorkerStmt,
 		insertWorkspaceStmt:        q.insertWorkspaceStmt,
+		invitationByHashStmt:       q.invitationByHashStmt,
+		invitationsOfStmt:          q.invitationsOfStmt,
 		itemsAfterStmt:             q.itemsAfterStmt,
 		itemsBeforeStmt:            q.itemsBeforeStmt,
+		keyStmt:                    q.keyStmt,
+		keyByHashStmt:              q.keyByHashStmt,
+		keysOfStmt:                 q.keysOfStmt,
 		lastItemStmt:               q.lastItemStmt,
 		lastSignalStmt:             q.lastSignalStmt,
 		latestClaimOfStmt:          q.latestClaimOfStmt,
@@ -1684,7 +2059,10 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		listWorkersStmt:            q.listWorkersStmt,
 		liveClaimOfStmt:            q.liveClaimOfStmt,
 		liveClaimsOfWorkerStmt:     q.liveClaimsOfWorkerStmt,
+		loginByNameStmt:            q.loginByNameStmt,
+		loginOfStmt:                q.loginOfStmt,
 		memberStmt:                 q.memberStmt,
+		membersOfStmt:              q.membersOfStmt,
 		moveAnchorStmt:             q.moveAnchorStmt,
 		moveClaimsToInstanceStmt:   q.moveClaimsToInstanceStmt,
 		moveSessionStmt:            q.moveSessionStmt,
@@ -1703,14 +2081,28 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		oldestEventStmt:            q.oldestEventStmt,
 		oldestWaitingStmt:          q.oldestWaitingStmt,
 		openOfAgentStmt:            q.openOfAgentStmt,
+		openOfMemberStmt:           q.openOfMemberStmt,
+		ownsAnyStmt:                q.ownsAnyStmt,
 		pendingSignalStmt:          q.pendingSignalStmt,
 		promptStmt:                 q.promptStmt,
 		putIdempotencyKeyStmt:      q.putIdempotencyKeyStmt,
+		putLoginStmt:               q.putLoginStmt,
+		putTriesStmt:               q.putTriesStmt,
+		renameUserStmt:             q.renameUserStmt,
+		renameWorkspaceStmt:        q.renameWorkspaceStmt,
 		renewClaimStmt:             q.renewClaimStmt,
 		reportSessionStmt:          q.reportSessionStmt,
 		requestStopStmt:            q.requestStopStmt,
 		reregisterWorkerStmt:       q.reregisterWorkerStmt,
+		revokeInvitationStmt:       q.revokeInvitationStmt,
+		revokeInvitationsByStmt:    q.revokeInvitationsByStmt,
+		revokeKeyStmt:              q.revokeKeyStmt,
+		revokeKeysOfStmt:           q.revokeKeysOfStmt,
+		revokeLinksOfStmt:          q.revokeLinksOfStmt,
+		revokeSignInsOfStmt:        q.revokeSignInsOfStmt,
 		revokeTokenStmt:            q.revokeTokenStmt,
+		revokeTokenOfStmt:          q.revokeTokenOfStmt,
+		revokeTokensOfStmt:         q.revokeTokensOfStmt,
 		rotateWebhookStmt:          q.rotateWebhookStmt,
 		scheduledAgentsStmt:        q.scheduledAgentsStmt,
 		sessionStmt:                q.sessionStmt,
@@ -1722,11 +2114,17 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		setDesiredStmt:             q.setDesiredStmt,
 		setFailuresInRowStmt:       q.setFailuresInRowStmt,
 		setLedgerRangeStmt:         q.setLedgerRangeStmt,
+		setRoleStmt:                q.setRoleStmt,
 		setWorkerStateStmt:         q.setWorkerStateStmt,
 		staleDueStmt:               q.staleDueStmt,
 		takeAgentSlotStmt:          q.takeAgentSlotStmt,
 		takeAgentSlotExemptStmt:    q.takeAgentSlotExemptStmt,
+		tokenStmt:                  q.tokenStmt,
 		tokenByHashStmt:            q.tokenByHashStmt,
+		tokensOfStmt:               q.tokensOfStmt,
+		touchKeyStmt:               q.touchKeyStmt,
+		touchTokenStmt:             q.touchTokenStmt,
+		triesStmt:                  q.triesStmt,
 		triggerAgentStmt:           q.triggerAgentStmt,
 		triggerURLStmt:             q.triggerURLStmt,
 		triggerURLByHashStmt:       q.triggerURLByHashStmt,
@@ -1736,6 +2134,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		undrainedScheduledStmt:     q.undrainedScheduledStmt,
 		updateAgentStmt:            q.updateAgentStmt,
 		updateWebhookStmt:          q.updateWebhookStmt,
+		useInvitationStmt:          q.useInvitationStmt,
 		useLinkStmt:                q.useLinkStmt,
 		useTriggerURLStmt:          q.useTriggerURLStmt,
 		userStmt:                   q.userStmt,
@@ -1761,6 +2160,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		workerEvenDeletedStmt:      q.workerEvenDeletedStmt,
 		workerLoadStmt:             q.workerLoadStmt,
 		workersOfAgentStmt:         q.workersOfAgentStmt,
+		workersOfMemberStmt:        q.workersOfMemberStmt,
 		workspaceStmt:              q.workspaceStmt,
 		workspaceBySlugStmt:        q.workspaceBySlugStmt,
 		workspacesOfStmt:           q.workspacesOfStmt,

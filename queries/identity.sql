@@ -26,8 +26,8 @@ INSERT INTO members (workspace_id, user_id, role, created_at) VALUES (@workspace
 SELECT * FROM members WHERE workspace_id = @workspace_id AND user_id = @user_id;
 
 -- name: InsertToken :exec
-INSERT INTO tokens (id, user_id, kind, hash, created_at, expires_at, last_used_at, used_at, revoked_at)
-VALUES (@id, @user_id, @kind, @hash, @created_at, @expires_at, 0, 0, 0);
+INSERT INTO tokens (id, user_id, kind, hash, label, address, created_at, expires_at, last_used_at, used_at, revoked_at)
+VALUES (@id, @user_id, @kind, @hash, @label, @address, @created_at, @expires_at, 0, 0, 0);
 
 -- name: TokenByHash :one
 SELECT * FROM tokens WHERE hash = @hash;

@@ -44,8 +44,8 @@ func (q *Queries) InsertMember(ctx context.Context, arg InsertMemberParams) erro
 }
 
 const insertToken = `-- name: InsertToken :exec
-INSERT INTO tokens (id, user_id, kind, hash, created_at, expires_at, last_used_at, used_at, revoked_at)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0)
+INSERT INTO tokens (id, user_id, kind, hash, label, address, created_at, expires_at, last_used_at, used_at, revoked_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, 0, 0)
 `
 
 type InsertTokenParams struct {
@@ -53,6 +53,8 @@ type InsertTokenParams struct {
 	UserID    api.UserID
 	Kind      string
 	Hash      []byte
+	Label     string
+	Address   string
 	CreatedAt int64
 	ExpiresAt int64
 }
@@ -63,6 +65,8 @@ func (q *Queries) InsertToken(ctx context.Context, arg InsertTokenParams) error 
 		arg.UserID,
 		arg.Kind,
 		arg.Hash,
+		arg.Label,
+		arg.Address,
 		arg.CreatedAt,
 		arg.ExpiresAt,
 	)
@@ -144,7 +148,7 @@ func (q *Queries) RevokeToken(ctx context.Context, arg RevokeTokenParams) (int64
 }
 
 const tokenByHash = `-- name: TokenByHash :one
-SELECT id, user_id, kind, hash, created_at, expires_at, last_used_at, used_at, revoked_at FROM tokens WHERE hash = ?1
+SELECT id, user_id, kind, hash, created_at, expires_at, last_used_at, used_at, revoked_at, label, address FROM tokens WHERE hash = ?1
 `
 
 func (q *Queries) TokenByHash(ctx context.Context, hash []byte) (Token, error) {
@@ -160,6 +164,8 @@ func (q *Queries) TokenByHash(ctx context.Context, hash []byte) (Token, error) {
 		&i.LastUsedAt,
 		&i.UsedAt,
 		&i.RevokedAt,
+		&i.Label,
+		&i.Address,
 	)
 	return i, err
 }

@@ -70,6 +70,20 @@ type AgentVersion struct {
 	Snapshot string
 }
 
+type ApiKey struct {
+	ID          api.KeyID
+	WorkspaceID api.WorkspaceID
+	UserID      api.UserID
+	Name        string
+	Scopes      api.Labels
+	Hash        []byte
+	Hint        string
+	CreatedAt   int64
+	ExpiresAt   int64
+	LastUsedAt  int64
+	RevokedAt   int64
+}
+
 type Claim struct {
 	ID           api.ClaimKey
 	Secret       []byte
@@ -137,6 +151,20 @@ type IdempotencyKey struct {
 	CreatedAt int64
 }
 
+type Invitation struct {
+	ID          api.InviteID
+	WorkspaceID api.WorkspaceID
+	Role        api.Role
+	Note        string
+	Hash        []byte
+	InvitedBy   api.UserID
+	CreatedAt   int64
+	ExpiresAt   int64
+	UsedAt      int64
+	UsedBy      api.UserID
+	RevokedAt   int64
+}
+
 type Item struct {
 	SessionID api.SessionID
 	Seq       int64
@@ -167,6 +195,13 @@ type Ledger struct {
 	Slots     int64
 	SessionID api.SessionID
 	DecidedAt int64
+}
+
+type Login struct {
+	UserID    api.UserID
+	Name      string
+	Password  string
+	ChangedAt int64
 }
 
 type Member struct {
@@ -263,6 +298,8 @@ type Token struct {
 	LastUsedAt int64
 	UsedAt     int64
 	RevokedAt  int64
+	Label      string
+	Address    string
 }
 
 type TriggerUrl struct {
@@ -277,6 +314,13 @@ type TriggerUrl struct {
 	CreatedAt   int64
 	LastUsedAt  int64
 	DeletedAt   int64
+}
+
+type Try struct {
+	Key   []byte
+	Since int64
+	Until int64
+	Count int64
 }
 
 type User struct {

@@ -27,6 +27,7 @@ type exchange struct {
 
 	grant   *grant
 	caller  engine.Caller
+	route   string // the path's template
 	vars    map[string]string
 	session api.SessionID
 	worker  api.WorkerID

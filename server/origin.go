@@ -4,16 +4,15 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 
 	"stint/api"
 )
 
-// CheckAddr refuses an address to listen on that other machines could reach:
-// only loopback is allowed until people can sign in with more than a link.
-func CheckAddr(addr string) error {
+// CheckAddr refuses an address to listen on that other machines could reach,
+// unless public says by which https URL they do.
+func CheckAddr(addr string, public Public) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return fmt.Errorf("%q is no address: write it as 127.0.0.1:7717", addr)
@@ -21,11 +20,11 @@ func CheckAddr(addr string) error {
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return fmt.Errorf("%q is no port: use a number from 0 to 65535", port)
 	}
-	if host == "localhost" {
+	if host == "localhost" || public.URL != nil {
 		return nil
 	}
 	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
-		return fmt.Errorf("%q can be reached from other machines: listen on a loopback address such as 127.0.0.1", addr)
+		return fmt.Errorf("%q can be reached from other machines: listen on a loopback address such as 127.0.0.1, or name the https address of the proxy in front with --public-url", addr)
 	}
 	return nil
 }
@@ -34,14 +33,17 @@ func CheckAddr(addr string) error {
 // foreign page has bound to this machine's address is not on it (contract 8.1).
 type hostList map[string]struct{}
 
-func newHostList(addr string) *hostList {
+func newHostList(addr string, more ...string) *hostList {
 	list := hostList{}
+	for _, name := range more {
+		list[name] = struct{}{}
+	}
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return &list
 	}
 	for _, name := range []string{"127.0.0.1", "localhost", "::1", "stint.localhost", host} {
-		if name == "" {
+		if ip := net.ParseIP(name); name == "" || ip != nil && ip.IsUnspecified() {
 			continue
 		}
 		list[net.JoinHostPort(name, port)] = struct{}{}
@@ -70,20 +72,21 @@ func (s *Server) checkOrigin(r *http.Request) error {
 		return nil
 	}
 	if s.origins.Check(r) != nil {
-		return api.Refuse(api.CodeCrossOrigin, "A page of another origin may not change anything here.")
+		return errCrossOrigin
 	}
 	return nil
 }
 
+var errCrossOrigin = api.Refuse(api.CodeCrossOrigin, "A page of another origin may not change anything here.")
+
 // sameOrigin reports whether the browser says that one of our own pages made
 // the request. A client that says nothing is not believed: a cookie may then
 // not authenticate a write.
-func sameOrigin(r *http.Request) bool {
+func (s *Server) sameOrigin(r *http.Request) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" {
 		return site == "same-origin"
 	}
-	origin, err := url.Parse(r.Header.Get("Origin"))
-	return err == nil && origin.Scheme == "http" && origin.Host == r.Host
+	return r.Header.Get("Origin") == s.origin(r)
 }
 
 // safe reports whether the method changes nothing.

@@ -8,7 +8,8 @@ import (
 )
 
 func (s *Server) whoami(x *exchange) (answer, error) {
-	return reply(api.Whoami{UserID: x.grant.who.UserID, Name: x.grant.who.Name}, nil)
+	who := x.grant.who
+	return reply(api.Whoami{UserID: who.UserID, Name: who.Name, KeyID: who.KeyID, Scopes: who.Scopes}, nil)
 }
 
 func (s *Server) listWorkspaces(x *exchange) (answer, error) {

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"net/http"
 	"strings"
 	"sync"
@@ -14,6 +15,10 @@ import (
 
 const (
 	cookieName = "stint_session"
+
+	// secureCookie is its name behind https: browsers take a cookie of such a name
+	// only from this host itself and over https alone.
+	secureCookie = "__Host-stint_session"
 
 	// rightsKept bounds how long a revoked token or a lost role still counts.
 	// The contract allows 30 s (9.3).
@@ -34,6 +39,7 @@ type tokenSum [sha256.Size]byte
 // grant is what one token was found to allow. A timer drops it whole.
 type grant struct {
 	who     engine.Identity
+	epoch   uint64 // of the engine when it was asked
 	mu      sync.RWMutex // guards both maps
 	callers map[string]engine.Caller
 	workers map[workerPath]struct{} // workers found to be of the agent in the path
@@ -55,14 +61,15 @@ func (c *rights) grant(ctx context.Context, secret string) (*grant, error) {
 	c.mu.RLock()
 	g := c.grants[sum]
 	c.mu.RUnlock()
-	if g != nil {
+	epoch := c.engine.Epoch()
+	if g != nil && g.epoch == epoch {
 		return g, nil
 	}
 	who, err := c.engine.Authenticate(ctx, secret)
 	if err != nil {
 		return nil, err
 	}
-	g = &grant{who: who, callers: map[string]engine.Caller{}, workers: map[workerPath]struct{}{}}
+	g = &grant{who: who, epoch: epoch, callers: map[string]engine.Caller{}, workers: map[workerPath]struct{}{}}
 	c.mu.Lock()
 	c.grants[sum] = g
 	c.mu.Unlock()
@@ -76,13 +83,6 @@ func (c *rights) drop(sum tokenSum, g *grant) {
 	if c.grants[sum] == g {
 		delete(c.grants, sum)
 	}
-}
-
-// forget makes the next request with this token look it up anew.
-func (c *rights) forget(secret string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.grants, tokenSum(sha256.Sum256([]byte(secret))))
 }
 
 // caller is the grant's owner inside a workspace; 404 when he is no member.
@@ -128,7 +128,7 @@ func (c *rights) ofAgent(ctx context.Context, g *grant, in engine.Caller, agent 
 // secretOf takes the token from a request: the bearer token, else the browser's
 // cookie. A cookie is no proof of a write unless the browser says that one of
 // our pages made it (contract 8.5). Empty means none.
-func secretOf(r *http.Request) string {
+func (s *Server) secretOf(r *http.Request) string {
 	if sent := r.Header["Authorization"]; len(sent) > 0 {
 		scheme, token, _ := strings.Cut(sent[0], " ")
 		if len(sent) != 1 || !strings.EqualFold(scheme, "Bearer") {
@@ -136,22 +136,29 @@ func secretOf(r *http.Request) string {
 		}
 		return strings.TrimSpace(token)
 	}
-	if !safe(r.Method) && !sameOrigin(r) {
+	if !safe(r.Method) && !s.sameOrigin(r) {
 		return ""
 	}
-	return cookieOf(r)
+	return s.cookieOf(r)
 }
 
-func cookieOf(r *http.Request) string {
-	if c, err := r.Cookie(cookieName); err == nil {
+func (s *Server) cookieOf(r *http.Request) string {
+	if c, err := r.Cookie(s.cookieName(r)); err == nil {
 		return c.Value
 	}
 	return ""
 }
 
+func (s *Server) cookieName(r *http.Request) string {
+	if s.secure(r) {
+		return secureCookie
+	}
+	return cookieName
+}
+
 // signedIn answers who makes the request, or a 401.
 func (s *Server) signedIn(ctx context.Context, r *http.Request) (*grant, error) {
-	secret := secretOf(r)
+	secret := s.secretOf(r)
 	if secret == "" {
 		return nil, api.Refuse(api.CodeUnauthenticated, "Sign in first: send a bearer token, or run `stint open` for the browser.")
 	}
@@ -165,21 +172,48 @@ type asking struct {
 
 type askingKey struct{}
 
-// CallerOf says who makes a request that the server passed on to Options.Web.
-// It looks again on every call, so a page that streams calls it before each
-// batch: false means that the rights ended, and so must the stream.
+// CallerOf says who makes a request that the server passed on to Options.Web,
+// in the workspace that the browser chose, else in the first that is his. It
+// looks again on every call, so a page that streams calls it before each batch:
+// false means that the rights ended, and so must the stream.
 func CallerOf(r *http.Request) (engine.Caller, engine.Identity, bool) {
 	a, ok := r.Context().Value(askingKey{}).(asking)
 	if !ok {
 		return engine.Caller{}, engine.Identity{}, false
 	}
 	g, err := a.server.signedIn(r.Context(), a.r)
-	if err != nil {
+	if err != nil || g.who.KeyID != 0 {
 		return engine.Caller{}, engine.Identity{}, false
 	}
-	in, err := a.server.rights.caller(r.Context(), g, defaultWorkspace)
+	in, err := a.server.workspaceOf(r.Context(), a.r, g)
 	return in, g.who, err == nil
 }
 
-// defaultWorkspace is the one that the dashboard shows.
-const defaultWorkspace = "default"
+// From says where a request comes from, for what it signs in.
+func FromOf(r *http.Request) engine.From {
+	a, ok := r.Context().Value(askingKey{}).(asking)
+	if !ok {
+		return engine.From{}
+	}
+	return a.server.from(a.r)
+}
+
+// WorkspaceCookie holds the slug of the workspace that a browser's pages show.
+const WorkspaceCookie = "stint_workspace"
+
+func (s *Server) workspaceOf(ctx context.Context, r *http.Request, g *grant) (engine.Caller, error) {
+	if c, err := r.Cookie(WorkspaceCookie); err == nil && c.Value != "" {
+		if in, err := s.rights.caller(ctx, g, c.Value); err == nil {
+			return in, nil
+		}
+	}
+	in, err := s.rights.caller(ctx, g, engine.DefaultWorkspace)
+	if err == nil {
+		return in, nil
+	}
+	all, listErr := s.engine.Workspaces(ctx, g.who)
+	if listErr != nil || len(all) == 0 {
+		return engine.Caller{}, errors.Join(err, listErr)
+	}
+	return s.rights.caller(ctx, g, all[0].Slug)
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"stint/api"
+	"stint/engine"
 )
 
 // ServeHTTP answers one request. Everything passes here, also what no route
@@ -43,7 +44,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	var match mux.RouteMatch
 	if s.router.Match(r, &match) {
-		x.vars = match.Vars
+		x.vars, x.route = match.Vars, match.Route.GetName()
 		x.run(s.resources[match.Route.GetName()])
 		return
 	}
@@ -76,6 +77,10 @@ func (x *exchange) run(p *resource) {
 		x.fail(errNoMethod)
 		return
 	}
+	if err := x.keyMay(method); err != nil {
+		x.fail(err)
+		return
+	}
 	if err := x.resolve(); err != nil {
 		x.fail(err)
 		return
@@ -92,7 +97,7 @@ func (x *exchange) run(p *resource) {
 // resolve turns the names in the path into the caller's rights and into ids. A
 // text that can't be an id names nothing, so it is answered like an unknown one.
 func (x *exchange) resolve() error {
-	if len(x.vars) == 0 {
+	if x.vars["workspace"] == "" {
 		return nil
 	}
 	ctx := x.r.Context()
@@ -123,8 +128,17 @@ func (x *exchange) resolve() error {
 // ends when the server shuts down.
 func (s *Server) serveWeb(x *exchange) {
 	ctx := context.WithValue(x.r.Context(), askingKey{}, asking{server: s, r: x.r})
+	if x.grant.who.KeyID != 0 {
+		x.fail(engine.UserTokenRequired(""))
+		return
+	}
 	if acceptsStream(x.r) {
-		x.vars = map[string]string{"workspace": defaultWorkspace}
+		in, err := s.workspaceOf(ctx, x.r, x.grant)
+		if err != nil {
+			x.fail(err)
+			return
+		}
+		x.vars = map[string]string{"workspace": in.Workspace}
 		held, release, err := s.hold(x, heldStream)
 		if err != nil {
 			x.fail(err)

@@ -33,6 +33,7 @@ type Options struct {
 	Addr    string       // host:port that is listened on; its port is part of the Host check
 	Version string       // of the program, shown by /healthz
 	Log     *slog.Logger // nil = slog.Default()
+	Public  Public       // how other machines reach it; the zero value = they don't
 	MaxHeld int          // held requests and streams of one user at a time; 0 = 2048
 }
 
@@ -40,6 +41,7 @@ type Options struct {
 type Server struct {
 	engine  *engine.Engine
 	web     http.Handler
+	public  Public
 	version string
 	log     *slog.Logger
 
@@ -70,7 +72,7 @@ func New(o Options) *Server {
 	}
 	closing, stop := context.WithCancel(context.Background())
 	s := &Server{
-		engine: o.Engine, web: o.Web, version: o.Version, log: o.Log,
+		engine: o.Engine, web: o.Web, public: o.Public, version: o.Version, log: o.Log,
 		origins:   http.NewCrossOriginProtection(),
 		rights:    newRights(o.Engine),
 		held:      &holds{most: o.MaxHeld, by: map[holder]int{}},
@@ -81,7 +83,7 @@ func New(o Options) *Server {
 		pace:      25 * time.Millisecond,
 		recheck:   3 * time.Second,
 	}
-	s.hosts.Store(newHostList(o.Addr))
+	s.hosts.Store(newHostList(o.Addr, o.Public.names()...))
 	s.router, s.resources = newRouter(allRoutes())
 	s.open = newResources(openRoutes)
 	return s
@@ -95,10 +97,10 @@ func (s *Server) Handler() http.Handler { return s }
 // listener must be one that CheckAddr allows.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	if ln.Addr().Network() == "tcp" {
-		if err := CheckAddr(ln.Addr().String()); err != nil {
+		if err := CheckAddr(ln.Addr().String(), s.public); err != nil {
 			return errors.Join(err, ln.Close())
 		}
-		s.hosts.Store(newHostList(ln.Addr().String()))
+		s.hosts.Store(newHostList(ln.Addr().String(), s.public.names()...))
 	}
 	var fresh freshConns
 	hs := &http.Server{

@@ -6,25 +6,29 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
+	"time"
 
 	"stint/api"
 )
 
 const (
-	signInRoute = "/signin"
-	signInStyle = "/signin.css"
-	maxForm     = 8 << 10
+	signInRoute  = "/signin"
+	signInStyle  = "/signin.css"
+	signInScript = "/signin.js"
+	maxForm      = 8 << 10
 )
 
-//go:embed signin.html signin.css
+//go:embed signin.html signin.css signin.js
 var signInFiles embed.FS
 
 var signInTemplate = template.Must(template.ParseFS(signInFiles, "signin.html"))
 
 // isSignIn reports whether the request is the one write that may come from
 // another origin: `stint open` posts from a file of its own, whose origin is
-// null. The one-time link in it is proof enough, and no cookie is read.
+// null. The one-time link in it is proof enough, and no cookie is read. A
+// password in it is no such proof: that is checked where the form is read.
 func isSignIn(r *http.Request) bool {
 	return r.Method == http.MethodPost && r.URL.Path == signInRoute
 }
@@ -47,60 +51,138 @@ func samePlace(next string) string {
 	return next
 }
 
-// signInPage says how to sign in; someone who is signed in goes on.
+// signInPage asks for name and password, and says how to do without; someone
+// who is signed in goes on.
 func (s *Server) signInPage(x *exchange) (answer, error) {
+	next := samePlace(x.r.URL.Query().Get("next"))
 	if _, err := s.signedIn(x.r.Context(), x.r); err == nil {
-		return x.seeOther(samePlace(x.r.URL.Query().Get("next")))
+		return x.seeOther(next)
 	}
-	return x.signInHTML(http.StatusOK, "")
+	return x.showSignIn(http.StatusOK, next, "")
 }
 
-func (x *exchange) signInHTML(status int, problem string) (answer, error) {
-	x.Header().Set("Content-Type", "text/html; charset=utf-8")
-	x.WriteHeader(status)
-	return answer{written: true}, signInTemplate.Execute(x, problem)
-}
-
-func (s *Server) signInSheet(x *exchange) (answer, error) {
-	sheet, err := signInFiles.ReadFile("signin.css")
+func (x *exchange) showSignIn(status int, next, login string, problems ...string) (answer, error) {
+	unset, err := x.server.engine.NeedsSetUp(x.r.Context())
 	if err != nil {
 		return answer{}, err
 	}
-	x.Header().Set("Content-Type", "text/css; charset=utf-8")
+	p := doorPage{Title: "Sign in to stint", Problems: problems, Action: signInRoute, Do: "Sign in"}
+	if next != "/" {
+		p.Next = next
+	}
+	if unset {
+		p.Terminal = "Run this in a terminal on the machine where stint runs. It opens this page signed in."
+		return x.door(status, p)
+	}
+	p.Terminal = "Or run this in a terminal on the machine where stint runs. It opens this page signed in."
+	p.Fields = []doorField{
+		{ID: "login", Label: "Name", Type: "text", Value: login, Complete: "username", Required: true},
+		{ID: "password", Label: "Password", Type: "password", Complete: "current-password", Required: true},
+	}
+	return x.door(status, p)
+}
+
+// doorPage is a page for somebody who isn't signed in.
+type doorPage struct {
+	Title, Text, Action, Do, Next, Terminal string
+
+	Problems []string
+	Fields   []doorField
+}
+
+type doorField struct {
+	ID, Label, Type, Value, Complete, Hint string
+	Required                               bool
+}
+
+func (x *exchange) door(status int, p doorPage) (answer, error) {
+	x.Header().Set("Content-Type", "text/html; charset=utf-8")
+	x.WriteHeader(status)
+	return answer{written: true}, signInTemplate.Execute(x, p)
+}
+
+// asPage reports whether a refusal is to be told to a person; problems are its words.
+func (x *exchange) asPage(err error) (status int, problems []string, ok bool) {
+	var refused *api.Error
+	if !errors.As(err, &refused) || !strings.Contains(x.r.Header.Get("Accept"), "text/html") {
+		return 0, nil, false
+	}
+	for _, f := range refused.Fields {
+		problems = append(problems, strings.ToUpper(f.Field[:1])+f.Field[1:]+" "+f.Detail+".")
+	}
+	if len(problems) == 0 {
+		problems = []string{refused.Detail}
+	}
+	if refused.RetryIn > 0 {
+		x.Header().Set("Retry-After", strconv.Itoa(refused.RetryIn))
+		problems = append(problems, "Try again in "+strconv.Itoa(refused.RetryIn)+" seconds.")
+	}
+	return statusOf[refused.Code], problems, true
+}
+
+func (s *Server) signInSheet(x *exchange) (answer, error) {
+	return x.file("signin.css", "text/css; charset=utf-8")
+}
+
+func (s *Server) signInCode(x *exchange) (answer, error) {
+	return x.file("signin.js", "text/javascript; charset=utf-8")
+}
+
+func (x *exchange) file(name, kind string) (answer, error) {
+	text, err := signInFiles.ReadFile(name)
+	if err != nil {
+		return answer{}, err
+	}
+	x.Header().Set("Content-Type", kind)
 	x.WriteHeader(http.StatusOK)
-	_, _ = x.Write(sheet) // a client that went away is no failure of ours
+	_, _ = x.Write(text) // a client that went away is no failure of ours
 	return answer{written: true}, nil
 }
 
-// signIn trades a one-time link for a cookie (contract 8.1).
+// signIn trades a one-time link, or a name and a password, for a cookie
+// (contract 8.1).
 func (s *Server) signIn(x *exchange) (answer, error) {
 	form, err := x.form()
 	if err != nil {
 		return answer{}, err
 	}
-	cookie, expires, err := s.engine.SignIn(x.r.Context(), form.Get("link"))
-	var refused *api.Error
-	if errors.As(err, &refused) && strings.Contains(x.r.Header.Get("Accept"), "text/html") {
-		return x.signInHTML(statusOf[refused.Code], "This link was used already, or it is older than 10 minutes.")
-	}
-	if err != nil {
-		return answer{}, err
-	}
-	// Whoever was signed in before in this browser is not any more.
-	if old := cookieOf(x.r); old != "" {
-		s.rights.forget(old)
-		if err := s.engine.SignOut(x.r.Context(), old); err != nil && !errors.As(err, &refused) {
-			return answer{}, err
-		}
-	}
-	http.SetCookie(x, &http.Cookie{
-		Name: cookieName, Value: cookie, Path: "/", Expires: expires,
-		HttpOnly: true, SameSite: http.SameSiteLaxMode,
-	})
 	next := form.Get("next")
 	if next == "" {
 		next = x.r.URL.Query().Get("next")
 	}
+	var cookie string
+	var expires time.Time
+	if form.Has("password") {
+		// A page of another site must not sign a browser in as somebody else.
+		if s.origins.Check(x.r) != nil {
+			return answer{}, errCrossOrigin
+		}
+		cookie, expires, err = s.engine.SignInWithPassword(x.r.Context(), form.Get("login"), form.Get("password"), s.from(x.r))
+	} else {
+		cookie, expires, err = s.engine.SignIn(x.r.Context(), form.Get("link"), s.from(x.r))
+	}
+	if status, problems, ok := x.asPage(err); ok {
+		return x.showSignIn(status, samePlace(next), form.Get("login"), problems...)
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	return x.signedInTo(cookie, expires, next)
+}
+
+// signedInTo gives the browser its cookie and sends it on. Whoever was signed in
+// before in this browser is not any more.
+func (x *exchange) signedInTo(cookie string, expires time.Time, next string) (answer, error) {
+	s := x.server
+	if old := s.cookieOf(x.r); old != "" {
+		if err := s.engine.SignOut(x.r.Context(), old); err != nil {
+			return answer{}, err
+		}
+	}
+	http.SetCookie(x, &http.Cookie{
+		Name: s.cookieName(x.r), Value: cookie, Path: "/", Expires: expires, Secure: s.secure(x.r),
+		HttpOnly: true, SameSite: http.SameSiteLaxMode,
+	})
 	return x.seeOther(samePlace(next))
 }
 
@@ -117,14 +199,13 @@ func (s *Server) newSignInLink(x *exchange) (answer, error) {
 
 // signOut ends the browser's sign-in. A bearer token isn't ended by it.
 func (s *Server) signOut(x *exchange) (answer, error) {
-	if old := cookieOf(x.r); old != "" {
-		s.rights.forget(old)
+	if old := s.cookieOf(x.r); old != "" {
 		if err := s.engine.SignOut(x.r.Context(), old); err != nil {
 			return answer{}, err
 		}
 	}
 	http.SetCookie(x, &http.Cookie{
-		Name: cookieName, Path: "/", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteLaxMode,
+		Name: s.cookieName(x.r), Path: "/", MaxAge: -1, Secure: s.secure(x.r), HttpOnly: true, SameSite: http.SameSiteLaxMode,
 	})
 	return x.seeOther(signInRoute)
 }

@@ -75,7 +75,7 @@ func TestRoutes_EqualTheDocument(t *testing.T) {
 		}
 	}
 	for _, r := range append(allRoutes(), openRoutes...) {
-		if !strings.HasPrefix(r.path, "/sign") { // for browsers, not for programs
+		if !forBrowsers(r.path) {
 			served = append(served, r.method+" "+r.path)
 		}
 	}
@@ -91,9 +91,21 @@ func TestRoutes_EqualTheDocument(t *testing.T) {
 			t.Errorf("served but not documented: %s", r)
 		}
 	}
-	if len(slices.Compact(served)) != len(allRoutes())+len(openRoutes)-4 {
+	all := append(allRoutes(), openRoutes...)
+	all = slices.DeleteFunc(all, func(r route) bool { return forBrowsers(r.path) })
+	if len(slices.Compact(served)) != len(all) {
 		t.Error("a route stands twice in the table")
 	}
+	for key := range keyScopes {
+		if !slices.Contains(served, key) {
+			t.Errorf("API keys may use %s, which isn't served", key)
+		}
+	}
+}
+
+// forBrowsers tells the pages of people who sign in from the paths of programs.
+func forBrowsers(path string) bool {
+	return strings.HasPrefix(path, "/sign") || path == setUpRoute || path == invitationRoute
 }
 
 func TestSamePlace_NeverLeadsElsewhere(t *testing.T) {
@@ -116,7 +128,7 @@ func TestSamePlace_NeverLeadsElsewhere(t *testing.T) {
 
 func TestCheckAddr_AllowsLoopbackOnly(t *testing.T) {
 	for _, addr := range []string{"127.0.0.1:7717", "127.0.0.1:0", "127.9.9.9:1", "[::1]:7717", "localhost:65535"} {
-		if err := CheckAddr(addr); err != nil {
+		if err := CheckAddr(addr, Public{}); err != nil {
 			t.Errorf("%s: %v", addr, err)
 		}
 	}
@@ -125,9 +137,43 @@ func TestCheckAddr_AllowsLoopbackOnly(t *testing.T) {
 		"127.0.0.1:65536", "127.0.0.1:-1", "localhost.evil.test:80", "[::ffff:8.8.8.8]:1", "stint.localhost:1", "10.0.0.1:7717",
 	}
 	for _, addr := range bad {
-		if err := CheckAddr(addr); err == nil {
+		if err := CheckAddr(addr, Public{}); err == nil {
 			t.Errorf("%q is allowed", addr)
 		}
+	}
+}
+
+func TestCheckAddr_PublicURLAllowsOthers(t *testing.T) {
+	public, err := ParsePublic("https://Stint.Example.com:443/", []string{"stint.lan:7717"}, []string{"10.0.0.0/8", "::1"})
+	if err != nil || public.URL.String() != "https://stint.example.com" {
+		t.Fatalf("%v: %v", public.URL, err)
+	}
+	for _, addr := range []string{"0.0.0.0:7717", ":7717", "192.168.1.5:80"} {
+		if err := CheckAddr(addr, public); err != nil {
+			t.Errorf("%s: %v", addr, err)
+		}
+	}
+	list := newHostList("0.0.0.0:7717", public.names()...)
+	for host, want := range map[string]bool{
+		"stint.example.com": true, "STINT.example.com": true, "stint.lan:7717": true, "localhost:7717": true, "0.0.0.0:7717": false,
+		"stint.example.com:7717": false, "x.stint.example.com": false, "stint.lan": false,
+	} {
+		if list.has(host) != want {
+			t.Errorf("%s: let in is %v", host, !want)
+		}
+	}
+	for _, bad := range []string{"http://stint.example.com", "stint.example.com", "https://x/sub", "https://u@x", "https://x?y", "https://", "ftp://x"} {
+		if _, err := ParsePublic(bad, nil, nil); err == nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+	for _, bad := range []string{"", "*", "a/b", "a b"} {
+		if _, err := ParsePublic("https://x", []string{bad}, nil); err == nil {
+			t.Errorf("the host %q is taken", bad)
+		}
+	}
+	if _, err := ParsePublic("https://x", nil, []string{"proxy.lan"}); err == nil {
+		t.Error("a proxy's name is taken for an address")
 	}
 }
 

@@ -1,0 +1,162 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"stint/api"
+	"stint/db"
+	"stint/queries"
+)
+
+var errWrongPassword = api.Refuse(api.CodeUnauthenticated, "The name or the password is wrong.")
+
+// SignInWithPassword answers a cookie's value for a name and a password. An
+// unknown name and a wrong password are answered alike, and as late. Errors:
+// unauthenticated, too_many_requests.
+func (e *Engine) SignInWithPassword(ctx context.Context, login, password string, from From) (cookie string, expires time.Time, err error) {
+	login = strings.ToLower(strings.TrimSpace(login))
+	if err := e.write(ctx, func(tx *db.Tx) error { return takeGuess(tx, login, from.Address) }); err != nil {
+		return "", time.Time{}, err
+	}
+	var row queries.Login
+	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
+		row, err = tx.LoginByName(ctx, login)
+		if none(err) {
+			row = queries.Login{}
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return "", time.Time{}, fmt.Errorf("read a login: %w", err)
+	}
+	fits, err := e.hashers.fits(ctx, password, row.Password)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	if !fits || row.UserID == 0 {
+		e.log.Warn("A sign-in was refused.", "address", from.Address, "known", row.UserID != 0)
+		return "", time.Time{}, errWrongPassword
+	}
+	err = e.write(ctx, func(tx *db.Tx) error {
+		again, err := tx.LoginOf(wctx(), row.UserID)
+		if err != nil {
+			return fmt.Errorf("read a login: %w", err)
+		}
+		if again.Password != row.Password {
+			return errWrongPassword // changed while it was being compared
+		}
+		if err := forgetGuesses(tx, login, from.Address); err != nil {
+			return err
+		}
+		cookie, expires, err = newCookie(tx, row.UserID, from)
+		return err
+	})
+	return cookie, expires, err
+}
+
+// NeedsSetUp reports whether nobody can sign in with a password yet.
+func (e *Engine) NeedsSetUp(ctx context.Context) (needs bool, err error) {
+	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
+		_, err := tx.AnyLogin(ctx)
+		if needs = none(err); needs {
+			return nil
+		}
+		return err
+	})
+	return needs, err
+}
+
+// SetUp gives the owner, whose one-time link this is, a name and a password, and
+// answers a cookie's value. It works once in a coordinator's life. Errors:
+// unauthenticated, not_found when somebody has a password already, invalid.
+func (e *Engine) SetUp(ctx context.Context, link string, in api.LoginInput, from From) (cookie string, expires time.Time, err error) {
+	in.Current = ""
+	if err := checkNewLogin(&in); err != nil {
+		return "", time.Time{}, err
+	}
+	if err := e.write(ctx, func(tx *db.Tx) error { return takeTry(tx, linkBucket(from)) }); err != nil {
+		return "", time.Time{}, err
+	}
+	if err := e.readsLink(ctx, link); err != nil {
+		return "", time.Time{}, err
+	}
+	text, err := e.hashers.hash(ctx, in.Password)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	err = e.write(ctx, func(tx *db.Tx) error {
+		if _, err := tx.AnyLogin(wctx()); !none(err) {
+			if err == nil {
+				return notFound("set-up")
+			}
+			return fmt.Errorf("read a login: %w", err)
+		}
+		user, err := useLink(tx, link)
+		if err != nil {
+			return err
+		}
+		owner, err := tx.FirstOwner(wctx())
+		if err != nil {
+			return fmt.Errorf("read the owner: %w", err)
+		}
+		if owner.ID != user {
+			return notFound("set-up")
+		}
+		if err := putLogin(tx, user, in, text); err != nil {
+			return err
+		}
+		cookie, expires, err = newCookie(tx, user, from)
+		return err
+	})
+	return cookie, expires, err
+}
+
+// linkBucket bounds how often an address may try secrets that cost a hash.
+func linkBucket(from From) bucket {
+	return bucketOf(guessesAnywhere, time.Minute, "link", network(from.Address))
+}
+
+// readsLink refuses a link that is no good before anything is spent on it.
+func (e *Engine) readsLink(ctx context.Context, link string) error {
+	return e.store.Read(ctx, func(tx *db.ReadTx) error {
+		t, err := tx.TokenByHash(ctx, hashOf(link))
+		if none(err) || (err == nil && (t.Kind != tokenLink || t.UsedAt != 0 || t.ExpiresAt <= micros(e.Now()))) {
+			return api.Refuse(api.CodeUnauthenticated, "This link is unknown, used or older than 10 minutes.")
+		}
+		return err
+	})
+}
+
+// checkNewLogin names what is wrong with the name and password of a new login.
+func checkNewLogin(in *api.LoginInput) error {
+	var v api.Invalid
+	checkLogin(&v, &in.Login)
+	if in.Name = strings.TrimSpace(in.Name); in.Name == "" {
+		in.Name = in.Login
+	}
+	checkPersonName(&v, &in.Name)
+	checkPassword(&v, in.Login, in.Password)
+	return v.Err()
+}
+
+// putLogin keeps a person's names and the text made of the password.
+func putLogin(tx *db.Tx, user api.UserID, in api.LoginInput, text string) error {
+	err := tx.PutLogin(wctx(), queries.PutLoginParams{UserID: user, Name: in.Login, Password: text, ChangedAt: micros(tx.Now)})
+	if db.IsUnique(err) {
+		return &api.Error{
+			Code: api.CodeInvalid, Detail: "One field is not valid.",
+			Fields: []api.FieldError{{Field: "login", Detail: "is taken: choose another"}},
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("keep a login: %w", err)
+	}
+	if err := one(tx.RenameUser(wctx(), queries.RenameUserParams{Name: in.Name, ID: user})); err != nil {
+		return fmt.Errorf("name user %s: %w", user, err)
+	}
+	return nil
+}

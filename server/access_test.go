@@ -1,0 +1,306 @@
+package server_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"stint/api"
+	"stint/engine"
+	"stint/server/servertest"
+)
+
+// The columns of the table: who asks. Keys act for the owner.
+const columns = "nobody viewer member admin owner foreigner read trigger cancel"
+
+// access is the whole table of who gets what, a row for each operation of the
+// document. + is let in, 1 is 401, 3 is 403 forbidden, 4 is 404, u is 403
+// user_token_required, and * is let in or told of nothing: 200 with the caller's
+// own things. Rows with a session stand for a cloud session; a local one of the
+// owner's is the owner's alone, whoever else asks gets 404 (contract 8.3).
+var access = map[string]string{
+	"GET /healthz":      "+ + + + + + + + +",
+	"GET /readyz":       "+ + + + + + + + +",
+	"GET /openapi.json": "1 + + + + + + + +",
+	"GET /openapi.yaml": "1 + + + + + + + +",
+
+	"GET /api/v1/whoami":                       "1 + + + + + + + +",
+	"GET /api/v1/workspaces":                   "1 + + + + + + + +",
+	"POST /api/v1/workspaces":                  "1 3 3 3 + + u u u",
+	"POST /api/v1/signin-links":                "1 + + + + + u u u",
+	"GET /api/v1/account":                      "1 + + + + + u u u",
+	"POST /api/v1/account/login":               "1 + + + + + u u u",
+	"POST /api/v1/account/invitation":          "1 n n n n n u u u",
+	"GET /api/v1/account/sign-ins":             "1 + + + + + u u u",
+	"DELETE /api/v1/account/sign-ins/{signin}": "1 4 4 4 4 4 u u u",
+	"POST /api/v1/account/sign-out-everywhere": "1 + + + + + u u u",
+
+	"GET W":                             "1 + + + + 4 + + +",
+	"PATCH W":                           "1 3 3 + + 4 u u u",
+	"GET W/members":                     "1 + + + + 4 u u u",
+	"PATCH W/members/{user}":            "1 3 3 3 + 4 u u u",
+	"DELETE W/members/{user}":           "1 3 3 3 + 4 u u u",
+	"GET W/invitations":                 "1 3 3 3 + 4 u u u",
+	"POST W/invitations":                "1 3 3 3 + 4 u u u",
+	"DELETE W/invitations/{invitation}": "1 3 3 3 + 4 u u u",
+	"GET W/keys":                        "1 3 + + + 4 u u u",
+	"POST W/keys":                       "1 3 + + + 4 u u u",
+	"DELETE W/keys/{key}":               "1 3 4 + + 4 u u u",
+
+	"GET W/agents":                    "1 + + + + 4 + 3 3",
+	"POST W/agents":                   "1 3 3 + + 4 u u u",
+	"GET W/agents/{agent}":            "1 + + + + 4 + 3 3",
+	"PATCH W/agents/{agent}":          "1 3 3 + + 4 u u u",
+	"DELETE W/agents/{agent}":         "1 3 3 3 + 4 u u u",
+	"POST W/agents/{agent}/pause":     "1 3 3 + + 4 u u u",
+	"POST W/agents/{agent}/resume":    "1 3 3 + + 4 u u u",
+	"GET W/agents/{agent}/ledger":     "1 + + + + 4 + 3 3",
+	"GET W/schedules/preview":         "1 + + + + 4 + 3 3",
+	"GET W/agents/{agent}/sessions":   "1 + + + + 4 + 3 3",
+	"POST W/agents/{agent}/sessions":  "1 3 3 + + 4 3 + 3",
+	"GET W/sessions":                  "1 + + + + 4 + 3 3",
+	"GET W/sessions/counts":           "1 + + + + 4 + 3 3",
+	"GET W/events":                    "1 + + + + 4 + 3 3",
+	"GET W/workers":                   "1 + + + + 4 u u u",
+	"GET W/agents/{agent}/workers":    "1 + + + + 4 u u u",
+	"POST W/agents/{agent}/workers":   "1 3 3 + + 4 u u u",
+	"POST W/claim-next":               "1 4 4 + + 4 u u u",
+	"POST W/threads/{t}/late-results": "1 + + + + 4 u u u", // the claim's id is the right
+
+	"GET V":            "1 + + + + 4 + 3 3",
+	"GET V/items":      "1 + + + + 4 + 3 3",
+	"GET V/activities": "1 + + + + 4 + 3 3",
+	"GET V/events":     "1 + + + + 4 + 3 3",
+	"POST V/cancel":    "1 3 3 + + 4 3 3 +",
+	"POST V/stop":      "1 3 3 + + 4 3 3 +",
+	"POST V/retry":     "1 3 3 + + 4 3 + 3",
+	"POST V/archive":   "1 3 3 + + 4 u u u",
+	"POST V/answer":    "1 3 3 + + 4 u u u",
+
+	// The worker is a cloud worker: an admin runs it.
+	"GET K":                              "1 4 4 + + 4 u u u",
+	"DELETE K":                           "1 4 4 + + 4 u u u",
+	"POST K/heartbeat":                   "1 4 4 + + 4 u u u",
+	"GET K/sessions":                     "1 4 4 + + 4 u u u",
+	"POST K/sessions/{session}/claim":    "1 4 4 + + 4 u u u",
+	"POST K/sessions/{session}/renew":    "1 4 4 + + 4 u u u",
+	"POST K/sessions/{session}/extend":   "1 4 4 + + 4 u u u",
+	"POST K/sessions/{session}/release":  "1 4 4 + + 4 u u u",
+	"POST K/sessions/{session}/complete": "1 4 4 + + 4 u u u",
+	"POST K/sessions/{session}/fail":     "1 4 4 + + 4 u u u",
+	"PATCH K/sessions/{session}":         "1 4 4 + + 4 u u u",
+	"POST K/sessions/{session}/activities": "1 4 4 + + 4 u u u",
+	"POST K/sessions/{session}/items":      "1 4 4 + + 4 u u u",
+}
+
+// row finds the table's row of an operation.
+func row(op servertest.Operation) (string, bool) {
+	short := strings.Replace(op.Path, "/api/v1/workspaces/{workspace}", "W", 1)
+	for _, long := range []string{"W/agents/{agent}/sessions/{session}", "W/sessions/{session}"} {
+		if rest, ok := strings.CutPrefix(short, long); ok {
+			short = "V" + rest
+		}
+	}
+	short = strings.Replace(short, "W/agents/{agent}/workers/{worker}", "K", 1)
+	short = strings.Replace(short, "{thread}", "{t}", 1)
+	r, ok := access[op.Method+" "+short]
+	return r, ok
+}
+
+// castle is a desk with somebody in every role.
+type castle struct {
+	*desk
+	who  map[string]*servertest.Server
+	made int
+}
+
+func newCastle(t *testing.T) *castle {
+	t.Helper()
+	c := &castle{desk: newDesk(t, servertest.Options{}), who: map[string]*servertest.Server{}}
+	c.who["nobody"], c.who["owner"] = c.As(""), c.Server
+	for _, role := range []api.Role{api.Viewer, api.Member, api.Admin} {
+		c.who[string(role)] = c.As(c.AddUser(engine.DefaultWorkspace, role))
+	}
+	c.stranger()
+	c.who["foreigner"] = c.As(c.AddUser("elsewhere", api.Owner))
+	for _, scope := range api.Scopes {
+		made := servertest.Must[api.Key](c.Server, 201, "POST", "keys", m{"name": string(scope), "scopes": []api.Scope{scope}})
+		c.who[string(scope)] = c.As(made.Key)
+	}
+	return c
+}
+
+// request makes what an operation acts on, anew each time, and the call.
+func (c *castle) request(op servertest.Operation, mode api.Mode) (path string, body any) {
+	c.tb.Helper()
+	c.made++
+	slug := fmt.Sprintf("thing-%d", c.made)
+	a := servertest.Must[api.Agent](c.Server, 201, "POST", "agents", m{"slug": slug, "mode": mode, "run": m{"command": []string{"true"}}, "maxConcurrent": 9})
+	w := servertest.Must[api.Registered](c.Server, 201, "POST", "agents/"+slug+"/workers", m{"name": "w", "instanceId": instance, "types": []string{"command"}, "maxConcurrent": 9}).Worker
+	s := servertest.Must[api.Session](c.Server, 201, "POST", "agents/"+slug+"/sessions", m{})
+	fill := []string{
+		"{workspace}", engine.DefaultWorkspace, "{agent}", a.Slug, "{worker}", w.ID.String(), "{session}", s.ID.String(), "{thread}", s.ThreadID.String(),
+		"{signin}", "tok_0000000000",
+	}
+	switch {
+	case strings.Contains(op.Path, "{user}"):
+		u := servertest.Must[api.Whoami](c.As(c.AddUser(engine.DefaultWorkspace, api.Viewer)), 200, "GET", "/api/v1/whoami", nil)
+		fill = append(fill, "{user}", u.UserID.String())
+	case strings.Contains(op.Path, "{invitation}"):
+		fill = append(fill, "{invitation}", servertest.Must[api.Invitation](c.Server, 201, "POST", "invitations", m{"role": "viewer"}).ID.String())
+	case strings.Contains(op.Path, "{key}"):
+		fill = append(fill, "{key}", servertest.Must[api.Key](c.Server, 201, "POST", "keys", m{"name": slug, "scopes": []string{"read"}}).ID.String())
+	}
+	path = strings.NewReplacer(fill...).Replace(op.Path)
+	if strings.HasSuffix(op.Path, "/preview") {
+		path += "?schedule=@daily"
+	}
+	if !op.Body {
+		return path, nil
+	}
+	switch op.Method + " " + op.Path[strings.LastIndexByte(op.Path, '/')+1:] {
+	case "POST agents":
+		return path, m{"slug": slug + "b", "run": m{"command": []string{"true"}}}
+	case "PATCH {workspace}":
+		return path, m{"name": "Renamed"}
+	case "POST workspaces":
+		return path, m{"slug": slug}
+	case "POST workers":
+		return path, m{"name": "w2", "instanceId": instance, "types": []string{"command"}}
+	case "PATCH {user}", "POST invitations":
+		return path, m{"role": "viewer"}
+	case "POST keys":
+		return path, m{"name": "x", "scopes": []string{"read"}}
+	case "POST login":
+		return path, m{"login": slug, "password": ""}
+	case "POST invitation":
+		return path, m{"code": "x"}
+	case "POST claim-next":
+		return path, m{"workerIds": []string{w.ID.String()}, "instanceId": instance}
+	case "POST late-results":
+		return path, m{"claimId": "clm_gone", "instanceId": instance}
+	case "POST activities":
+		return path, m{"claimId": "clm_gone", "instanceId": instance, "type": "progress"}
+	case "POST items":
+		return path, m{"claimId": "clm_gone", "instanceId": instance, "items": []m{{"kind": "text", "text": "x"}}}
+	case "POST extend":
+		return path, m{"claimId": "clm_gone", "instanceId": instance, "addSeconds": 60}
+	case "POST fail":
+		return path, m{"claimId": "clm_gone", "instanceId": instance, "code": "X"}
+	case "POST claim", "POST heartbeat":
+		return path, m{"instanceId": instance}
+	case "POST answer":
+		return path, m{"promptId": "pmt_0000000001", "text": "x"}
+	case "POST retry", "POST archive", "POST cancel", "POST stop", "POST pause", "POST resume", "POST sessions", "PATCH {agent}", "POST signin-links", "POST sign-out-everywhere":
+		return path, m{}
+	}
+	return path, m{"claimId": "clm_gone", "instanceId": instance}
+}
+
+// told is an answer in the table's letters.
+func told(t *testing.T, a servertest.Answer) string {
+	switch a.Status {
+	case http.StatusUnauthorized:
+		if strings.Contains(string(a.Body), "invitation") {
+			return "n"
+		}
+		return "1"
+	case http.StatusForbidden:
+		if a.Problem(t).Code == api.CodeUserTokenRequired {
+			return "u"
+		}
+		return "3"
+	case http.StatusNotFound:
+		if strings.Contains(string(a.Body), "such prompt") {
+			return "+" // the session was found, and may be answered
+		}
+		return "4"
+	}
+	if a.Status >= 500 {
+		return fmt.Sprintf("%d", a.Status)
+	}
+	return "+"
+}
+
+func TestAccess_EveryRouteForEverybody(t *testing.T) {
+	c := newCastle(t)
+	names := strings.Fields(columns)
+	for _, op := range servertest.Operations() {
+		want, ok := row(op)
+		if !ok {
+			t.Errorf("%s %s has no row in the table of access", op.Method, op.Path)
+			continue
+		}
+		letters := strings.Fields(want)
+		if len(letters) != len(names) {
+			t.Fatalf("%s %s: the row %q has not a column for each of %s", op.Method, op.Path, want, columns)
+		}
+		for i, name := range names {
+			path, body := c.request(op, api.Cloud)
+			a := c.who[name].Do(op.Method, path, body)
+			if got := told(t, a); got != letters[i] {
+				t.Errorf("%s %s as %s: got %s, want %s: %d %.200s", op.Method, op.Path, name, got, letters[i], a.Status, a.Body)
+			}
+		}
+	}
+}
+
+// A local session and a local worker are their owner's alone: the same routes,
+// with things of the owner's that are local.
+func TestAccess_LocalThingsAreTheirOwnersAlone(t *testing.T) {
+	c := newCastle(t)
+	for _, op := range servertest.Operations() {
+		if !strings.Contains(op.Path, "{session}") && !strings.Contains(op.Path, "{worker}") {
+			continue
+		}
+		for _, name := range []string{"viewer", "member", "admin", "foreigner"} {
+			path, body := c.request(op, api.Local)
+			a := c.who[name].Do(op.Method, path, body)
+			coarse := name == "admin" && op.Method == "GET" && strings.HasSuffix(op.Path, "/{worker}") // contract 8.3
+			if want := map[bool]string{true: "+", false: "4"}[coarse]; told(t, a) != want {
+				t.Errorf("%s %s as %s: %d %.200s", op.Method, op.Path, name, a.Status, a.Body)
+			}
+		}
+		path, body := c.request(op, api.Local)
+		if a := c.Do(op.Method, path, body); told(t, a) != "+" {
+			t.Errorf("%s %s as its owner: %d %.200s", op.Method, op.Path, a.Status, a.Body)
+		}
+	}
+	// Nor are they in anybody's lists, counts, events.
+	for _, name := range []string{"viewer", "member", "foreigner"} {
+		base := servertest.Base
+		if name == "foreigner" {
+			base = "/api/v1/workspaces/elsewhere"
+		}
+		for _, path := range []string{"/sessions?limit=200", "/workers?limit=200", "/events?after=0"} {
+			a := c.who[name].Do("GET", base+path, nil)
+			if a.Status != 200 {
+				t.Fatalf("%s as %s: %d", path, name, a.Status)
+			}
+			for _, s := range servertest.Must[list](c.Server, 200, "GET", "sessions?limit=200", nil).Items {
+				if strings.Contains(string(a.Body), s["id"].(string)) {
+					t.Errorf("%s shows %s the session %s", path, name, s["id"])
+				}
+			}
+		}
+	}
+}
+
+func TestAccess_TableHasNoStaleRow(t *testing.T) {
+	used := map[string]bool{}
+	for _, op := range servertest.Operations() {
+		if r, ok := row(op); ok {
+			used[r] = true
+		}
+	}
+	for what, r := range access {
+		if !used[r] {
+			t.Errorf("no operation needs the row %s", what)
+		}
+	}
+	if !slices.Contains(strings.Fields(columns), "foreigner") {
+		t.Error("nobody of another workspace asks")
+	}
+}

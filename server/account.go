@@ -1,0 +1,48 @@
+package server
+
+import (
+	"stint/api"
+)
+
+func (s *Server) showAccount(x *exchange) (answer, error) {
+	return reply(s.engine.Account(x.r.Context(), x.grant.who))
+}
+
+func (s *Server) setLogin(x *exchange) (answer, error) {
+	var in api.LoginInput
+	if err := x.decode(&in); err != nil {
+		return answer{}, err
+	}
+	return reply(s.engine.SetLogin(x.r.Context(), x.grant.who, in, s.from(x.r)))
+}
+
+func (s *Server) acceptInvitation(x *exchange) (answer, error) {
+	var in api.InvitationCode
+	if err := x.decode(&in); err != nil {
+		return answer{}, err
+	}
+	return reply(s.engine.JoinAs(x.r.Context(), x.grant.who, in.Code))
+}
+
+func (s *Server) listSignIns(x *exchange) (answer, error) {
+	page, err := x.page()
+	if err != nil {
+		return answer{}, err
+	}
+	return reply(s.engine.SignIns(x.r.Context(), x.grant.who, page))
+}
+
+func (s *Server) endSignIn(x *exchange) (answer, error) {
+	var id api.TokenID
+	if err := x.pathID("signin", &id); err != nil {
+		return answer{}, err
+	}
+	return done(s.engine.EndSignIn(x.r.Context(), x.grant.who, id))
+}
+
+func (s *Server) signOutEverywhere(x *exchange) (answer, error) {
+	if err := x.decodeOptional(&noBody{}); err != nil {
+		return answer{}, err
+	}
+	return reply(s.engine.SignOutEverywhere(x.r.Context(), x.grant.who))
+}

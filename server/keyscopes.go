@@ -1,0 +1,69 @@
+package server
+
+import (
+	"slices"
+
+	"stint/api"
+	"stint/engine"
+)
+
+// anyScope marks routes that every API key may use.
+const anyScope api.Scope = "any"
+
+// keyScopes is all that API keys may do, by method and path, and the scope that
+// it takes. Whatever isn't listed needs a user's own sign-in (contract 8.2).
+var keyScopes = withSessionVerbs(map[string]api.Scope{
+	"GET /api/v1/whoami":     anyScope,
+	"GET /api/v1/workspaces": anyScope,
+	"GET " + base:            anyScope,
+	"GET /openapi.json":      anyScope,
+	"GET /openapi.yaml":      anyScope,
+
+	"GET " + base + "/agents":            api.ScopeRead,
+	"GET " + oneAgent:                    api.ScopeRead,
+	"GET " + oneAgent + "/ledger":        api.ScopeRead,
+	"GET " + oneAgent + "/sessions":      api.ScopeRead,
+	"GET " + base + "/sessions":          api.ScopeRead,
+	"GET " + base + "/sessions/counts":   api.ScopeRead,
+	"GET " + base + "/schedules/preview": api.ScopeRead,
+	"GET " + base + "/events":            api.ScopeRead,
+
+	"POST " + oneAgent + "/sessions": api.ScopeTrigger,
+}, map[string]api.Scope{
+	"GET ":            api.ScopeRead,
+	"GET /items":      api.ScopeRead,
+	"GET /activities": api.ScopeRead,
+	"GET /events":     api.ScopeRead,
+	"POST /retry":     api.ScopeTrigger,
+	"POST /cancel":    api.ScopeCancel,
+	"POST /stop":      api.ScopeCancel,
+})
+
+// withSessionVerbs adds what keys may do with a session under both of its paths.
+func withSessionVerbs(all, verbs map[string]api.Scope) map[string]api.Scope {
+	for verb, scope := range verbs {
+		for _, under := range []string{oneSession, sessionOfAgent} {
+			for i := range verb {
+				if verb[i] == ' ' {
+					all[verb[:i+1]+under+verb[i+1:]] = scope
+				}
+			}
+		}
+	}
+	return all
+}
+
+// keyMay refuses an API key on a route that isn't for keys, or not for this one.
+func (x *exchange) keyMay(method string) error {
+	if x.grant == nil || x.grant.who.KeyID == 0 {
+		return nil
+	}
+	scope, ok := keyScopes[method+" "+x.route]
+	if !ok {
+		return engine.UserTokenRequired("")
+	}
+	if scope != anyScope && !slices.Contains(x.grant.who.Scopes, scope) {
+		return engine.UserTokenRequired(scope)
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+package server
+
+import (
+	"net/http"
+
+	"stint/api"
+)
+
+// pathID reads an id in the path; a text that can't be one names nothing.
+func (x *exchange) pathID(name string, into interface{ UnmarshalText([]byte) error }) error {
+	if into.UnmarshalText([]byte(x.vars[name])) != nil {
+		return api.Refuse(api.CodeNotFound, "There is no such "+name+" here.")
+	}
+	return nil
+}
+
+// page reads the page of a list that has no other parameters.
+func (x *exchange) page() (api.Page, error) {
+	q := x.query()
+	p := q.page()
+	return p, q.end()
+}
+
+func (s *Server) listMembers(x *exchange) (answer, error) {
+	page, err := x.page()
+	if err != nil {
+		return answer{}, err
+	}
+	return reply(s.engine.Members(x.r.Context(), x.caller, page))
+}
+
+func (s *Server) setRole(x *exchange) (answer, error) {
+	var user api.UserID
+	var in api.RoleInput
+	if err := x.decode(&in); err != nil {
+		return answer{}, err
+	}
+	if err := x.pathID("user", &user); err != nil {
+		return answer{}, err
+	}
+	return reply(s.engine.SetRole(x.r.Context(), x.caller, user, in.Role))
+}
+
+func (s *Server) removeMember(x *exchange) (answer, error) {
+	var user api.UserID
+	if err := x.pathID("user", &user); err != nil {
+		return answer{}, err
+	}
+	return reply(s.engine.RemoveMember(x.r.Context(), x.caller, user))
+}
+
+func (s *Server) listInvitations(x *exchange) (answer, error) {
+	page, err := x.page()
+	if err != nil {
+		return answer{}, err
+	}
+	return reply(s.engine.Invitations(x.r.Context(), x.caller, page))
+}
+
+func (s *Server) invite(x *exchange) (answer, error) {
+	var in api.InvitationInput
+	if err := x.decode(&in); err != nil {
+		return answer{}, err
+	}
+	made, err := s.engine.Invite(x.r.Context(), x.caller, in)
+	if err != nil {
+		return answer{}, err
+	}
+	made.Link = InvitationLink(s.home(x.r), made.Code)
+	return answer{status: http.StatusCreated, body: made}, nil
+}
+
+// InvitationLink is the link by which an invitation is sent. The code stands in
+// the fragment, so that no log and no proxy sees it.
+func InvitationLink(origin, code string) string { return origin + invitationRoute + "#" + code }
+
+// SetUpLink is the link by which the owner sets up a sign-in.
+func SetUpLink(origin, code string) string { return origin + setUpRoute + "#" + code }
+
+// home is where people reach the server: its public address where it has one.
+func (s *Server) home(r *http.Request) string {
+	if s.public.URL != nil {
+		return s.public.URL.String()
+	}
+	return s.origin(r)
+}
+
+func (s *Server) revokeInvitation(x *exchange) (answer, error) {
+	var id api.InviteID
+	if err := x.pathID("invitation", &id); err != nil {
+		return answer{}, err
+	}
+	return done(s.engine.RevokeInvitation(x.r.Context(), x.caller, id))
+}
+
+func (s *Server) createWorkspace(x *exchange) (answer, error) {
+	var in api.WorkspaceInput
+	if err := x.decode(&in); err != nil {
+		return answer{}, err
+	}
+	ws, err := s.engine.CreateWorkspace(x.r.Context(), x.grant.who, in)
+	return answer{status: http.StatusCreated, body: ws, location: "/api/v1/workspaces/" + ws.Slug}, err
+}
+
+func (s *Server) renameWorkspace(x *exchange) (answer, error) {
+	var in api.WorkspaceInput
+	if err := x.decode(&in); err != nil {
+		return answer{}, err
+	}
+	if in.Slug != "" {
+		var v api.Invalid
+		v.Add("slug", "can't be changed")
+		return answer{}, v.Err()
+	}
+	return reply(s.engine.RenameWorkspace(x.r.Context(), x.caller, in.Name))
+}
+
+func (s *Server) listKeys(x *exchange) (answer, error) {
+	page, err := x.page()
+	if err != nil {
+		return answer{}, err
+	}
+	return reply(s.engine.Keys(x.r.Context(), x.caller, page))
+}
+
+func (s *Server) createKey(x *exchange) (answer, error) {
+	var in api.KeyInput
+	if err := x.decode(&in); err != nil {
+		return answer{}, err
+	}
+	key, err := s.engine.CreateKey(x.r.Context(), x.caller, in)
+	return answer{status: http.StatusCreated, body: key}, err
+}
+
+func (s *Server) revokeKey(x *exchange) (answer, error) {
+	var id api.KeyID
+	if err := x.pathID("key", &id); err != nil {
+		return answer{}, err
+	}
+	return done(s.engine.RevokeKey(x.r.Context(), x.caller, id))
+}
