@@ -21,7 +21,7 @@ const (
 	CodeCrossOrigin        Code = "cross_origin" // a write from another origin
 	CodeSlugTaken          Code = "slug_taken"
 	CodeConflict           Code = "conflict"
-	CodeLastOwner          Code = "last_owner" // the workspace would be left without an owner
+	CodeLastOwner          Code = "last_owner"          // the workspace would be left without an owner
 	CodeAlreadyClaimed     Code = "already_claimed"     // holder, expiresAt
 	CodeNotReady           Code = "not_ready"           // gate
 	CodeWorkerNotEligible  Code = "worker_not_eligible" // gate says why

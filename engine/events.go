@@ -67,6 +67,7 @@ const (
 	evWebhookDeleted   = "webhook_deleted"
 	evTriggerOpened    = "trigger_url_opened"
 	evTriggerClosed    = "trigger_url_closed"
+	evClockBack         = "clock_set_back"
 )
 
 // eventTypes are all of them, for those who filter by one.

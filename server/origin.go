@@ -24,7 +24,7 @@ func CheckAddr(addr string, public Public) error {
 		return nil
 	}
 	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
-		return fmt.Errorf("%q can be reached from other machines: listen on a loopback address such as 127.0.0.1, or name the https address of the proxy in front with --public-url", addr)
+		return fmt.Errorf("%q can be reached from other machines: listen on a loopback address such as 127.0.0.1, or name the https address of the proxy in front with --base-url", addr)
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ type tokenSum [sha256.Size]byte
 // grant is what one token was found to allow. A timer drops it whole.
 type grant struct {
 	who     engine.Identity
-	epoch   uint64 // of the engine when it was asked
+	epoch   uint64       // of the engine when it was asked
 	mu      sync.RWMutex // guards both maps
 	callers map[string]engine.Caller
 	workers map[workerPath]struct{} // workers found to be of the agent in the path

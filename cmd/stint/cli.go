@@ -35,6 +35,8 @@ type cli struct {
 		quiet   bool
 		color   string
 		dataDir string
+
+		workspace string
 	}
 	tty     bool   // out is a terminal
 	talks   bool   // err is a terminal

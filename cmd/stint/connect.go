@@ -22,11 +22,21 @@ func (c *cli) connect(what string) (*api.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := api.NewClient(api.ClientConfig{URL: p.url, Token: p.token, Agent: "stint-cli/" + builtFrom().Version})
+	client, err := api.NewClient(api.ClientConfig{
+		URL: p.url, Token: p.token, Workspace: c.workspace(), Agent: "stint-cli/" + builtFrom().Version,
+	})
 	if err != nil {
 		return nil, usage(what, "STINT_URL: "+err.Error(), "STINT_URL=http://"+defaultAddr+" stint status")
 	}
 	return client, nil
+}
+
+// workspace is the one that the flag or the environment names, "" for the default.
+func (c *cli) workspace() string {
+	if c.flags.workspace != "" {
+		return c.flags.workspace
+	}
+	return c.env("STINT_WORKSPACE")
 }
 
 // find tells where the coordinator is and who we are to it. STINT_URL and

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -28,20 +29,28 @@ type coordinator struct {
 	ln     net.Listener
 	clocks clocks
 	zone   *time.Location // of readers whose browser doesn't say
+	public server.Public
 	log    *slog.Logger
 }
 
 // serverFlags are what up and serve have in common.
 type serverFlags struct {
-	addr  string
-	force bool
+	addr    string
+	baseURL string
+	hosts   []string
+	proxies []string
+	force   bool
 }
 
 // open takes the data directory and brings its store up, in an order in which
 // everything that can be refused is refused before anything is written.
 func (c *cli) open(ctx context.Context, f serverFlags, log *slog.Logger) (*coordinator, error) {
 	addr := c.listenAddr(f)
-	if err := server.CheckAddr(addr); err != nil {
+	public, err := c.public(f)
+	if err != nil {
+		return nil, usage("cannot start the server", err.Error(), "stint serve --help")
+	}
+	if err := server.CheckAddr(addr, public); err != nil {
 		return nil, usage("cannot listen on "+addr, "--addr: "+err.Error(), "stint up --addr "+defaultAddr)
 	}
 	d, err := c.dataDir()
@@ -55,7 +64,7 @@ func (c *cli) open(ctx context.Context, f serverFlags, log *slog.Logger) (*coord
 	if err != nil {
 		return nil, err
 	}
-	k := &coordinator{dir: d, clocks: times, zone: c.zone(), log: log}
+	k := &coordinator{dir: d, clocks: times, zone: c.zone(), public: public, log: log}
 	if err := c.raise(ctx, k, addr); err != nil {
 		return nil, errors.Join(err, k.close())
 	}
@@ -91,6 +100,39 @@ func (c *cli) listenAddr(f serverFlags) string {
 		return c.env("STINT_ADDR")
 	}
 	return defaultAddr
+}
+
+// public is how other machines reach the server, by the flags or the environment.
+func (c *cli) public(f serverFlags) (server.Public, error) {
+	list := func(flag []string, name string) []string {
+		if len(flag) > 0 || c.env(name) == "" {
+			return flag
+		}
+		return strings.Split(c.env(name), ",")
+	}
+	if f.baseURL == "" {
+		f.baseURL = c.env("STINT_BASE_URL")
+	}
+	return server.ParsePublic(f.baseURL, list(f.hosts, "STINT_ALLOWED_HOSTS"), list(f.proxies, "STINT_TRUSTED_PROXIES"))
+}
+
+// offerSetUp prints the link by which the owner chooses a name and a password,
+// as long as there is none. It works once, for 10 minutes, on this machine.
+func (c *cli) offerSetUp(ctx context.Context, k *coordinator) error {
+	needed, err := k.engine.NeedsSetUp(ctx)
+	if err != nil || !needed || c.env(restartedEnv) != "" {
+		return err
+	}
+	owner, err := k.engine.Owner(ctx)
+	if err != nil {
+		return fmt.Errorf("find the owner: %w", err)
+	}
+	link, err := k.engine.NewLink(ctx, owner)
+	if err != nil {
+		return fmt.Errorf("make a set-up link: %w", err)
+	}
+	c.hint("Nobody can sign in with a password yet. On this machine, within 10 minutes:\n  %s\nor later: stint account password --login NAME", server.SetUpLink(k.browserURL(browserResolves), link))
+	return nil
 }
 
 // taken words that somebody else runs on the data directory.
@@ -155,17 +197,18 @@ func (k *coordinator) signOwner(ctx context.Context) error {
 	if token, err = k.dir.readToken(); err != nil {
 		return err
 	}
-	if token != "" {
-		if _, err = k.engine.Authenticate(ctx, token); err == nil {
-			return os.Chmod(k.dir.token(), 0o600)
-		}
-		if api.CodeOf(err) != api.CodeUnauthenticated {
-			return fmt.Errorf("check the owner's token: %w", err)
-		}
-	}
 	owner, err := k.engine.Owner(ctx)
 	if err != nil {
 		return fmt.Errorf("find the owner: %w", err)
+	}
+	if token != "" {
+		who, err := k.engine.Authenticate(ctx, token)
+		if err == nil && who.UserID == owner.UserID {
+			return os.Chmod(k.dir.token(), 0o600)
+		}
+		if err != nil && api.CodeOf(err) != api.CodeUnauthenticated {
+			return fmt.Errorf("check the owner's token: %w", err)
+		}
 	}
 	if token, err = k.engine.NewBearer(ctx, owner.UserID); err != nil {
 		return fmt.Errorf("make a token for the owner: %w", err)
@@ -177,7 +220,13 @@ func (k *coordinator) signOwner(ctx context.Context) error {
 func (k *coordinator) addr() string { return k.ln.Addr().String() }
 
 // url is the address for programs: every resolver knows it.
-func (k *coordinator) url() string { return "http://" + k.addr() }
+func (k *coordinator) url() string {
+	host, port, err := net.SplitHostPort(k.addr())
+	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
+		return "http://" + net.JoinHostPort("127.0.0.1", port)
+	}
+	return "http://" + k.addr()
+}
 
 // browserURL is the address for browsers. They send cookies to every port of a
 // host, so the dashboard has a host name of its own (contract 8.1).
@@ -197,6 +246,7 @@ func (k *coordinator) newServer() *server.Server {
 		Engine:  k.engine,
 		Web:     web.New(web.Options{Engine: k.engine, CallerOf: server.CallerOf, Zone: k.zone, Log: k.log}),
 		Addr:    k.addr(),
+		Public:  k.public,
 		Version: builtFrom().Version,
 		Log:     k.log,
 	})

@@ -12,6 +12,7 @@ const (
 	groupDaily  = "daily"
 	groupAgents = "agents"
 	groupServer = "server"
+	groupPeople = "people"
 )
 
 // newRoot is the whole command line.
@@ -35,11 +36,13 @@ func newRoot(c *cli) *cobra.Command {
 	flags.BoolVarP(&c.flags.quiet, "quiet", "q", false, "print ids alone")
 	flags.StringVar(&c.flags.color, "color", colorAuto, "`when` to colour: auto, always or never")
 	flags.StringVar(&c.flags.dataDir, "data-dir", "", "the data directory (STINT_DATA_DIR; else $XDG_DATA_HOME/stint)")
+	flags.StringVar(&c.flags.workspace, "workspace", "", "the `WORKSPACE` to work in (STINT_WORKSPACE; else default)")
 	flags.SortFlags = false
 
 	root.AddGroup(
 		&cobra.Group{ID: groupDaily, Title: "Daily"},
 		&cobra.Group{ID: groupAgents, Title: "Agents, schedules and workers"},
+		&cobra.Group{ID: groupPeople, Title: "People and programs"},
 		&cobra.Group{ID: groupServer, Title: "Server"},
 	)
 	add := func(group string, commands ...*cobra.Command) {
@@ -51,6 +54,7 @@ func newRoot(c *cli) *cobra.Command {
 	add(groupDaily, c.runCommand(), c.sessionsCommand(), c.showCommand(), c.logsCommand(), c.watchCommand(),
 		c.cancelCommand(), c.stopCommand(), c.retryCommand())
 	add(groupAgents, c.agentCommand(), c.scheduleCommand(), c.workerCommand())
+	add(groupPeople, c.memberCommand(), c.keyCommand(), c.accountCommand(), c.workspaceCommand())
 	add(groupServer, c.upCommand(), c.serveCommand(), c.openCommand(), c.statusCommand(), c.auditCommand(), c.conformanceCommand())
 	root.AddCommand(c.versionCommand(), exitCodesTopic(), environmentTopic())
 
@@ -131,6 +135,9 @@ func environmentTopic() *cobra.Command {
   STINT_URL         the server that the other commands call (the one that runs
                     on the data directory)
   STINT_TOKEN       the bearer token for it (owner.token of the data directory)
+  STINT_WORKSPACE   the workspace to work in (default)
+  STINT_BASE_URL, STINT_ALLOWED_HOSTS, STINT_TRUSTED_PROXIES
+                    how a server is reached from other machines: see serve
   STINT_LOG_LEVEL   debug, info, warn or error
   STINT_LOG_FORMAT  text or json
   NO_COLOR          anything: no colour

@@ -18,7 +18,7 @@ func (c *cli) serveCommand() *cobra.Command {
 		Short: "Run the server alone; workers run elsewhere",
 		Long: "Runs the server in the foreground until it is interrupted, and prints its URL on\n" +
 			"one line when it is ready. It runs no agents: stint worker run does.",
-		Example: "stint serve\nstint serve --addr 127.0.0.1:0 --data-dir /srv/stint",
+		Example: "stint serve\nstint serve --addr 0.0.0.0:7717 --base-url https://stint.example.com \\\n    --trusted-proxy 10.0.0.0/8",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := c.newLog(slog.LevelInfo)
@@ -29,7 +29,7 @@ func (c *cli) serveCommand() *cobra.Command {
 			if err != nil {
 				return explain("cannot start the server", err, "stint serve --help")
 			}
-			return c.serve(cmd.Context(), k, func(context.Context) error { return nil })
+			return c.serve(cmd.Context(), k, func(ctx context.Context) error { return c.offerSetUp(ctx, k) })
 		},
 	}
 	f.add(cmd.Flags())
@@ -38,7 +38,10 @@ func (c *cli) serveCommand() *cobra.Command {
 
 func (f *serverFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
-	flags.StringVar(&f.addr, "addr", "", "listen on this loopback `HOST:PORT`; port 0 is any\n(STINT_ADDR; else "+defaultAddr+")")
+	flags.StringVar(&f.addr, "addr", "", "listen on this `HOST:PORT`; port 0 is any\n(STINT_ADDR; else "+defaultAddr+")")
+	flags.StringVar(&f.baseURL, "base-url", "", "the https `URL` of the proxy through which other machines\nreach it (STINT_BASE_URL)")
+	flags.StringSliceVar(&f.hosts, "allowed-host", nil, "a further `HOST` name that is its own; repeat for more\n(STINT_ALLOWED_HOSTS)")
+	flags.StringSliceVar(&f.proxies, "trusted-proxy", nil, "an `ADDRESS` or network whose X-Forwarded-For is\nbelieved; repeat for more (STINT_TRUSTED_PROXIES)")
 	flags.BoolVar(&f.force, "force", false, "use a data directory on a network file system")
 }
 

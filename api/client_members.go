@@ -1,0 +1,86 @@
+package api
+
+import (
+	"context"
+	"net/http"
+)
+
+// Members lists a page of the workspace's members.
+func (c *Client) Members(ctx context.Context, p Page) (List[WorkspaceMember], error) {
+	return get[List[WorkspaceMember]](ctx, c, "members", p.query())
+}
+
+// SetRole gives a member another role.
+func (c *Client) SetRole(ctx context.Context, id UserID, role Role) (WorkspaceMember, error) {
+	return patch[WorkspaceMember](ctx, c, path("members", id.String()), RoleInput{Role: role})
+}
+
+// RemoveMember ends a membership and what hangs on it.
+func (c *Client) RemoveMember(ctx context.Context, id UserID) (MemberRemoved, error) {
+	var out MemberRemoved
+	_, err := c.do(ctx, call{method: http.MethodDelete, path: path("members", id.String())}, &out)
+	return out, err
+}
+
+// Invite makes a one-time link that makes its holder a member.
+func (c *Client) Invite(ctx context.Context, in InvitationInput) (Invitation, error) {
+	return post[Invitation](ctx, c, "invitations", in)
+}
+
+// Invitations lists a page of the open ones.
+func (c *Client) Invitations(ctx context.Context, p Page) (List[Invitation], error) {
+	return get[List[Invitation]](ctx, c, "invitations", p.query())
+}
+
+// RevokeInvitation ends an open invitation.
+func (c *Client) RevokeInvitation(ctx context.Context, id InviteID) error {
+	_, err := c.do(ctx, call{method: http.MethodDelete, path: path("invitations", id.String())}, nil)
+	return err
+}
+
+// Keys lists a page of API keys.
+func (c *Client) Keys(ctx context.Context, p Page) (List[Key], error) {
+	return get[List[Key]](ctx, c, "keys", p.query())
+}
+
+// CreateKey makes an API key; only this answer has the key itself.
+func (c *Client) CreateKey(ctx context.Context, in KeyInput) (Key, error) {
+	return post[Key](ctx, c, "keys", in)
+}
+
+// RevokeKey ends an API key.
+func (c *Client) RevokeKey(ctx context.Context, id KeyID) error {
+	_, err := c.do(ctx, call{method: http.MethodDelete, path: path("keys", id.String())}, nil)
+	return err
+}
+
+// CreateWorkspace makes a workspace that the caller owns.
+func (c *Client) CreateWorkspace(ctx context.Context, in WorkspaceInput) (Workspace, error) {
+	return post[Workspace](ctx, c, "/api/v1/workspaces", in)
+}
+
+// Account tells the caller about himself.
+func (c *Client) Account(ctx context.Context) (Account, error) {
+	return get[Account](ctx, c, "/api/v1/account", nil)
+}
+
+// SetLogin changes how the caller signs in.
+func (c *Client) SetLogin(ctx context.Context, in LoginInput) (Account, error) {
+	return post[Account](ctx, c, "/api/v1/account/login", in)
+}
+
+// SignIns lists a page of where the caller is signed in.
+func (c *Client) SignIns(ctx context.Context, p Page) (List[SignIn], error) {
+	return get[List[SignIn]](ctx, c, "/api/v1/account/sign-ins", p.query())
+}
+
+// SignOutEverywhere ends all of the caller's other browsers.
+func (c *Client) SignOutEverywhere(ctx context.Context) (SignedOut, error) {
+	return post[SignedOut](ctx, c, "/api/v1/account/sign-out-everywhere", nil)
+}
+
+func patch[T any](ctx context.Context, c *Client, path string, body any) (T, error) {
+	var out T
+	_, err := c.do(ctx, call{method: http.MethodPatch, path: path, body: body}, &out)
+	return out, err
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"stint/api"
+)
+
+func (c *cli) accountCommand() *cobra.Command {
+	return group(&cobra.Command{Use: "account", Short: "How you sign in, and where you are signed in"},
+		c.accountShowCommand(), c.accountPasswordCommand(), c.accountSignInsCommand(), c.accountSignOutCommand())
+}
+
+func (c *cli) accountShowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show",
+		Short: "Show who you are",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			what := "cannot show your account"
+			client, err := c.connect(what)
+			if err != nil {
+				return err
+			}
+			a, err := client.Account(cmd.Context())
+			if err != nil {
+				return explain(what, err, "stint status")
+			}
+			return c.show(a, a.UserID.String(), func() error { return c.printAccount(a) })
+		},
+	}
+}
+
+func (c *cli) printAccount(a api.Account) error {
+	var f facts
+	f.add("user", a.UserID.String())
+	f.add("name", a.Name)
+	f.add("signs in as", a.Login)
+	f.add("password set", c.when(a.PasswordSet))
+	return f.print(c)
+}
+
+func (c *cli) accountPasswordCommand() *cobra.Command {
+	var login, name string
+	cmd := &cobra.Command{
+		Use:   "password",
+		Short: "Set the name and password that you sign in with",
+		Long: "Sets the password with which you sign in from a browser, and with --login the\n" +
+			"name for it. It is asked for on the terminal, or read as one line from standard\n" +
+			"input. All your browsers are signed out.",
+		Example: "stint account password --login ann",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			what := "cannot set the password"
+			client, err := c.connect(what)
+			if err != nil {
+				return err
+			}
+			password, err := c.readPassword(what)
+			if err != nil {
+				return err
+			}
+			a, err := client.SetLogin(cmd.Context(), api.LoginInput{Login: login, Name: name, Password: password})
+			if err != nil {
+				return explain(what, err, "stint account password --login NAME")
+			}
+			return c.show(a, a.UserID.String(), func() error {
+				c.hint("You sign in as %s now.", a.Login)
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&login, "login", "", "the `NAME` to sign in with (as it is)")
+	cmd.Flags().StringVar(&name, "name", "", "the `NAME` that others see (as it is)")
+	return cmd
+}
+
+// readPassword asks twice on a terminal without showing what is typed, and
+// elsewhere reads one line.
+func (c *cli) readPassword(what string) (string, error) {
+	in, ok := c.in.(*os.File)
+	if !ok || !isTerminal(c.in) || !c.talks {
+		line, err := bufio.NewReader(c.in).ReadString('\n')
+		if line = strings.TrimRight(line, "\r\n"); line == "" {
+			return "", usage(what, "no password came on standard input", "stint account password < FILE")
+		}
+		if err != nil && line == "" {
+			return "", err
+		}
+		return line, nil
+	}
+	var typed [2]string
+	for i, ask := range []string{"New password: ", "The same again: "} {
+		fmt.Fprint(c.err, ask)
+		text, err := term.ReadPassword(int(in.Fd()))
+		fmt.Fprintln(c.err)
+		if err != nil {
+			return "", &problem{code: exitFailed, what: what, why: err.Error()}
+		}
+		typed[i] = string(text)
+	}
+	if typed[0] != typed[1] {
+		return "", usage(what, "the two differ", "stint account password")
+	}
+	return typed[0], nil
+}
+
+func (c *cli) accountSignInsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "sign-ins",
+		Short: "List where you are signed in",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			what := "cannot list your sign-ins"
+			client, err := c.connect(what)
+			if err != nil {
+				return err
+			}
+			list, err := pages(statusLimit, "", func(p api.Page) (api.List[api.SignIn], error) { return client.SignIns(cmd.Context(), p) })
+			if err != nil {
+				return explain(what, err, "stint status")
+			}
+			if c.flags.json {
+				return c.document(list)
+			}
+			t := table{head: []string{"SIGN-IN", "WITH", "FROM", "LAST USED", "ENDS"}, flex: 1}
+			for _, s := range list.Items {
+				if c.flags.quiet {
+					if err := c.say("%s", s.ID); err != nil {
+						return err
+					}
+					continue
+				}
+				t.rows = append(t.rows, []string{s.ID.String(), plain(s.Label), plain(s.Address), c.ago(s.LastUsedAt), c.ago(s.ExpiresAt)})
+			}
+			if c.flags.quiet {
+				return nil
+			}
+			return c.print(t, "You are signed in nowhere.")
+		},
+	}
+}
+
+func (c *cli) accountSignOutCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "sign-out-everywhere",
+		Short: "Sign all your browsers out",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			what := "cannot sign you out"
+			client, err := c.connect(what)
+			if err != nil {
+				return err
+			}
+			got, err := client.SignOutEverywhere(cmd.Context())
+			if err != nil {
+				return explain(what, err, "stint status")
+			}
+			return c.show(got, fmt.Sprint(got.Ended), func() error {
+				c.hint("Signed %d browsers out.", got.Ended)
+				return nil
+			})
+		},
+	}
+}

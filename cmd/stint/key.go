@@ -1,0 +1,124 @@
+package main
+
+import (
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"stint/api"
+)
+
+func (c *cli) keyCommand() *cobra.Command {
+	return group(&cobra.Command{Use: "key", Aliases: []string{"keys"}, Short: "Make and revoke API keys for programs"},
+		c.keyCreateCommand(), c.keyListCommand(), c.keyRevokeCommand())
+}
+
+func (c *cli) keyCreateCommand() *cobra.Command {
+	var scopes []string
+	var days int
+	cmd := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Make an API key; it is printed this once",
+		Long: "Makes a key that acts for you in this workspace, as far as its scopes go: read,\n" +
+			"trigger (run agents), cancel. It can't run workers, answer, or change anything\n" +
+			"else. It is printed this once.",
+		Example: "stint key create ci --scope trigger --scope read --days 30",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			what := "cannot make the key " + args[0]
+			if days < 1 || days > 366 {
+				return usage(what, "--days is 1 to 366", "stint key create "+args[0]+" --days 90")
+			}
+			client, err := c.connect(what)
+			if err != nil {
+				return err
+			}
+			in := api.KeyInput{Name: args[0], ExpiresAt: api.Time{Time: c.now().Add(time.Duration(days) * 24 * time.Hour)}}
+			for _, s := range scopes {
+				in.Scopes = append(in.Scopes, api.Scope(s))
+			}
+			k, err := client.CreateKey(cmd.Context(), in)
+			if err != nil {
+				return explain(what, err, "stint key create --help")
+			}
+			return c.show(k, k.ID.String(), func() error {
+				c.hint("Keep it now; it isn't shown again. It ends %s.", c.when(k.ExpiresAt))
+				return c.say("%s", k.Key)
+			})
+		},
+	}
+	cmd.Flags().StringSliceVar(&scopes, "scope", []string{string(api.ScopeRead)}, "what it is good for: read, trigger, cancel; repeat\nfor more")
+	cmd.Flags().IntVar(&days, "days", 90, "for how many days it is good, at most 366")
+	return cmd
+}
+
+func (c *cli) keyListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Aliases: []string{"ls"},
+		Short: "List API keys",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			what := "cannot list the API keys"
+			client, err := c.connect(what)
+			if err != nil {
+				return err
+			}
+			list, err := pages(statusLimit, "", func(p api.Page) (api.List[api.Key], error) { return client.Keys(cmd.Context(), p) })
+			if err != nil {
+				return explain(what, err, "stint status")
+			}
+			if c.flags.json {
+				return c.document(list)
+			}
+			t := table{head: []string{"KEY", "NAME", "SCOPES", "FOR", "LAST USED", "ENDS"}, flex: 1}
+			for _, k := range list.Items {
+				if c.flags.quiet {
+					if err := c.say("%s", k.ID); err != nil {
+						return err
+					}
+					continue
+				}
+				t.rows = append(t.rows, []string{k.ID.String(), plain(k.Name), scopeWords(k.Scopes), plain(k.User), c.ago(k.LastUsedAt), c.ago(k.ExpiresAt)})
+			}
+			if c.flags.quiet {
+				return nil
+			}
+			return c.print(t, "There are no API keys. Make one with: stint key create NAME --scope trigger")
+		},
+	}
+}
+
+func scopeWords(scopes []api.Scope) string {
+	words := make([]string, len(scopes))
+	for i, s := range scopes {
+		words[i] = string(s)
+	}
+	return strings.Join(words, ",")
+}
+
+func (c *cli) keyRevokeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "revoke KEY", Aliases: []string{"rm"},
+		Short: "Revoke an API key, by its id",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			what := "cannot revoke the key " + args[0]
+			var id api.KeyID
+			if err := id.UnmarshalText([]byte(args[0])); err != nil || id == 0 {
+				return &problem{code: exitNotFound, what: what, why: "it is no key's id", next: "stint key list"}
+			}
+			client, err := c.connect(what)
+			if err != nil {
+				return err
+			}
+			if err := client.RevokeKey(cmd.Context(), id); err != nil {
+				return explain(what, err, "stint key list")
+			}
+			return c.show(map[string]string{"revoked": id.String()}, id.String(), func() error {
+				c.hint("Revoked %s.", id)
+				return nil
+			})
+		},
+	}
+}
