@@ -69,6 +69,10 @@ var access = map[string]string{
 	"POST W/claim-next":               "1 4 4 + + 4 u u u",
 	"POST W/threads/{t}/late-results": "1 + + + + 4 u u u", // the claim's id is the right
 
+	"GET C":                   "1 + + + + 4 + 3 3",
+	"POST C":                  "1 3 3 + + 4 3 + 3",
+	"POST C/{session}/cancel": "1 3 3 + + 4 3 3 +",
+
 	"GET V":            "1 + + + + 4 + 3 3",
 	"GET V/items":      "1 + + + + 4 + 3 3",
 	"GET V/activities": "1 + + + + 4 + 3 3",
@@ -105,6 +109,7 @@ func row(op servertest.Operation) (string, bool) {
 	}
 	short = strings.Replace(short, "W/agents/{agent}/workers/{worker}", "K", 1)
 	short = strings.Replace(short, "{thread}", "{t}", 1)
+	short = strings.Replace(short, "/api/workspaces/{workspace}/agents/{agent}/sessions", "C", 1)
 	r, ok := access[op.Method+" "+short]
 	return r, ok
 }

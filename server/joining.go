@@ -5,6 +5,7 @@ import (
 	"net/url"
 
 	"stint/api"
+	"stint/web"
 )
 
 const (
@@ -118,7 +119,7 @@ func (s *Server) joinByInvitation(x *exchange) (answer, error) {
 // showWorkspace sends the browser to the pages of a workspace.
 func (x *exchange) showWorkspace(ws api.Workspace) (answer, error) {
 	http.SetCookie(x, &http.Cookie{
-		Name: WorkspaceCookie, Value: ws.Slug, Path: "/", MaxAge: 365 * 24 * 3600, Secure: x.server.secure(x.r),
+		Name: web.WorkspaceCookie, Value: ws.Slug, Path: "/", MaxAge: 365 * 24 * 3600, Secure: x.server.secure(x.r),
 		HttpOnly: true, SameSite: http.SameSiteLaxMode,
 	})
 	return x.seeOther("/")

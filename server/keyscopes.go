@@ -29,6 +29,10 @@ var keyScopes = withSessionVerbs(map[string]api.Scope{
 	"GET " + base + "/events":            api.ScopeRead,
 
 	"POST " + oneAgent + "/sessions": api.ScopeTrigger,
+
+	"GET " + classicBase:                        api.ScopeRead,
+	"POST " + classicBase:                       api.ScopeTrigger,
+	"POST " + classicBase + "/{session}/cancel": api.ScopeCancel,
 }, map[string]api.Scope{
 	"GET ":            api.ScopeRead,
 	"GET /items":      api.ScopeRead,

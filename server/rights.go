@@ -11,6 +11,7 @@ import (
 
 	"stint/api"
 	"stint/engine"
+	"stint/web"
 )
 
 const (
@@ -189,7 +190,16 @@ func CallerOf(r *http.Request) (engine.Caller, engine.Identity, bool) {
 	return in, g.who, err == nil
 }
 
-// From says where a request comes from, for what it signs in.
+// HomeOf is the origin by which people reach the server of a request.
+func HomeOf(r *http.Request) string {
+	a, ok := r.Context().Value(askingKey{}).(asking)
+	if !ok {
+		return ""
+	}
+	return a.server.home(a.r)
+}
+
+// FromOf says where a request comes from, for what it signs in.
 func FromOf(r *http.Request) engine.From {
 	a, ok := r.Context().Value(askingKey{}).(asking)
 	if !ok {
@@ -198,11 +208,8 @@ func FromOf(r *http.Request) engine.From {
 	return a.server.from(a.r)
 }
 
-// WorkspaceCookie holds the slug of the workspace that a browser's pages show.
-const WorkspaceCookie = "stint_workspace"
-
 func (s *Server) workspaceOf(ctx context.Context, r *http.Request, g *grant) (engine.Caller, error) {
-	if c, err := r.Cookie(WorkspaceCookie); err == nil && c.Value != "" {
+	if c, err := r.Cookie(web.WorkspaceCookie); err == nil && c.Value != "" {
 		if in, err := s.rights.caller(ctx, g, c.Value); err == nil {
 			return in, nil
 		}

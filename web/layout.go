@@ -5,7 +5,7 @@ import "time"
 // Shell is what [Layout] needs beside the page itself.
 type Shell struct {
 	Title    string // of the window, most specific part first
-	Place    string // the rail's current entry: home, sessions, agents, workers, activity
+	Place    string // the rail's current entry: home, sessions, agents, workers, activity, settings
 	NeedsYou int    // sessions that wait for a person
 	Stream   string // address of the page's live stream; "" = the page doesn't live
 	Done     string // what the last action did, said once
@@ -29,6 +29,7 @@ var places = []railEntry{
 	{"agents", "Agents", "bot", "/agents", "a"},
 	{"workers", "Workers", "server", "/workers", "w"},
 	{"activity", "Activity", "history", "/activity", "c"},
+	{"settings", "Settings", "shield", "/settings/members", "m"},
 }
 
 type theme struct{ value, word, icon string }
@@ -50,6 +51,7 @@ var shortcuts = []shortcut{
 	{[]string{"g", "a"}, "Agents"},
 	{[]string{"g", "w"}, "Workers"},
 	{[]string{"g", "c"}, "Activity"},
+	{[]string{"g", "m"}, "Settings and members"},
 	{[]string{"j", "k"}, "Next, previous row"},
 	{[]string{"Enter"}, "Open the row"},
 	{[]string{"n"}, "New session"},

@@ -26,6 +26,11 @@ type Options struct {
 	// is asked again before each batch of a stream; false ends that (contract 9.3).
 	CallerOf func(*http.Request) (engine.Caller, engine.Identity, bool)
 
+	// FromOf says where a request comes from, HomeOf by which origin people reach
+	// this server; nil = from nowhere, and the request's own host.
+	FromOf func(*http.Request) engine.From
+	HomeOf func(*http.Request) string
+
 	Zone *time.Location // of readers whose browser hasn't told theirs; nil = UTC
 	Log  *slog.Logger   // nil = slog.Default()
 }
@@ -34,6 +39,8 @@ type Options struct {
 type dashboard struct {
 	engine   *engine.Engine
 	callerOf func(*http.Request) (engine.Caller, engine.Identity, bool)
+	fromOf   func(*http.Request) engine.From
+	homeOf   func(*http.Request) string
 	zone     *time.Location
 	log      *slog.Logger
 	pace     time.Duration // the least time between two looks of a stream
@@ -45,11 +52,17 @@ type dashboard struct {
 // away but those whom CallerOf doesn't know.
 func New(o Options) http.Handler {
 	d := &dashboard{
-		engine: o.Engine, callerOf: o.CallerOf, zone: o.Zone, log: o.Log,
+		engine: o.Engine, callerOf: o.CallerOf, fromOf: o.FromOf, homeOf: o.HomeOf, zone: o.Zone, log: o.Log,
 		pace: 150 * time.Millisecond, beat: 15 * time.Second,
 	}
 	if d.zone == nil {
 		d.zone = time.UTC
+	}
+	if d.fromOf == nil {
+		d.fromOf = nobodysFrom
+	}
+	if d.homeOf == nil {
+		d.homeOf = plainHome
 	}
 	if d.log == nil {
 		d.log = slog.Default()
@@ -110,6 +123,21 @@ var routes = []route{
 	{http.MethodGet, "/workers/{worker}", (*visit).worker},
 	{http.MethodGet, "/workers/{worker}/{verb:restart|stop|forget}", (*visit).askWorker},
 	{http.MethodPost, "/workers/{worker}/{verb:pause|resume|restart|stop|forget}", (*visit).actWorker},
+	{http.MethodGet, "/settings", (*visit).settings},
+	{http.MethodGet, "/settings/members", (*visit).members},
+	{http.MethodPost, "/settings/members/invite", (*visit).invite},
+	{http.MethodPost, "/settings/members/{user}/role", (*visit).setRole},
+	{http.MethodGet, "/settings/members/{user}/remove", (*visit).askRemove},
+	{http.MethodPost, "/settings/members/{user}/remove", (*visit).removeMember},
+	{http.MethodPost, "/settings/invitations/{invitation}/revoke", (*visit).revokeInvitation},
+	{http.MethodGet, "/settings/keys", (*visit).keys},
+	{http.MethodPost, "/settings/keys", (*visit).createKey},
+	{http.MethodPost, "/settings/keys/{key}/revoke", (*visit).revokeKey},
+	{http.MethodGet, "/settings/account", (*visit).account},
+	{http.MethodPost, "/settings/account/login", (*visit).setLogin},
+	{http.MethodPost, "/settings/account/sign-ins/{signin}/end", (*visit).endSignIn},
+	{http.MethodPost, "/settings/account/sign-out-everywhere", (*visit).signOutEverywhere},
+	{http.MethodPost, "/settings/workspace", (*visit).chooseWorkspace},
 	{http.MethodGet, "/ui/stream", (*visit).stream},
 	{http.MethodGet, "/ui/schedule", (*visit).schedule},
 	{http.MethodPost, "/ui/preferences", (*visit).preferences},
@@ -121,6 +149,7 @@ type visit struct {
 	r      *http.Request
 	web    *dashboard
 	caller engine.Caller
+	who    engine.Identity
 	prefs  prefs
 }
 
@@ -132,12 +161,12 @@ func (d *dashboard) serve(do func(*visit) error) http.Handler {
 		w.Header().Set("Content-Security-Policy", ContentSecurityPolicy)
 		w.Header().Set("Cache-Control", "no-store")
 		v := &visit{ResponseWriter: w, r: r, web: d, prefs: prefsOf(r, d.zone)}
-		caller, _, ok := d.callerOf(r)
+		caller, who, ok := d.callerOf(r)
 		if !ok {
-			v.fail(api.Refuse(api.CodeUnauthenticated, "Sign in first: run “stint open” in a terminal."))
+			v.fail(api.Refuse(api.CodeUnauthenticated, "Sign in first, at /signin or with “stint open” in a terminal."))
 			return
 		}
-		v.caller = caller
+		v.caller, v.who = caller, who
 		if r.Method == http.MethodPost {
 			r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 			if err := readForm(r); err != nil {

@@ -244,7 +244,7 @@ const browserHost = "stint.localhost"
 func (k *coordinator) newServer() *server.Server {
 	return server.New(server.Options{
 		Engine:  k.engine,
-		Web:     web.New(web.Options{Engine: k.engine, CallerOf: server.CallerOf, Zone: k.zone, Log: k.log}),
+		Web:     web.New(web.Options{Engine: k.engine, CallerOf: server.CallerOf, FromOf: server.FromOf, HomeOf: server.HomeOf, Zone: k.zone, Log: k.log}),
 		Addr:    k.addr(),
 		Public:  k.public,
 		Version: builtFrom().Version,

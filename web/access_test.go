@@ -1,0 +1,161 @@
+package web
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	"stint/api"
+	"stint/engine"
+)
+
+// pageAccess is the whole table of who may see and do what on the pages: viewer,
+// member, admin, owner. + is let in, 3 is 403, 4 is 404. The sessions are local
+// ones of the owner's: nobody else knows of them (contract 8.3).
+var pageAccess = map[string]string{
+	"GET /":                                          "+ + + +",
+	"GET /sessions":                                  "+ + + +",
+	"GET /sessions/{session}":                        "4 4 4 +",
+	"GET /sessions/{session}/output.txt":             "4 4 4 +",
+	"GET /sessions/{session}/{verb}":                 "4 4 4 +",
+	"POST /sessions/{session}/{verb}":                "4 4 4 +",
+	"POST /sessions/{session}/answer":                "4 4 4 +",
+	"GET /run":                                       "+ + + +",
+	"POST /run":                                      "3 + + +",
+	"GET /agents":                                    "+ + + +",
+	"GET /agents/new":                                "+ + + +",
+	"POST /agents":                                   "3 3 + +",
+	"GET /agents/{agent}":                            "+ + + +",
+	"GET /agents/{agent}/edit":                       "+ + + +",
+	"POST /agents/{agent}/edit":                      "3 3 + +",
+	"GET /agents/{agent}/run":                        "+ + + +",
+	"POST /agents/{agent}/run":                       "3 + + +",
+	"GET /agents/{agent}/delete":                     "+ + + +",
+	"POST /agents/{agent}/{verb}":                    "3 3 + +",
+	"GET /workers":                                   "+ + + +",
+	"GET /settings":                                  "+ + + +",
+	"GET /settings/members":                          "+ + + +",
+	"POST /settings/members/invite":                  "3 3 3 +",
+	"POST /settings/members/{user}/role":             "3 3 3 +",
+	"GET /settings/members/{user}/remove":            "+ + + +",
+	"POST /settings/members/{user}/remove":           "3 3 3 +",
+	"POST /settings/invitations/{invitation}/revoke": "3 3 3 +",
+	"GET /settings/keys":                             "3 + + +",
+	"POST /settings/keys":                            "3 + + +",
+	"POST /settings/keys/{key}/revoke":               "3 4 + +",
+	"GET /settings/account":                          "+ + + +",
+	"POST /settings/account/login":                   "+ + + +",
+	"POST /settings/account/sign-ins/{signin}/end":   "4 4 4 4",
+	"POST /settings/account/sign-out-everywhere":     "+ + + +",
+	"POST /settings/workspace":                       "+ + + +",
+	"GET /help":                                      "+ + + +",
+	"GET /help/{page}.txt":                           "+ + + +",
+	"GET /help/{page}":                               "+ + + +",
+	"GET /api/docs":                                  "+ + + +",
+	"GET /api/docs/{name}":                           "+ + + +",
+	"GET /llms.txt":                                  "+ + + +",
+	"GET /ui/stream":                                 "+ + + +",
+	"GET /ui/schedule":                               "+ + + +",
+	"POST /ui/preferences":                           "+ + + +",
+}
+
+var anyVerb = regexp.MustCompile(`\{verb:[^}]*\}`)
+
+func TestAccess_EveryPageForEveryRole(t *testing.T) {
+	s := newScene(t, sceneEnd)
+	ctx := t.Context()
+	used := map[string]bool{}
+	for i, role := range []api.Role{api.Viewer, api.Member, api.Admin, api.Owner} {
+		who, caller := engine.Identity{UserID: s.Owner.UserID, Name: s.Owner.Name}, s.Owner
+		if role != api.Owner {
+			who, caller = s.joins(t, role)
+		}
+		handler := New(Options{Engine: s.Engine, CallerOf: func(*http.Request) (engine.Caller, engine.Identity, bool) { return caller, who, true }})
+		for _, r := range routes {
+			name := r.method + " " + strings.ReplaceAll(anyVerb.ReplaceAllString(r.path, "{verb}"), ":[a-z-]+}", "}")
+			want, ok := pageAccess[name]
+			if !ok {
+				t.Errorf("%s has no row in the table of access", name)
+				continue
+			}
+			used[name] = true
+			viewer, _ := s.joins(t, api.Viewer)
+			invitation, err := s.Invite(ctx, s.Owner, api.InvitationInput{Role: api.Viewer})
+			if err != nil {
+				t.Fatal(err)
+			}
+			key, err := s.CreateKey(ctx, s.Owner, api.KeyInput{Name: "k", Scopes: api.Scopes})
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := anyVerb.ReplaceAllStringFunc(r.path, func(verbs string) string {
+				return strings.Trim(strings.Split(strings.TrimPrefix(verbs, "{verb:"), "|")[0], "}")
+			})
+			path = strings.NewReplacer("{session}", s.sessions[api.Queued].ID.String(), "{agent}", "log-summary", "{user}", viewer.UserID.String(),
+				"{invitation}", invitation.ID.String(), "{key}", key.ID.String(), "{signin}", "tok_0000000000", "{page}", "states", "{page:[a-z-]+}", "states", "{name}", "createSession").Replace(path)
+			form := formValues([]string{"role", "viewer", "agent", "log-summary", "workspace", "default", "name", "x", "read", "true", "slug", "x", "command", "true"})
+			req := httptest.NewRequest(r.method, path, strings.NewReader(form.Encode()))
+			req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			if strings.HasSuffix(path, "/stream") {
+				continue // a stream doesn't end by itself; live_test.go has it
+			}
+			res := httptest.NewRecorder()
+			handler.ServeHTTP(res, req)
+			got := map[int]string{http.StatusForbidden: "3", http.StatusNotFound: "4"}[res.Code]
+			if got == "" && res.Code < 500 {
+				got = "+"
+			}
+			if letter := strings.Fields(want)[i]; got != letter {
+				t.Errorf("%s %s as %s: status %d, want %s", r.method, path, role, res.Code, letter)
+			}
+		}
+	}
+	for name := range pageAccess {
+		if !used[name] {
+			t.Errorf("no route needs the row %s", name)
+		}
+	}
+}
+
+// joins makes a new user with a role.
+func (s *scene) joins(t *testing.T, role api.Role) (engine.Identity, engine.Caller) {
+	t.Helper()
+	ctx := t.Context()
+	i, err := s.Invite(ctx, s.Owner, api.InvitationInput{Role: role})
+	if err != nil {
+		t.Fatal(err)
+	}
+	who := s.User(string(role))
+	if _, err := s.JoinAs(ctx, who, i.Code); err != nil {
+		t.Fatal(err)
+	}
+	in, err := s.In(ctx, who, engine.DefaultWorkspace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return who, in
+}
+
+func TestSettings_WhatIsShownOnceIsShownOnce(t *testing.T) {
+	s := newScene(t, sceneEnd)
+	page := s.post("/settings/keys", "name", "ci", "trigger", "true").Body.String()
+	if !strings.Contains(page, "stint_key_") || !strings.Contains(page, "Keep this key now") {
+		t.Error("the new key isn't shown")
+	}
+	if again := s.get("/settings/keys").Body.String(); strings.Contains(again, "stint_key_") || !strings.Contains(again, "ci") {
+		t.Error("the key is shown again, or isn't listed")
+	}
+	refused(t, s.post("/settings/keys", "name", ""), "ust have 1 to 64 characters", "at least one of read")
+	page = s.post("/settings/members/invite", "role", "member", "note", "Ben").Body.String()
+	if !strings.Contains(page, "http://example.com/invitation#stint_inv_") {
+		t.Error("the invitation's link isn't shown")
+	}
+	if again := s.get("/settings/members").Body.String(); strings.Contains(again, "stint_inv_") || !strings.Contains(again, "Ben") {
+		t.Error("the link is shown again, or the invitation isn't listed")
+	}
+	refused(t, s.post("/settings/account/login", "login", "ann", "password", "short"), "at least 10 characters")
+	wentTo(t, s.post("/settings/account/login", "login", "ann", "name", "Ann", "password", "correct horse battery"), "/settings/account")
+	refused(t, s.post("/settings/account/login", "login", "ann", "current", "wrong", "password", "correct horse battery"), "not your password")
+}
