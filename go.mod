@@ -33,12 +33,12 @@ require (
 	pgregory.net/rapid v1.3.0
 )
 
-require github.com/yuin/goldmark v1.8.7
-
 require (
-	github.com/alexedwards/argon2id v1.0.0 // indirect
-	golang.org/x/crypto v0.58.0 // indirect
+	github.com/alexedwards/argon2id v1.0.0
+	github.com/yuin/goldmark v1.8.7
 )
+
+require golang.org/x/crypto v0.58.0 // indirect
 
 require (
 	github.com/bahlo/generic-list-go v0.2.0 // indirect

@@ -44,8 +44,10 @@ type membersPage struct {
 }
 
 var roleOptions = []Option{
-	{string(api.Viewer), "Viewer: reads"}, {string(api.Member), "Member: runs local agents"},
-	{string(api.Admin), "Admin: makes agents, runs all"}, {string(api.Owner), "Owner: everything, members too"},
+	{string(api.Viewer), "Viewer: reads"},
+	{string(api.Member), "Member: runs local agents"},
+	{string(api.Admin), "Admin: makes agents, runs all"},
+	{string(api.Owner), "Owner: everything, members too"},
 }
 
 func (v *visit) members() error { return v.drawMembers(http.StatusOK, nil, nil) }

@@ -119,6 +119,7 @@ func (c *cli) public(f serverFlags) (server.Public, error) {
 // offerSetUp prints the link by which the owner chooses a name and a password,
 // as long as there is none. It works once, for 10 minutes, on this machine.
 func (c *cli) offerSetUp(ctx context.Context, k *coordinator) error {
+	ctx = context.WithoutCancel(ctx) // an interrupt in between is no failure
 	needed, err := k.engine.NeedsSetUp(ctx)
 	if err != nil || !needed || c.env(restartedEnv) != "" {
 		return err
