@@ -79,6 +79,8 @@ var eventTypes = []string{
 	evWorkerRegistered, evWorkerOnline, evWorkerStale, evWorkerOffline, evWorkerDeleted,
 	evWorkerEdited, evSignalSent, evSignalAcked, evOutage, evClockBack,
 	evWebhookCreated, evWebhookEdited, evWebhookRotated, evWebhookDisabled, evWebhookDeleted, evTriggerOpened, evTriggerClosed,
+	evWorkspaceCreated, evWorkspaceRenamed, evInvited, evInvitationRevoked, evMemberJoined, evMemberRole,
+	evMemberRemoved, evKeyCreated, evKeyRevoked,
 }
 
 const (

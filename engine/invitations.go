@@ -32,7 +32,7 @@ func (e *Engine) Invite(ctx context.Context, c Caller, in api.InvitationInput) (
 	if err := v.Err(); err != nil {
 		return out, err
 	}
-	err = e.write(ctx, func(tx *db.Tx) error {
+	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
 		code, hash := secretText(invitationPrefix)
 		now, ends := micros(tx.Now), micros(tx.Now.Add(invitationLife))
 		id := api.InviteID(tx.NewID())
@@ -82,7 +82,7 @@ func (e *Engine) RevokeInvitation(ctx context.Context, c Caller, id api.InviteID
 	if err := c.may(mayManageMembers); err != nil {
 		return err
 	}
-	return e.write(ctx, func(tx *db.Tx) error {
+	return e.writeAs(ctx, c, func(tx *db.Tx) error {
 		n, err := tx.RevokeInvitation(wctx(), queries.RevokeInvitationParams{Now: micros(tx.Now), ID: id, WorkspaceID: c.WorkspaceID})
 		if err != nil {
 			return fmt.Errorf("revoke invitation %s: %w", id, err)

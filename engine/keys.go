@@ -37,7 +37,7 @@ func (e *Engine) CreateKey(ctx context.Context, c Caller, in api.KeyInput) (out 
 	if err := checkKey(&in, e.Now()); err != nil {
 		return out, err
 	}
-	err = e.write(ctx, func(tx *db.Tx) error {
+	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
 		ends := in.ExpiresAt.Time
 		if ends.IsZero() {
 			ends = tx.Now.Add(keyLife)
@@ -128,7 +128,7 @@ func (e *Engine) RevokeKey(ctx context.Context, c Caller, id api.KeyID) error {
 	if err := c.may(mayHaveKeys); err != nil {
 		return err
 	}
-	return e.write(ctx, func(tx *db.Tx) error {
+	return e.writeAs(ctx, c, func(tx *db.Tx) error {
 		k, err := tx.Key(wctx(), id)
 		if none(err) || (err == nil && (k.WorkspaceID != c.WorkspaceID || k.UserID != c.UserID && !c.can(mayHaveAllKeys))) {
 			return notFound("API key")

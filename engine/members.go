@@ -65,7 +65,7 @@ func (e *Engine) SetRole(ctx context.Context, c Caller, user api.UserID, role ap
 	if err := checkRole(role); err != nil {
 		return out, err
 	}
-	err = e.write(ctx, func(tx *db.Tx) error {
+	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
 		m, err := memberOf(tx, c, user, role)
 		if err != nil {
 			return err
@@ -99,7 +99,7 @@ func (e *Engine) RemoveMember(ctx context.Context, c Caller, user api.UserID) (o
 			return out, err
 		}
 	}
-	err = e.write(ctx, func(tx *db.Tx) error {
+	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
 		out = api.MemberRemoved{}
 		m, err := memberOf(tx, c, user, "")
 		if err != nil {

@@ -29,6 +29,7 @@ const (
 	mayHaveAllKeys
 	mayEditWorkspace
 	mayManageMembers
+	mayAudit
 )
 
 // rights is who may do what (contract 8.3): from which role on, by an API key of
@@ -55,6 +56,7 @@ var rights = map[right]struct {
 	mayRunCloudWorkers: {api.Admin, "", "run a cloud worker"},
 	mayHaveKeys:        {api.Member, "", "make or revoke API keys"},
 	mayHaveAllKeys:     {api.Admin, "", "see or revoke somebody else's API keys"},
+	mayAudit:           {api.Admin, "", "read the audit"},
 	mayEditWorkspace:   {api.Admin, "", "change this workspace"},
 	mayManageMembers:   {api.Owner, "", "invite, change or remove members"},
 }

@@ -68,7 +68,7 @@ func (e *Engine) RenameWorkspace(ctx context.Context, c Caller, name string) (ou
 	if err := v.Err(); err != nil {
 		return out, err
 	}
-	err = e.write(ctx, func(tx *db.Tx) error {
+	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
 		out = api.Workspace{ID: c.WorkspaceID, Slug: c.Workspace, Name: name}
 		if err := one(tx.RenameWorkspace(wctx(), queries.RenameWorkspaceParams{Name: name, ID: c.WorkspaceID})); err != nil {
 			return fmt.Errorf("rename workspace %s: %w", c.WorkspaceID, err)

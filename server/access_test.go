@@ -62,6 +62,7 @@ var access = map[string]string{
 	"POST W/agents/{agent}/sessions":  "1 3 3 + + 4 3 + 3",
 	"GET W/sessions":                  "1 + + + + 4 + 3 3",
 	"GET W/sessions/counts":           "1 + + + + 4 + 3 3",
+	"GET W/audit":                     "1 3 3 + + 4 u u u",
 	"GET W/events":                    "1 + + + + 4 + 3 3",
 	"GET W/workers":                   "1 + + + + 4 u u u",
 	"GET W/agents/{agent}/workers":    "1 + + + + 4 u u u",

@@ -116,6 +116,14 @@ func (s *Server) onThisMachine(r *http.Request) bool {
 	return local && r.Header.Get("X-Forwarded-For") == "" && s.clientOf(r).IsLoopback()
 }
 
+// elsewhere is the address that a request comes from, "" for this machine.
+func (s *Server) elsewhere(r *http.Request) string {
+	if addr := s.clientOf(r); addr.IsValid() && !addr.IsLoopback() {
+		return addr.String()
+	}
+	return ""
+}
+
 // from is where a request comes from, for the list of sign-ins.
 func (s *Server) from(r *http.Request) engine.From {
 	return engine.From{Label: browserName(r.UserAgent()), Address: s.clientOf(r).String()}

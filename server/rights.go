@@ -187,6 +187,7 @@ func CallerOf(r *http.Request) (engine.Caller, engine.Identity, bool) {
 		return engine.Caller{}, engine.Identity{}, false
 	}
 	in, err := a.server.workspaceOf(r.Context(), a.r, g)
+	in.From = a.server.elsewhere(a.r)
 	return in, g.who, err == nil
 }
 

@@ -105,6 +105,7 @@ func (x *exchange) resolve() error {
 	if x.caller, err = x.server.rights.caller(ctx, x.grant, x.vars["workspace"]); err != nil {
 		return err
 	}
+	x.caller.From = x.server.elsewhere(x.r)
 	if text, ok := x.vars["session"]; ok {
 		if x.session.UnmarshalText([]byte(text)) != nil {
 			return api.Refuse(api.CodeNotFound, "There is no such session here.")

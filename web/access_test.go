@@ -50,6 +50,8 @@ var pageAccess = map[string]string{
 	"POST /settings/account/sign-ins/{signin}/end":   "4 4 4 4",
 	"POST /settings/account/sign-out-everywhere":     "+ + + +",
 	"POST /settings/workspace":                       "+ + + +",
+	"GET /activity":                                  "3 3 + +",
+	"GET /activity/export.ndjson":                    "3 3 + +",
 	"GET /help":                                      "+ + + +",
 	"GET /help/{page}.txt":                           "+ + + +",
 	"GET /help/{page}":                               "+ + + +",

@@ -117,12 +117,17 @@ func (c *cli) public(f serverFlags) (server.Public, error) {
 }
 
 // offerSetUp prints the link by which the owner chooses a name and a password,
-// as long as there is none. It works once, for 10 minutes, on this machine.
+// as long as there is none. It works once, for 10 minutes, on this machine. Only
+// a terminal gets it: a log may be read by others.
 func (c *cli) offerSetUp(ctx context.Context, k *coordinator) error {
 	ctx = context.WithoutCancel(ctx) // an interrupt in between is no failure
 	needed, err := k.engine.NeedsSetUp(ctx)
 	if err != nil || !needed || c.env(restartedEnv) != "" {
 		return err
+	}
+	if !c.talks {
+		k.log.Info("Nobody can sign in with a password yet: run stint account password --login NAME.")
+		return nil
 	}
 	owner, err := k.engine.Owner(ctx)
 	if err != nil {
