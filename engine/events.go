@@ -59,15 +59,14 @@ const (
 	evKeyRevoked       = "key_revoked"
 
 	evInvitationRevoked = "invitation_revoked"
-	evClockBack        = "clock_set_back"
-	evWebhookCreated   = "webhook_created"
-	evWebhookEdited    = "webhook_edited"
-	evWebhookRotated   = "webhook_rotated"
-	evWebhookDisabled  = "webhook_disabled"
-	evWebhookDeleted   = "webhook_deleted"
-	evTriggerOpened    = "trigger_url_opened"
-	evTriggerClosed    = "trigger_url_closed"
 	evClockBack         = "clock_set_back"
+	evWebhookCreated    = "webhook_created"
+	evWebhookEdited     = "webhook_edited"
+	evWebhookRotated    = "webhook_rotated"
+	evWebhookDisabled   = "webhook_disabled"
+	evWebhookDeleted    = "webhook_deleted"
+	evTriggerOpened     = "trigger_url_opened"
+	evTriggerClosed     = "trigger_url_closed"
 )
 
 // eventTypes are all of them, for those who filter by one.

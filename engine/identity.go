@@ -79,8 +79,8 @@ func (e *Engine) EnsureOwner(ctx context.Context) (token string, created bool, e
 // ownerLabel is what the token in the data directory is called.
 const ownerLabel = "Token in the data directory"
 
-// secretText makes a secret of 256 random bits and what is kept of it.
-func secretText(prefix string) (secret string, hash []byte) {
+// randomSecret makes a secret of 256 random bits and what is kept of it.
+func randomSecret(prefix string) (secret string, hash []byte) {
 	var raw [32]byte
 	rand.Read(raw[:])
 	secret = prefix + base64.RawURLEncoding.EncodeToString(raw[:])
@@ -94,7 +94,7 @@ func hashOf(secret string) []byte {
 
 // issue makes a secret that stands for a user; only its SHA-256 is kept.
 func issue(tx *db.Tx, user api.UserID, kind string, life time.Duration, from From) (string, error) {
-	secret, hash := secretText("stk_")
+	secret, hash := randomSecret("stk_")
 	err := tx.InsertToken(wctx(), queries.InsertTokenParams{
 		ID: api.TokenID(tx.NewID()), UserID: user, Kind: kind, Hash: hash, Label: short(from.Label, maxLabelText), Address: from.Address,
 		CreatedAt: micros(tx.Now), ExpiresAt: micros(tx.Now.Add(life)),

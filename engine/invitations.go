@@ -33,7 +33,7 @@ func (e *Engine) Invite(ctx context.Context, c Caller, in api.InvitationInput) (
 		return out, err
 	}
 	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
-		code, hash := secretText(invitationPrefix)
+		code, hash := randomSecret(invitationPrefix)
 		now, ends := micros(tx.Now), micros(tx.Now.Add(invitationLife))
 		id := api.InviteID(tx.NewID())
 		err := tx.InsertInvitation(wctx(), queries.InsertInvitationParams{

@@ -42,7 +42,7 @@ func (e *Engine) CreateKey(ctx context.Context, c Caller, in api.KeyInput) (out 
 		if ends.IsZero() {
 			ends = tx.Now.Add(keyLife)
 		}
-		key, _ := secretText(keyPrefix)
+		key, _ := randomSecret(keyPrefix)
 		key += checksum(key)
 		row := queries.ApiKey{
 			ID: api.KeyID(tx.NewID()), WorkspaceID: c.WorkspaceID, UserID: c.UserID, Name: in.Name, Hash: hashOf(key),

@@ -67,7 +67,7 @@ func (c Caller) may(what right) error {
 	if c.KeyID != 0 && (row.scope == "" || !slices.Contains(c.Scopes, row.scope)) {
 		return UserTokenRequired(row.scope)
 	}
-	return c.need(row.role, row.words)
+	return c.reach(row.role, row.words)
 }
 
 // can is may as a yes or no, for lists and pages.
