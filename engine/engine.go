@@ -83,8 +83,8 @@ type Engine struct {
 	seats  seats // held claim-next requests
 
 	deliverable signal // a webhook's message waits
-	hashers *hashers
-	epoch   atomic.Uint64 // counts what took rights away
+	hashers     *hashers
+	epoch       atomic.Uint64 // counts what took rights away
 
 	cron, lapse, admit *scheduler.Loop
 

@@ -30,6 +30,9 @@ const (
 	mayEditWorkspace
 	mayManageMembers
 	mayAudit
+	mayManageWebhooks
+	mayOpenTriggersOwn
+	mayOpenTriggersAny
 )
 
 // rights is who may do what (contract 8.3): from which role on, by an API key of
@@ -57,6 +60,9 @@ var rights = map[right]struct {
 	mayHaveKeys:        {api.Member, "", "make or revoke API keys"},
 	mayHaveAllKeys:     {api.Admin, "", "see or revoke somebody else's API keys"},
 	mayAudit:           {api.Admin, "", "read the audit"},
+	mayManageWebhooks:  {api.Admin, "", "look at or change webhooks"},
+	mayOpenTriggersOwn: {api.Member, "", "open addresses that start this agent"},
+	mayOpenTriggersAny: {api.Admin, "", "open addresses that start this agent"},
 	mayEditWorkspace:   {api.Admin, "", "change this workspace"},
 	mayManageMembers:   {api.Owner, "", "invite, change or remove members"},
 }
@@ -81,6 +87,9 @@ func (c Caller) CanManageMembers() bool { return c.can(mayManageMembers) }
 
 // CanHaveKeys reports whether the caller may make API keys.
 func (c Caller) CanHaveKeys() bool { return c.can(mayHaveKeys) }
+
+// CanManageWebhooks reports whether the caller may look at and change webhooks.
+func (c Caller) CanManageWebhooks() bool { return c.can(mayManageWebhooks) }
 
 // UserTokenRequired refuses an API key where only a user's own sign-in counts,
 // or one that lacks the scope (contract 8.2).

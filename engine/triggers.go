@@ -78,9 +78,9 @@ func triggerAgent(ctx context.Context, q queries.Querier, c Caller, ref string) 
 		return nil, api.Refuse(api.CodeForbidden, "Only the user as whom this local agent runs can open addresses that start it.")
 	}
 	if a.Mode == api.Local && a.RunsAsUserID == c.UserID {
-		return a, nil
+		return a, c.may(mayOpenTriggersOwn)
 	}
-	return a, c.need(api.Admin, "open addresses that start this agent")
+	return a, c.may(mayOpenTriggersAny)
 }
 
 // TriggerURLs lists an agent's addresses, without what is secret about them.

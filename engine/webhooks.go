@@ -33,7 +33,7 @@ func DefaultWebhook() api.WebhookInput { return api.WebhookInput{Enabled: true} 
 // CreateWebhook makes a webhook that tells of what happens from now on. The
 // answer alone holds its secret. Rights: admin. Errors: forbidden, invalid.
 func (e *Engine) CreateWebhook(ctx context.Context, c Caller, in api.WebhookInput) (out api.Webhook, err error) {
-	if err := c.need(api.Admin, "make a webhook"); err != nil {
+	if err := c.may(mayManageWebhooks); err != nil {
 		return out, err
 	}
 	if err := e.checkWebhook(in); err != nil {
@@ -114,7 +114,7 @@ func (e *Engine) checkWebhook(in api.WebhookInput) error {
 
 // webhookOf reads a webhook of the caller's workspace. Rights: admin.
 func webhookOf(ctx context.Context, q queries.Querier, c Caller, id api.WebhookID) (*queries.Webhook, error) {
-	if err := c.need(api.Admin, "look at webhooks"); err != nil {
+	if err := c.may(mayManageWebhooks); err != nil {
 		return nil, err
 	}
 	w, err := q.Webhook(ctx, id)
@@ -143,7 +143,7 @@ func (e *Engine) Webhook(ctx context.Context, c Caller, id api.WebhookID) (out a
 // Webhooks lists the workspace's, newest first. Rights: admin.
 func (e *Engine) Webhooks(ctx context.Context, c Caller, page api.Page) (api.List[api.Webhook], error) {
 	out := api.List[api.Webhook]{Items: []api.Webhook{}}
-	if err := c.need(api.Admin, "look at webhooks"); err != nil {
+	if err := c.may(mayManageWebhooks); err != nil {
 		return out, err
 	}
 	n, before, err := pageOf(page, math.MaxInt64)

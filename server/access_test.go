@@ -70,6 +70,20 @@ var access = map[string]string{
 	"POST W/claim-next":               "1 4 4 + + 4 u u u",
 	"POST W/threads/{t}/late-results": "1 + + + + 4 u u u", // the claim's id is the right
 
+	"GET W/webhooks":                                            "1 3 3 + + 4 u u u",
+	"POST W/webhooks":                                           "1 3 3 + + 4 u u u",
+	"GET W/webhooks/{webhook}":                                  "1 3 3 + + 4 u u u",
+	"PATCH W/webhooks/{webhook}":                                "1 3 3 + + 4 u u u",
+	"DELETE W/webhooks/{webhook}":                               "1 3 3 + + 4 u u u",
+	"POST W/webhooks/{webhook}/rotate":                          "1 3 3 + + 4 u u u",
+	"POST W/webhooks/{webhook}/test":                            "1 3 3 + + 4 u u u",
+	"GET W/webhooks/{webhook}/deliveries":                       "1 3 3 + + 4 u u u",
+	"POST W/webhooks/{webhook}/deliveries/{delivery}/redeliver": "1 3 3 + + 4 u u u",
+	"GET W/agents/{agent}/trigger-urls":                         "1 3 3 + + 4 u u u",
+	"POST W/agents/{agent}/trigger-urls":                        "1 3 3 + + 4 u u u",
+	"DELETE W/agents/{agent}/trigger-urls/{trigger}":            "1 3 3 + + 4 u u u",
+	"POST /hooks/{address}":                                     "4 4 4 4 4 4 4 4 4", // no sign-in opens it: the address and a signature do
+
 	"GET C":                   "1 + + + + 4 + 3 3",
 	"POST C":                  "1 3 3 + + 4 3 + 3",
 	"POST C/{session}/cancel": "1 3 3 + + 4 3 3 +",
@@ -159,6 +173,14 @@ func (c *castle) request(op servertest.Operation, mode api.Mode) (path string, b
 	case strings.Contains(op.Path, "{key}"):
 		fill = append(fill, "{key}", servertest.Must[api.Key](c.Server, 201, "POST", "keys", m{"name": slug, "scopes": []string{"read"}}).ID.String())
 	}
+	if strings.Contains(op.Path, "{webhook}") {
+		hook := servertest.Must[api.Webhook](c.Server, 201, "POST", "webhooks", m{"url": "https://example.org/"}).ID.String()
+		sent := servertest.Must[api.Delivery](c.Server, 200, "POST", "webhooks/"+hook+"/test", nil).ID.String()
+		fill = append(fill, "{webhook}", hook, "{delivery}", sent)
+	}
+	if strings.Contains(op.Path, "{trigger}") {
+		fill = append(fill, "{trigger}", servertest.Must[api.TriggerURL](c.Server, 201, "POST", "agents/"+slug+"/trigger-urls", nil).ID.String())
+	}
 	path = strings.NewReplacer(fill...).Replace(op.Path)
 	if strings.HasSuffix(op.Path, "/preview") {
 		path += "?schedule=@daily"
@@ -181,6 +203,10 @@ func (c *castle) request(op servertest.Operation, mode api.Mode) (path string, b
 		return path, m{"name": "x", "scopes": []string{"read"}}
 	case "POST login":
 		return path, m{"login": slug, "password": ""}
+	case "POST webhooks", "PATCH {webhook}":
+		return path, m{"url": "https://example.org/"}
+	case "POST {address}":
+		return path, m{}
 	case "POST invitation":
 		return path, m{"code": "x"}
 	case "POST claim-next":
@@ -199,7 +225,7 @@ func (c *castle) request(op servertest.Operation, mode api.Mode) (path string, b
 		return path, m{"instanceId": instance}
 	case "POST answer":
 		return path, m{"promptId": "pmt_0000000001", "text": "x"}
-	case "POST retry", "POST archive", "POST cancel", "POST stop", "POST pause", "POST resume", "POST sessions", "PATCH {agent}", "POST signin-links", "POST sign-out-everywhere":
+	case "POST rotate", "POST test", "POST redeliver", "POST trigger-urls", "POST retry", "POST archive", "POST cancel", "POST stop", "POST pause", "POST resume", "POST sessions", "PATCH {agent}", "POST signin-links", "POST sign-out-everywhere":
 		return path, m{}
 	}
 	return path, m{"claimId": "clm_gone", "instanceId": instance}

@@ -16,7 +16,11 @@ import (
 func TestDocument_EveryStatusOfEveryRoute(t *testing.T) {
 	d := newDesk(t, servertest.Options{})
 	live := d.running()
+	hook := servertest.Must[api.Webhook](d.Server, 201, "POST", "webhooks", m{"url": "https://example.org/hook"})
+	sent := servertest.Must[api.Delivery](d.Server, 200, "POST", "webhooks/"+hook.ID.String()+"/test", nil)
+	opened := servertest.Must[api.TriggerURL](d.Server, 201, "POST", "agents/tidy/trigger-urls", nil)
 	fill := strings.NewReplacer(
+		"{webhook}", hook.ID.String(), "{delivery}", sent.ID.String(), "{trigger}", opened.ID.String(), "/hooks/{address}", opened.Path,
 		"{workspace}", "default", "{agent}", "tidy", "{session}", live.SessionID.String(),
 		"{worker}", d.worker.ID.String(), "{thread}", live.Session.ThreadID.String(),
 	)
@@ -25,6 +29,7 @@ func TestDocument_EveryStatusOfEveryRoute(t *testing.T) {
 	for _, op := range servertest.Operations() {
 		path := fill.Replace(op.Path)
 		nowhere := strings.Replace(path, "/workspaces/default", "/workspaces/nowhere", 1)
+		nowhere = strings.Replace(nowhere, opened.Path, opened.Path+"x", 1)
 		body := any(nil)
 		if op.Body {
 			body = `{}`
@@ -64,6 +69,7 @@ func TestDocument_EveryStatusOfEveryRoute(t *testing.T) {
 	claimsAnswer(d)
 	promptsAnswer(d)
 	classicAnswers(d)
+	webhooksAnswer(d, viewer)
 	servertest.Must[list](d.Server, 200, "GET", "audit?type=session_created&limit=5", nil)
 	viewer.Refused(403, api.CodeForbidden, "GET", "audit", nil)
 	peopleAnswer(d)

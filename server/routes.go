@@ -29,6 +29,7 @@ const (
 	claimed        = oneWorker + "/sessions/{session}"
 	oneSession     = base + "/sessions/{session}"
 	sessionOfAgent = oneAgent + "/sessions/{session}"
+	oneWebhook     = base + "/webhooks/{webhook}"
 	classicBase    = "/api/workspaces/{workspace}/agents/{agent}/sessions"
 )
 
@@ -90,6 +91,19 @@ var routes = []route{
 
 	{get, base + "/audit", (*Server).audit},
 
+	{get, base + "/webhooks", (*Server).listWebhooks},
+	{post, base + "/webhooks", (*Server).createWebhook},
+	{get, oneWebhook, (*Server).showWebhook},
+	{patch, oneWebhook, (*Server).editWebhook},
+	{del, oneWebhook, (*Server).deleteWebhook},
+	{post, oneWebhook + "/rotate", (*Server).rotateWebhook},
+	{post, oneWebhook + "/test", (*Server).testWebhook},
+	{get, oneWebhook + "/deliveries", (*Server).listDeliveries},
+	{post, oneWebhook + "/deliveries/{delivery}/redeliver", (*Server).redeliver},
+	{get, oneAgent + "/trigger-urls", (*Server).listTriggerURLs},
+	{post, oneAgent + "/trigger-urls", (*Server).openTriggerURL},
+	{del, oneAgent + "/trigger-urls/{trigger}", (*Server).closeTriggerURL},
+
 	{get, base, (*Server).showWorkspace},
 	{patch, base, (*Server).renameWorkspace},
 	{get, "/api/v1/workspaces", (*Server).listWorkspaces},
@@ -133,6 +147,9 @@ var openRoutes = []route{
 	{get, invitationRoute, (*Server).invitationPage},
 	{post, invitationRoute, (*Server).joinByInvitation},
 }
+
+// hookRoutes answer whoever knows the address and can sign.
+var hookRoutes = []route{{post, triggerPath + "{address}", (*Server).trigger}}
 
 // allRoutes is the table with the session verbs under both of their paths.
 func allRoutes() []route {

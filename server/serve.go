@@ -37,6 +37,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		x.run(p)
 		return
 	}
+	if strings.HasPrefix(r.URL.Path, triggerPath) {
+		x.run(s.hook)
+		return
+	}
 	var err error
 	if x.grant, err = s.signedIn(r.Context(), r); err != nil {
 		x.turnAway(err)
@@ -58,7 +62,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // forPrograms reports whether a path is the API's; the pages that tell about the
 // API stand below it too, but are for people.
 func forPrograms(path string) bool {
-	return strings.HasPrefix(path, "/api/") && path != "/api/docs" && !strings.HasPrefix(path, "/api/docs/")
+	return strings.HasPrefix(path, triggerPath) || strings.HasPrefix(path, "/api/") && path != "/api/docs" && !strings.HasPrefix(path, "/api/docs/")
 }
 
 // run calls the verb that the request's method names on a resource.
@@ -171,7 +175,7 @@ func (s *Server) finish(x *exchange) {
 		if err, ok := cause.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 			panic(cause)
 		}
-		s.log.Error("panic in a request", "request", x.id, "method", x.r.Method, "path", x.r.URL.Path,
+		s.log.Error("panic in a request", "request", x.id, "method", x.r.Method, "path", loggedPath(x.r.URL.Path),
 			"cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
 		if x.status != 0 {
 			panic(http.ErrAbortHandler) // a half answer must not look like a whole one
@@ -179,6 +183,14 @@ func (s *Server) finish(x *exchange) {
 		x.problem(api.Refuse(api.CodeInternal, "Something went wrong in the server. Its log has more under this request id."))
 	}
 	s.logRequest(x)
+}
+
+// loggedPath is a path without what is secret in it.
+func loggedPath(path string) string {
+	if strings.HasPrefix(path, triggerPath) {
+		return triggerPath + "…"
+	}
+	return path
 }
 
 // logRequest writes one line for a request: no query, no header, no body, since
@@ -200,5 +212,5 @@ func (s *Server) logRequest(x *exchange) {
 		user = x.grant.who.UserID.String()
 	}
 	s.log.LogAttrs(ctx, level, "request", slog.String("request", x.id), slog.String("method", x.r.Method),
-		slog.String("path", x.r.URL.Path), slog.Int("status", x.status), slog.String("user", user))
+		slog.String("path", loggedPath(x.r.URL.Path)), slog.Int("status", x.status), slog.String("user", user))
 }

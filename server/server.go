@@ -52,6 +52,8 @@ type Server struct {
 	origins   *http.CrossOriginProtection
 	rights    *rights
 	held      *holds
+	triggers  paces
+	hook      *resource // what every trigger URL is
 	requests  requestIDs
 
 	closing context.Context // ends when shutdown begins: held requests and streams end with it
@@ -86,6 +88,7 @@ func New(o Options) *Server {
 	s.hosts.Store(newHostList(o.Addr, o.Public.names()...))
 	s.router, s.resources = newRouter(allRoutes())
 	s.open = newResources(openRoutes)
+	s.hook = newResources(hookRoutes)[hookRoutes[0].path]
 	return s
 }
 

@@ -50,17 +50,23 @@ var pageAccess = map[string]string{
 	"POST /settings/account/sign-ins/{signin}/end":   "4 4 4 4",
 	"POST /settings/account/sign-out-everywhere":     "+ + + +",
 	"POST /settings/workspace":                       "+ + + +",
-	"GET /activity":                                  "3 3 + +",
-	"GET /activity/export.ndjson":                    "3 3 + +",
-	"GET /help":                                      "+ + + +",
-	"GET /help/{page}.txt":                           "+ + + +",
-	"GET /help/{page}":                               "+ + + +",
-	"GET /api/docs":                                  "+ + + +",
-	"GET /api/docs/{name}":                           "+ + + +",
-	"GET /llms.txt":                                  "+ + + +",
-	"GET /ui/stream":                                 "+ + + +",
-	"GET /ui/schedule":                               "+ + + +",
-	"POST /ui/preferences":                           "+ + + +",
+	"GET /settings/webhooks":                         "3 3 + +",
+	"POST /settings/webhooks":                        "3 3 + +",
+	"GET /settings/webhooks/{webhook}":               "3 3 + +",
+	"GET /settings/webhooks/{webhook}/delete":        "3 3 + +",
+	"POST /settings/webhooks/{webhook}/{verb}":       "3 3 + +",
+	"POST /settings/webhooks/{webhook}/deliveries/{delivery}/redeliver": "3 3 4 4",
+	"GET /activity":               "3 3 + +",
+	"GET /activity/export.ndjson": "3 3 + +",
+	"GET /help":                   "+ + + +",
+	"GET /help/{page}.txt":        "+ + + +",
+	"GET /help/{page}":            "+ + + +",
+	"GET /api/docs":               "+ + + +",
+	"GET /api/docs/{name}":        "+ + + +",
+	"GET /llms.txt":               "+ + + +",
+	"GET /ui/stream":              "+ + + +",
+	"GET /ui/schedule":            "+ + + +",
+	"POST /ui/preferences":        "+ + + +",
 }
 
 var anyVerb = regexp.MustCompile(`\{verb:[^}]*\}`)
@@ -92,12 +98,16 @@ func TestAccess_EveryPageForEveryRole(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			hook, err := s.CreateWebhook(ctx, s.Owner, api.WebhookInput{URL: "https://example.org/", Enabled: true})
+			if err != nil {
+				t.Fatal(err)
+			}
 			path := anyVerb.ReplaceAllStringFunc(r.path, func(verbs string) string {
 				return strings.Trim(strings.Split(strings.TrimPrefix(verbs, "{verb:"), "|")[0], "}")
 			})
 			path = strings.NewReplacer("{session}", s.sessions[api.Queued].ID.String(), "{agent}", "log-summary", "{user}", viewer.UserID.String(),
-				"{invitation}", invitation.ID.String(), "{key}", key.ID.String(), "{signin}", "tok_0000000000", "{page}", "states", "{page:[a-z-]+}", "states", "{name}", "createSession").Replace(path)
-			form := formValues([]string{"role", "viewer", "agent", "log-summary", "workspace", "default", "name", "x", "read", "true", "slug", "x", "command", "true"})
+				"{invitation}", invitation.ID.String(), "{key}", key.ID.String(), "{signin}", "tok_0000000000", "{webhook}", hook.ID.String(), "{delivery}", "dlv_0000000001", "{page}", "states", "{page:[a-z-]+}", "states", "{name}", "createSession").Replace(path)
+			form := formValues([]string{"role", "viewer", "agent", "log-summary", "workspace", "default", "name", "x", "read", "true", "slug", "x", "command", "true", "url", "https://example.org/"})
 			req := httptest.NewRequest(r.method, path, strings.NewReader(form.Encode()))
 			req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 			if strings.HasSuffix(path, "/stream") {

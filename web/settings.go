@@ -18,6 +18,9 @@ func (v *visit) settingsTabs(current string) []Tab {
 	if v.caller.CanHaveKeys() {
 		tabs = append(tabs, Tab{Label: "API keys", URL: "/settings/keys"})
 	}
+	if v.caller.CanManageWebhooks() {
+		tabs = append(tabs, Tab{Label: "Webhooks", URL: "/settings/webhooks"})
+	}
 	tabs = append(tabs, Tab{Label: "Account", URL: "/settings/account"})
 	for i := range tabs {
 		tabs[i].Current = tabs[i].Label == current

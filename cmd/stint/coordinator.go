@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"stint/db"
 	"stint/engine"
 	"stint/server"
+	"stint/server/hooks"
 	"stint/web"
 )
 
@@ -30,6 +32,7 @@ type coordinator struct {
 	clocks clocks
 	zone   *time.Location // of readers whose browser doesn't say
 	public server.Public
+	hooks  hooks.Guard // where webhooks may send to
 	log    *slog.Logger
 }
 
@@ -39,6 +42,7 @@ type serverFlags struct {
 	baseURL string
 	hosts   []string
 	proxies []string
+	inside  bool // webhooks may send to inner addresses
 	force   bool
 }
 
@@ -64,7 +68,11 @@ func (c *cli) open(ctx context.Context, f serverFlags, log *slog.Logger) (*coord
 	if err != nil {
 		return nil, err
 	}
-	k := &coordinator{dir: d, clocks: times, zone: c.zone(), public: public, log: log}
+	inside, err := c.webhooksInside(f)
+	if err != nil {
+		return nil, err
+	}
+	k := &coordinator{dir: d, clocks: times, zone: c.zone(), public: public, hooks: hooks.Guard{AllowPrivate: inside}, log: log}
 	if err := c.raise(ctx, k, addr); err != nil {
 		return nil, errors.Join(err, k.close())
 	}
@@ -83,12 +91,25 @@ func (c *cli) raise(ctx context.Context, k *coordinator, addr string) (err error
 		return k.dir.cannotOpen(err)
 	}
 	cfg := k.clocks.engine
-	cfg.Log = k.log
+	cfg.Log, cfg.CheckWebhookURL = k.log, k.hooks.CheckURL
 	k.engine = engine.New(k.store, cfg)
 	if err := k.signOwner(ctx); err != nil {
 		return err
 	}
 	return k.dir.writeServer(serverFile{URL: k.url(), PID: os.Getpid(), Version: builtFrom().Version})
+}
+
+// webhooksInside is whether the operator lets webhooks send to inner addresses.
+func (c *cli) webhooksInside(f serverFlags) (bool, error) {
+	text := c.env("STINT_WEBHOOKS_INSIDE")
+	if f.inside || text == "" {
+		return f.inside, nil
+	}
+	yes, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, usage("cannot start the server", "STINT_WEBHOOKS_INSIDE is true or false, not "+strconv.Quote(text), "STINT_WEBHOOKS_INSIDE=true stint serve")
+	}
+	return yes, nil
 }
 
 // listenAddr is the address that the flag, the environment or the default names.

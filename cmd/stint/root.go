@@ -53,7 +53,7 @@ func newRoot(c *cli) *cobra.Command {
 	}
 	add(groupDaily, c.runCommand(), c.sessionsCommand(), c.showCommand(), c.logsCommand(), c.watchCommand(),
 		c.cancelCommand(), c.stopCommand(), c.retryCommand())
-	add(groupAgents, c.agentCommand(), c.scheduleCommand(), c.workerCommand())
+	add(groupAgents, c.agentCommand(), c.scheduleCommand(), c.workerCommand(), c.webhookCommand(), c.triggerURLCommand())
 	add(groupPeople, c.memberCommand(), c.keyCommand(), c.accountCommand(), c.workspaceCommand())
 	add(groupServer, c.upCommand(), c.serveCommand(), c.openCommand(), c.statusCommand(), c.auditCommand(), c.conformanceCommand())
 	root.AddCommand(c.versionCommand(), exitCodesTopic(), environmentTopic())
@@ -138,6 +138,8 @@ func environmentTopic() *cobra.Command {
   STINT_WORKSPACE   the workspace to work in (default)
   STINT_BASE_URL, STINT_ALLOWED_HOSTS, STINT_TRUSTED_PROXIES
                     how a server is reached from other machines: see serve
+  STINT_WEBHOOKS_INSIDE
+                    true: webhooks may send to this machine and its networks
   STINT_LOG_LEVEL   debug, info, warn or error
   STINT_LOG_FORMAT  text or json
   NO_COLOR          anything: no colour

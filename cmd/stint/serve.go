@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"stint/server/hooks"
 )
 
 func (c *cli) serveCommand() *cobra.Command {
@@ -42,6 +44,7 @@ func (f *serverFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.baseURL, "base-url", "", "the https `URL` of the proxy through which other machines\nreach it (STINT_BASE_URL)")
 	flags.StringSliceVar(&f.hosts, "allowed-host", nil, "a further `HOST` name that is its own; repeat for more\n(STINT_ALLOWED_HOSTS)")
 	flags.StringSliceVar(&f.proxies, "trusted-proxy", nil, "an `ADDRESS` or network whose X-Forwarded-For is\nbelieved; repeat for more (STINT_TRUSTED_PROXIES)")
+	flags.BoolVar(&f.inside, "webhooks-inside", false, "let webhooks send to this machine and its networks, without\nhttps (STINT_WEBHOOKS_INSIDE)")
 	flags.BoolVar(&f.force, "force", false, "use a data directory on a network file system")
 }
 
@@ -84,6 +87,8 @@ func (c *cli) serve(ctx context.Context, k *coordinator, tenant func(context.Con
 		return done
 	}
 	loops := part("the scheduler", func() error { return k.engine.Run(looping) })
+	sender := hooks.New(k.engine, k.hooks, builtFrom().Version, k.log)
+	sending := part("the webhooks", func() error { sender.Run(looping); return nil })
 	srv := k.newServer()
 	served := part("the server", func() error { return srv.Serve(serving, k.ln) })
 	go func() {
@@ -104,7 +109,7 @@ func (c *cli) serve(ctx context.Context, k *coordinator, tenant func(context.Con
 	endServing()
 	errs = append(errs, <-served)
 	endLooping()
-	errs = append(errs, <-loops)
+	errs = append(errs, <-loops, <-sending)
 	addr := k.addr()
 	errs = append(errs, k.close())
 	err := errors.Join(errs...)

@@ -184,7 +184,7 @@ func (s *Server) Do(method, path string, body any, changes ...Change) Answer {
 	case []byte:
 		reader = bytes.NewReader(b)
 	default:
-		text, err := json.Marshal(b)
+		text, err := json.Marshal(b, json.Deterministic(true))
 		if err != nil {
 			s.tb.Fatal(err)
 		}

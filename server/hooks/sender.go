@@ -1,0 +1,272 @@
+// Package hooks speaks with other programs: it sends what webhooks have to
+// deliver, and checks the signatures of those who start agents by an address.
+//
+// It knows the Standard Webhooks specification and HTTP, and no rule about what
+// is delivered, when it is tried again, or what a call starts: those are the
+// engine's.
+package hooks
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"code.dny.dev/ssrf"
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"stint/engine"
+)
+
+const (
+	answerWithin = 10 * time.Second
+	keptAnswer   = 1 << 10 // bytes
+	sideBySide   = 8       // messages that are sent at the same time
+	pace         = 100 * time.Millisecond
+	longest      = 30 * time.Second // between two looks, should a wake be lost
+)
+
+// Sender delivers the messages of webhooks until its context ends.
+type Sender struct {
+	engine *engine.Engine
+	guard  Guard
+	client *http.Client
+	agent  string // User-Agent
+	log    *slog.Logger
+}
+
+// Guard says where messages may go.
+type Guard struct {
+	// AllowPrivate lets messages go to addresses inside this machine's networks,
+	// to any port and without https. It is the operator's to say, not the user's.
+	AllowPrivate bool
+}
+
+// CheckURL refuses an address that would be refused when it is called, as far as
+// that can be told from its text: names are looked up only then.
+func (g Guard) CheckURL(u *url.URL) error {
+	if g.AllowPrivate {
+		return nil
+	}
+	if u.Scheme != "https" {
+		return errors.New("must begin with https://: messages tell what happens here")
+	}
+	if port := u.Port(); port != "" && port != "443" {
+		return errors.New("must not name a port but 443")
+	}
+	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") || strings.HasSuffix(host, ".local") || strings.HasSuffix(host, ".internal") {
+		return errors.New("names this machine or one of its own network; the operator can allow that")
+	}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		if ssrf.New().SafeAddr(ip.Unmap()) != nil {
+			return errors.New("is an address inside this machine's networks; the operator can allow that")
+		}
+		return nil
+	}
+	// A browser reads a name that ends in a number as an IPv4 address.
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	if strings.HasPrefix(last, "0x") || strings.Trim(last, "0123456789") == "" {
+		return errors.New("must name a host, not an address in an uncommon spelling")
+	}
+	return nil
+}
+
+// control refuses a connection to an inner address. It sees the address that is
+// really connected to, so that no spelling, name or answer of a name server gets around it.
+func (g Guard) control() func(network, address string, c syscall.RawConn) error {
+	if g.AllowPrivate {
+		return nil
+	}
+	return ssrf.New(ssrf.WithPorts(443)).Safe
+}
+
+func newDialer(g Guard) *net.Dialer { return &net.Dialer{Timeout: answerWithin, Control: g.control()} }
+
+// New makes a sender. version is told to receivers.
+func New(e *engine.Engine, g Guard, version string, log *slog.Logger) *Sender {
+	dialer := newDialer(g)
+	return &Sender{
+		engine: e, guard: g, agent: "stint/" + version, log: log,
+		client: &http.Client{
+			Timeout: answerWithin,
+			Transport: &http.Transport{
+				Proxy:       nil, // a proxy would connect for us, to anywhere
+				DialContext: dialer.DialContext, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute,
+				TLSHandshakeTimeout: answerWithin, ResponseHeaderTimeout: answerWithin, MaxResponseHeaderBytes: 32 << 10,
+			},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
+}
+
+// Run delivers until ctx ends.
+func (s *Sender) Run(ctx context.Context) {
+	defer s.client.CloseIdleConnections()
+	for {
+		waiting, happened := s.engine.Deliverable(), s.engine.Changed()
+		next, err := s.Do(ctx)
+		if err != nil && ctx.Err() == nil {
+			s.log.Error("webhooks could not be served; it is tried again", "error", err)
+			next = time.Time{}
+		}
+		pause := longest
+		if !next.IsZero() {
+			pause = min(pause, max(0, next.Sub(s.engine.Now())))
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-waiting:
+		case <-happened:
+		case <-timer.C:
+		}
+		timer.Stop()
+		rest := time.NewTimer(pace) // a busy log is looked at a few times a second, not at every commit
+		select {
+		case <-ctx.Done():
+			rest.Stop()
+			return
+		case <-rest.C:
+		}
+	}
+}
+
+// Do makes the deliveries that there are to be made and sends what is due. It
+// returns when the next one is due, the zero time when none waits.
+func (s *Sender) Do(ctx context.Context) (next time.Time, err error) {
+	if err := s.engine.ExpandWebhooks(ctx); err != nil {
+		return time.Time{}, err
+	}
+	for {
+		due, err := s.engine.TakeDeliveries(ctx, sideBySide)
+		if err != nil {
+			return time.Time{}, err
+		}
+		if len(due) == 0 {
+			return s.engine.NextDelivery(ctx)
+		}
+		var wg sync.WaitGroup
+		for _, t := range due {
+			wg.Go(func() {
+				got := s.send(ctx, t)
+				if ctx.Err() != nil {
+					return // it is due again after a minute
+				}
+				if err := s.engine.EndTry(ctx, t, got); err != nil && ctx.Err() == nil {
+					s.log.Error("what became of a message could not be noted", "delivery", t.ID.String(), "error", err)
+				}
+			})
+		}
+		wg.Wait()
+		if err := ctx.Err(); err != nil {
+			return time.Time{}, err
+		}
+	}
+}
+
+// send makes one try.
+func (s *Sender) send(ctx context.Context, t engine.Try) engine.Sent {
+	u, err := url.Parse(t.URL)
+	if err == nil {
+		err = s.guard.CheckURL(u) // it may have been allowed when the webhook was made
+	}
+	if err != nil {
+		return engine.Sent{Problem: "the address " + err.Error()}
+	}
+	now := s.engine.Now()
+	signatures := make([]string, 0, len(t.Secrets))
+	for _, secret := range t.Secrets {
+		signature, err := sign(secret, t.Message, now, []byte(t.Body))
+		if err != nil {
+			return engine.Sent{Problem: err.Error()}
+		}
+		signatures = append(signatures, signature)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, t.URL, bytes.NewReader([]byte(t.Body)))
+	if err != nil {
+		return engine.Sent{Problem: err.Error()}
+	}
+	r.Header.Set("Content-Type", "application/cloudevents+json; charset=utf-8")
+	r.Header.Set("User-Agent", s.agent)
+	r.Header.Set(standardwebhooks.HeaderWebhookID, t.Message)
+	r.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
+	r.Header.Set(standardwebhooks.HeaderWebhookSignature, strings.Join(signatures, " "))
+	resp, err := s.client.Do(r)
+	if err != nil {
+		return engine.Sent{Problem: inWords(err)}
+	}
+	defer resp.Body.Close()
+	out := engine.Sent{StatusCode: resp.StatusCode, NotBefore: retryAfter(resp, now)}
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, keptAnswer))
+	if err != nil {
+		out.Problem = "the answer broke off: " + inWords(err)
+	}
+	out.Answer = strings.ToValidUTF8(string(answer), "\ufffd")
+	switch {
+	case resp.StatusCode >= 300 && resp.StatusCode < 400:
+		out.Problem = "it answered with a redirect, which is not followed: set the address it leads to"
+	case resp.StatusCode >= 400 && out.Problem == "":
+		out.Problem = "it answered " + resp.Status
+	}
+	return out
+}
+
+func sign(secret []byte, message string, at time.Time, body []byte) (string, error) {
+	wh, err := standardwebhooks.NewWebhookRaw(secret)
+	if err != nil {
+		return "", fmt.Errorf("use the secret: %w", err)
+	}
+	return wh.Sign(message, at, body)
+}
+
+// retryAfter reads how long a receiver that is busy wants to be left alone.
+func retryAfter(r *http.Response, now time.Time) time.Time {
+	if r.StatusCode != http.StatusTooManyRequests && r.StatusCode != http.StatusServiceUnavailable {
+		return time.Time{}
+	}
+	if n, err := strconv.Atoi(r.Header.Get("Retry-After")); err == nil && n > 0 {
+		return now.Add(time.Duration(min(n, 24*3600)) * time.Second)
+	}
+	return time.Time{}
+}
+
+// refused reports whether the guard kept a connection from being made.
+func refused(err error) bool {
+	return errors.Is(err, ssrf.ErrProhibitedIP) || errors.Is(err, ssrf.ErrProhibitedPort) || errors.Is(err, ssrf.ErrProhibitedNetwork)
+}
+
+// inWords says what kept a request from being answered, without the address:
+// the reader knows it, and it may hold a secret.
+func inWords(err error) string {
+	if refused(err) {
+		return "the name leads to an address inside this machine's networks, where messages may not go"
+	}
+	var outer *url.Error
+	if errors.As(err, &outer) {
+		if outer.Timeout() {
+			return fmt.Sprintf("no answer within %v", answerWithin)
+		}
+		err = outer.Err
+	}
+	var dns *net.DNSError
+	if errors.As(err, &dns) {
+		return "the host's name can't be looked up"
+	}
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return "no connection: " + op.Err.Error()
+	}
+	return err.Error()
+}
