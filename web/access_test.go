@@ -35,6 +35,9 @@ var pageAccess = map[string]string{
 	"GET /agents/{agent}/delete":                     "+ + + +",
 	"POST /agents/{agent}/{verb}":                    "3 3 + +",
 	"GET /workers":                                   "+ + + +",
+	"GET /workers/{worker}":                          "4 4 + +",
+	"GET /workers/{worker}/{verb}":                   "4 4 + +",
+	"POST /workers/{worker}/{verb}":                  "4 4 + +",
 	"GET /settings":                                  "+ + + +",
 	"GET /settings/members":                          "+ + + +",
 	"POST /settings/members/invite":                  "3 3 3 +",
@@ -106,7 +109,7 @@ func TestAccess_EveryPageForEveryRole(t *testing.T) {
 				return strings.Trim(strings.Split(strings.TrimPrefix(verbs, "{verb:"), "|")[0], "}")
 			})
 			path = strings.NewReplacer("{session}", s.sessions[api.Queued].ID.String(), "{agent}", "log-summary", "{user}", viewer.UserID.String(),
-				"{invitation}", invitation.ID.String(), "{key}", key.ID.String(), "{signin}", "tok_0000000000", "{webhook}", hook.ID.String(), "{delivery}", "dlv_0000000001", "{page}", "states", "{page:[a-z-]+}", "states", "{name}", "createSession").Replace(path)
+				"{invitation}", invitation.ID.String(), "{key}", key.ID.String(), "{signin}", "tok_0000000000", "{webhook}", hook.ID.String(), "{worker}", s.workers["backup"].ID.String(), "{delivery}", "dlv_0000000001", "{page}", "states", "{page:[a-z-]+}", "states", "{name}", "createSession").Replace(path)
 			form := formValues([]string{"role", "viewer", "agent", "log-summary", "workspace", "default", "name", "x", "read", "true", "slug", "x", "command", "true", "url", "https://example.org/"})
 			req := httptest.NewRequest(r.method, path, strings.NewReader(form.Encode()))
 			req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
