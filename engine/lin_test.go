@@ -190,6 +190,7 @@ func history(t testing.TB, w *enginetest.World, a api.Agent, workers []*enginete
 // Claims, renewals and finishes of concurrent workers are linearizable: they
 // could have happened one after the other, each at the time that its answer says.
 func TestLinearizable_ClaimsOfConcurrentWorkers(t *testing.T) {
+	t.Parallel()
 	w, a, workers := linWorld(t)
 	ops, answers := 0, map[string]int{}
 	for seed := range uint64(100 * *soak) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"stint/api"
+	"stint/engine"
 	"stint/engine/enginetest"
 )
 
@@ -180,7 +181,7 @@ func TestOverlap_ReplaceLeavesManualRunsAlone(t *testing.T) {
 // F fail, L lapse of the last life, N never claimed, C cancelled by a person.
 func autopause(t *testing.T, ends string) (w *enginetest.World, a api.Agent) {
 	t.Helper()
-	w = enginetest.New(t)
+	w = enginetest.New(t, enginetest.Stride(30*time.Second), enginetest.With(func(c *engine.Config) { c.OutageAfter = 40 * time.Second }))
 	a = w.Agent(scheduled("*/10 * * * *", func(in *api.AgentInput) { in.MaxLapses, in.QueueTimeoutSeconds = 1, 300 }))
 	for _, end := range ends {
 		w.Advance(10*time.Minute - time.Duration(w.Now().Minute()%10)*time.Minute)
@@ -210,6 +211,7 @@ func autopause(t *testing.T, ends string) (w *enginetest.World, a api.Agent) {
 }
 
 func TestAutoPause_FiveErrorsInARowAndNoFewer(t *testing.T) {
+	t.Parallel()
 	for ends, paused := range map[string]bool{
 		"FFFFSFFFF": false, "FFFFSFFFFF": true, "FFFFF": true, "FLNFL": true, "FFFF": false, "FFCFCFF": true, "CCCCCC": false, "FFFCSFF": false,
 	} {

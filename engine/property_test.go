@@ -16,6 +16,7 @@ func (d rapidDice) draw(label string, n int) int {
 // Whatever people, workers and clocks do, in whatever order: no promise is
 // broken, and every waiting session says truly what it waits for.
 func TestProperty_NoOrderOfVerbsBreaksAPromise(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		p := newPlay(t, rapidDice{t})
 		bag := p.bag()

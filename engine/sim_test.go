@@ -24,6 +24,7 @@ var failedSeeds = []uint64{}
 // A swarm of seeded lives, each with its own mixture of verbs, looked at now and
 // then; at the end of each the faults stop, and everything must come to its end.
 func TestSimulation_NoLifeBreaksAPromiseOrGetsStuck(t *testing.T) {
+	t.Parallel()
 	seeds := slices.Clone(failedSeeds)
 	for i := range 10 * *soak {
 		seeds = append(seeds, uint64(i+1))
