@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"runtime/debug"
 	"slices"
 	"testing"
+	"time"
 
 	"stint/server/servertest"
 )
@@ -84,4 +87,46 @@ func BenchmarkClaimLatency(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(float64(all[len(all)/2])/1000, "p50-ms")
 	b.ReportMetric(float64(all[len(all)*99/100])/1000, "p99-ms")
+}
+
+// BenchmarkIdleWorkers holds the polls of five thousand workers that have nothing
+// to do and takes their beats, and reports what that costs: the share of one core
+// and the memory of this process, the benchmark itself included.
+func BenchmarkIdleWorkers(b *testing.B) {
+	d, workers := benchDesk(b, 5000)
+	l := load{URL: d.URL, Token: d.Token, Kind: "idle", Workers: workers, Agent: "tidy", Millis: 5000}
+	l.run(b)             // until all are held
+	debug.FreeOSMemory() // what making them took isn't what they cost
+	l.Millis = 35_000
+	var cores, resident []float64
+	for b.Loop() {
+		peak := make(chan float64)
+		stop := make(chan struct{})
+		go func() { peak <- residentWhile(stop) }()
+		m := l.run(b)
+		close(stop)
+		cores, resident = append(cores, m.Server/m.Seconds), append(resident, <-peak)
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(median(cores)*100, "%core")
+	b.ReportMetric(median(resident)/1e6, "MB")
+}
+
+// residentWhile is the most memory that this process had until stop is closed.
+func residentWhile(stop <-chan struct{}) (most float64) {
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if text, err := os.ReadFile("/proc/self/statm"); err == nil {
+			var size, pages float64
+			if _, err := fmt.Sscan(string(text), &size, &pages); err == nil {
+				most = max(most, pages*float64(os.Getpagesize()))
+			}
+		}
+		select {
+		case <-stop:
+			return most
+		case <-tick.C:
+		}
+	}
 }

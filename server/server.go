@@ -34,7 +34,7 @@ type Options struct {
 	Version string       // of the program, shown by /healthz
 	Log     *slog.Logger // nil = slog.Default()
 	Public  Public       // how other machines reach it; the zero value = they don't
-	MaxHeld int          // held requests and streams of one user at a time; 0 = 2048
+	MaxHeld int          // held requests and streams of one user at a time; 0 = 8192
 }
 
 // Server answers HTTP for one engine. Its methods may be called from any goroutine.
@@ -70,7 +70,7 @@ func New(o Options) *Server {
 		o.Log = slog.Default()
 	}
 	if o.MaxHeld == 0 {
-		o.MaxHeld = 2048
+		o.MaxHeld = 8192
 	}
 	closing, stop := context.WithCancel(context.Background())
 	s := &Server{
