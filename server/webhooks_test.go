@@ -51,9 +51,18 @@ func webhooksAnswer(d *desk, viewer *servertest.Server) {
 		tb.Errorf("deliveries: %+v", got.Items)
 	}
 	for _, call := range [][2]string{
-		{"GET", "webhooks"}, {"POST", "webhooks"}, {"GET", one}, {"PATCH", one}, {"DELETE", one}, {"POST", one + "/rotate"}, {"POST", one + "/test"},
-		{"GET", one + "/deliveries"}, {"POST", one + "/deliveries/" + test.ID.String() + "/redeliver"},
-		{"POST", "agents/tidy/trigger-urls"}, {"GET", "agents/tidy/trigger-urls"}, {"DELETE", "agents/tidy/trigger-urls/" + servertest.Must[api.TriggerURL](s, 201, "POST", "agents/tidy/trigger-urls", nil).ID.String()},
+		{"GET", "webhooks"},
+		{"POST", "webhooks"},
+		{"GET", one},
+		{"PATCH", one},
+		{"DELETE", one},
+		{"POST", one + "/rotate"},
+		{"POST", one + "/test"},
+		{"GET", one + "/deliveries"},
+		{"POST", one + "/deliveries/" + test.ID.String() + "/redeliver"},
+		{"POST", "agents/tidy/trigger-urls"},
+		{"GET", "agents/tidy/trigger-urls"},
+		{"DELETE", "agents/tidy/trigger-urls/" + servertest.Must[api.TriggerURL](s, 201, "POST", "agents/tidy/trigger-urls", nil).ID.String()},
 	} {
 		body := any(nil)
 		if call[0] == "PATCH" || call == [2]string{"POST", "webhooks"} {

@@ -161,26 +161,32 @@ type webhookVerb struct {
 }
 
 var (
-	webhookRotate = webhookVerb{"rotate WEBHOOK", "Give a webhook a new secret; the old one signs too for a day", "cannot change the secret",
+	webhookRotate = webhookVerb{
+		"rotate WEBHOOK", "Give a webhook a new secret; the old one signs too for a day", "cannot change the secret",
 		func(ctx context.Context, c *cli, client *api.Client, id api.WebhookID) error {
 			w, err := client.RotateWebhook(ctx, id)
 			if err != nil {
 				return err
 			}
 			return c.showWebhook(w)
-		}}
-	webhookTest = webhookVerb{"test WEBHOOK", "Send a message of type stint.test", "cannot send the test",
+		},
+	}
+	webhookTest = webhookVerb{
+		"test WEBHOOK", "Send a message of type stint.test", "cannot send the test",
 		func(ctx context.Context, c *cli, client *api.Client, id api.WebhookID) error {
 			d, err := client.TestWebhook(ctx, id)
 			if err != nil {
 				return err
 			}
 			return c.showDeliveries(api.List[api.Delivery]{Items: []api.Delivery{d}})
-		}}
-	webhookDelete = webhookVerb{"delete WEBHOOK", "Remove a webhook; what waits is not sent", "cannot remove the webhook",
+		},
+	}
+	webhookDelete = webhookVerb{
+		"delete WEBHOOK", "Remove a webhook; what waits is not sent", "cannot remove the webhook",
 		func(ctx context.Context, _ *cli, client *api.Client, id api.WebhookID) error {
 			return client.DeleteWebhook(ctx, id)
-		}}
+		},
+	}
 )
 
 func (c *cli) webhookVerbCommand(v webhookVerb) *cobra.Command {
