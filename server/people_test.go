@@ -186,9 +186,10 @@ func TestPassword_ChangeEndsOtherBrowsers(t *testing.T) {
 func TestSetUp_OneOwnerAndNoOther(t *testing.T) {
 	d := newDesk(t, servertest.Options{})
 	nobody, form, html := servertest.With("Authorization", ""), servertest.With("Content-Type", formType), servertest.With("Accept", "text/html")
+	stay := noRedirect(d)
 	post := func(code, login string, more ...servertest.Change) servertest.Answer {
 		v := url.Values{"code": {code}, "login": {login}, "password": {password}}
-		return d.Do("POST", "/setup", v.Encode(), append([]servertest.Change{nobody, form, noRedirect(d)}, more...)...)
+		return d.Do("POST", "/setup", v.Encode(), append([]servertest.Change{nobody, form, stay}, more...)...)
 	}
 	if a := d.Do("GET", "/setup", nil, nobody, html); a.Status != 200 || !strings.Contains(string(a.Body), `name="code"`) {
 		t.Fatalf("the page answered %d %s", a.Status, a.Body)

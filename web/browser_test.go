@@ -65,7 +65,7 @@ func openTab(t *testing.T, server *httptest.Server) *tab {
 	if chromium.err != nil {
 		t.Fatalf("start Chromium: %v", chromium.err)
 	}
-	ctx, cancel := chromedp.NewContext(chromium.ctx)
+	ctx, cancel := chromedp.NewContext(chromium.ctx, chromedp.WithNewBrowserContext()) // with cookies of its own
 	t.Cleanup(cancel)
 	ctx, cancelTime := context.WithTimeout(ctx, 4*time.Minute)
 	t.Cleanup(cancelTime)

@@ -95,7 +95,9 @@ func down(ts *testscript.TestScript, _ bool, args []string) {
 	begun := time.Now()
 	ts.Check(i.cmd.Process.Signal(sig))
 	waited := make(chan error, 1)
+	kill := time.AfterFunc(patience, func() { _ = i.cmd.Process.Kill() })
 	rest := <-drained(i, waited)
+	kill.Stop()
 	err := <-waited
 	if took := time.Since(begun); took > 5*time.Second+time.Second { // a second for a busy machine
 		ts.Fatalf("it took %v to end", took)

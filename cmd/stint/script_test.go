@@ -7,10 +7,12 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -54,6 +56,10 @@ func TestMain(m *testing.M) {
 //	detach TEXT CMD ARG… run a command, interrupt it once it has printed TEXT on stderr; it must exit with 130
 //	signal NAME      send SIGHUP or SIGUSR1 to the server
 func TestScript(t *testing.T) {
+	// Whoever runs the tests under nohup must not pass that on to the programs
+	// under test: a signal that is caught here has its default there.
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGHUP)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {
