@@ -335,7 +335,8 @@ func TestLeash_SleepPastTheLeaseEndsBeforeAnyOutputIsTaken(t *testing.T) {
 	o := w.options()
 	o.boot = slept.now
 	w.start(o)
-	a, id, file := w.stamping("sleepy", "stamp")
+	// The alarm of the real clock knows nothing of this sleep: the look before each renewal does.
+	a, id, file := w.stampingWith(func(in *api.AgentInput) { in.LeaseSeconds = 30 }, "sleepy", "stamp")
 	w.proxy.Rule(func(call string, _ int) workertest.Fault { // on wake nothing is there yet
 		return workertest.Fault{Drop: call == "POST renew" || call == "POST heartbeat"}
 	})
