@@ -1,0 +1,170 @@
+// Package agent drives the programs that are agents of their own: it speaks their
+// protocols over their standard streams and turns what they say into what a session
+// is made of. One set of files per program.
+//
+// It must not know of claims, leases, the coordinator, journals or processes: the
+// worker starts what [Agent.Command] says under its guardian, hands over the two
+// streams, is told through [Host], and ends the process afterwards. An adapter
+// decides nothing that [Policy] doesn't, and no text that people, webhooks or the
+// agent itself wrote is ever part of such a decision. contract 10.2-10.4
+package agent
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"stint/api"
+)
+
+// The causes with which a conversation is cut short. Both come from [Host] or as
+// the cause of the conversation's context.
+var (
+	// ErrParked: nobody answered in time; the conversation is taken up again, by its
+	// agent session, when somebody has. contract 6.5
+	ErrParked = errors.New("the question is parked until somebody answers")
+	// ErrStopped: a person asked the session to stop; the turn that runs is the last.
+	ErrStopped = errors.New("a person asked the session to stop")
+)
+
+// The codes of [Result.Failure] (contract 10.2).
+const (
+	CodeCrashed     = "AGENT_CRASHED"
+	CodeExitNonzero = "AGENT_EXIT_NONZERO"
+	CodeUsageLimit  = "USAGE_LIMIT"
+	CodeNotSignedIn = "AGENT_NOT_SIGNED_IN"
+	CodePolicy      = "POLICY_BLOCKED"
+)
+
+// Agent is one kind of program. Its methods are safe for concurrent use.
+type Agent interface {
+	// Command is what to start for a job: arguments, the environment's additions and
+	// files that must exist first. Nothing that people wrote is part of it. An error
+	// is a *api.Failure.
+	Command(Job) (Command, error)
+	// Converse holds the conversation with the started program until there is no
+	// further turn, the program has ended, or ctx has. When ctx ends it interrupts the
+	// turn by the protocol's own means and returns within [Job.Grace]; the caller then
+	// ends the process. It closes neither stream. The conversation's failure is in the
+	// result; err is ctx's cause, [ErrParked] or what the host returned.
+	Converse(ctx context.Context, pipes Pipes, job Job, host Host) (Result, error)
+}
+
+// Permissions says how an agent's own requests for more rights are met where the
+// policy says nothing else.
+type Permissions string
+
+// The permissions of contract 10.2.
+const (
+	Approval   Permissions = "approval"   // a person is asked
+	Autonomous Permissions = "autonomous" // granted inside the sandbox, refused beyond it
+)
+
+// Job is one conversation to hold. Everything but Turn is the worker owner's or the
+// agent's admins' to say.
+type Job struct {
+	Executable  []string // argv to start with; empty = the program's own name, looked up in PATH
+	Dir         string   // absolute; exists
+	Env         []string // the exact environment before additions, as NAME=value
+	StateDir    string   // the adapter's own folder, kept between jobs, outside of Dir
+	System      string   // trusted text for the agent's system channel
+	Turn        string   // what people wrote, fenced and labelled by the caller
+	Session     string   // agent session to resume; "" = begin a new one
+	Model       string   // "" = the program's own choice
+	MaxTurns    int      // rounds with the model in one turn; 0 = 200
+	Permissions Permissions
+	Policy      Policy
+	// OwnSettings lets the program load settings, tool servers and hooks that lie in
+	// the work folder or in its user's home. contract 10.2
+	OwnSettings bool
+	// AnswerLimit bounds each request to the program; 0 = 30 s.
+	AnswerLimit time.Duration
+	// Grace bounds the interrupt when the conversation is cut short; 0 = 10 s.
+	Grace time.Duration
+}
+
+// Command is what the worker starts.
+type Command struct {
+	Argv  []string
+	Env   []string          // additions, NAME=value; they win
+	Files map[string]string // files to write first, path below StateDir -> content, mode 0600
+}
+
+// Pipes are the program's standard streams; its stderr is the worker's.
+type Pipes struct {
+	In  io.Writer // each write is whole lines
+	Out io.Reader
+}
+
+// Host is the worker's side of a conversation. Its methods may be called from any
+// goroutine of the adapter; they return soon, except Item, which waits while the
+// report of earlier ones is behind, Ask and Next.
+type Host interface {
+	// Began says by which id the conversation can be resumed. It returns when that is
+	// kept durably; the first turn is not begun before.
+	Began(agentSession string) error
+	// Item appends a line of the transcript.
+	Item(Item)
+	// Alive notes real progress: the stall clock starts again. Retries of the network
+	// aren't any. Item does it too.
+	Alive()
+	// Plan replaces the session's plan, as a Markdown task list.
+	Plan(markdown string)
+	// Usage reports totals of the agent session, as the program counts them.
+	Usage(api.Usage)
+	// Denied says that the policy refused something, for people to understand.
+	Denied(Action, Ruling)
+	// Ask puts a question to a person and waits for the answer: the one place where a
+	// conversation waits for people. An error ends the question unanswered: the cause
+	// of ctx, or [ErrParked].
+	Ask(ctx context.Context, q Question) (Answer, error)
+	// Next is called after each finished turn: the next turn's text, made of what people
+	// wrote meanwhile, or false when the conversation is over.
+	Next(ctx context.Context) (turn string, more bool)
+}
+
+// Item is a line of the transcript.
+type Item struct {
+	Kind   api.ItemKind // text, tool_call, tool_result, thinking, status, turn_end
+	Tool   string       // of tool_call and tool_result: the tool's name
+	CallID string       // pairs a tool_result with its tool_call
+	Failed bool         // of tool_result
+	Text   string
+}
+
+// Question is what an agent wants to know.
+type Question struct {
+	Kind    string // approval, questions or text
+	Text    string // what is asked, the exact command or change in full
+	Action  Action // of an approval
+	Choices []Choice
+}
+
+// Choice is one of several questions asked at once.
+type Choice struct {
+	ID      string
+	Text    string
+	Options []string // empty = any text
+	Other   bool     // any text besides the options
+	Secret  bool     // not shown in the transcript
+}
+
+// Answer is what a person said.
+type Answer struct {
+	Approved   bool              // of an approval
+	ForSession bool              // approved for the rest of the session
+	Text       string            // reason of a refusal, or the answer to a text question
+	Choices    map[string]string // by [Choice.ID]
+}
+
+// Result is how a conversation went.
+type Result struct {
+	Text    string       // the agent's last words
+	Failure *api.Failure // nil when the conversation ended well
+	// ResetAt is when a usage limit ends, if the program named it.
+	ResetAt time.Time
+	// Retriable says that another try may mend the failure.
+	Retriable bool
+	Usage     api.Usage
+}
