@@ -35,6 +35,8 @@ const (
 	CodeUsageLimit  = "USAGE_LIMIT"
 	CodeNotSignedIn = "AGENT_NOT_SIGNED_IN"
 	CodePolicy      = "POLICY_BLOCKED"
+	CodeTurnTimeout = "TURN_TIMEOUT" // also: the rounds of one turn are used up
+	CodeSpendLimit  = "SPEND_LIMIT"
 )
 
 // Agent is one kind of program. Its methods are safe for concurrent use.
@@ -68,9 +70,11 @@ type Job struct {
 	Dir         string   // absolute; exists
 	Env         []string // the exact environment before additions, as NAME=value
 	StateDir    string   // the adapter's own folder, kept between jobs, outside of Dir
+	Hidden      []string // absolute paths that the agent must not read: the worker's and the coordinator's own
 	System      string   // trusted text for the agent's system channel
 	Turn        string   // what people wrote, fenced and labelled by the caller
 	Session     string   // agent session to resume; "" = begin a new one
+	Begin       string   // UUID for a new one, fresh for each start; not every program lets us choose
 	Model       string   // "" = the program's own choice
 	MaxTurns    int      // rounds with the model in one turn; 0 = 200
 	Permissions Permissions
@@ -89,6 +93,11 @@ type Command struct {
 	Argv  []string
 	Env   []string          // additions, NAME=value; they win
 	Files map[string]string // files to write first, path below StateDir -> content, mode 0600
+	Links map[string]string // symbolic links to make first, path below StateDir -> absolute target
+	// Unheld are sentences for people: what the policy asks for and nothing here
+	// enforces. The worker shows them with the session. An empty list means that the
+	// policy holds as docs/agents.md says.
+	Unheld []string
 }
 
 // Pipes are the program's standard streams; its stderr is the worker's.
@@ -107,17 +116,21 @@ type Host interface {
 	// Item appends a line of the transcript.
 	Item(Item)
 	// Alive notes real progress: the stall clock starts again. Retries of the network
-	// aren't any. Item does it too.
+	// aren't any, nor is a tool that merely goes on: between a tool_call and its
+	// tool_result the tool's own limit counts. Item does it too.
 	Alive()
 	// Plan replaces the session's plan, as a Markdown task list.
 	Plan(markdown string)
-	// Usage reports totals of the agent session, as the program counts them.
+	// Usage reports totals of the agent session, earlier conversations included, as the
+	// program counts them; Turns alone counts this conversation's. The program may have
+	// forgotten what a killed predecessor used.
 	Usage(api.Usage)
 	// Denied says that the policy refused something, for people to understand.
 	Denied(Action, Ruling)
 	// Ask puts a question to a person and waits for the answer: the one place where a
 	// conversation waits for people. An error ends the question unanswered: the cause
 	// of ctx, or [ErrParked].
+	// After ErrParked the agent is told to ask again, word for word, when it goes on.
 	Ask(ctx context.Context, q Question) (Answer, error)
 	// Next is called after each finished turn: the next turn's text, made of what people
 	// wrote meanwhile, or false when the conversation is over.
@@ -133,9 +146,19 @@ type Item struct {
 	Text   string
 }
 
+// QuestionKind is the form of a question (contract 6.5).
+type QuestionKind string
+
+// The kinds of questions.
+const (
+	AskApproval  QuestionKind = "approval"
+	AskQuestions QuestionKind = "questions"
+	AskText      QuestionKind = "text"
+)
+
 // Question is what an agent wants to know.
 type Question struct {
-	Kind    string // approval, questions or text
+	Kind    QuestionKind
 	Text    string // what is asked, the exact command or change in full
 	Action  Action // of an approval
 	Choices []Choice
@@ -166,5 +189,8 @@ type Result struct {
 	ResetAt time.Time
 	// Retriable says that another try may mend the failure.
 	Retriable bool
-	Usage     api.Usage
+	// Unknown says that the program doesn't know the agent session to resume: only a
+	// new one can go on.
+	Unknown bool
+	Usage   api.Usage
 }

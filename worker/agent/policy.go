@@ -41,5 +41,6 @@ type Rule struct {
 // that the sandbox doesn't cover.
 type Policy struct {
 	Rules      []Rule // of those that match, the hardest counts
+	Otherwise  Ruling // where no rule matches; "" = ask
 	Unattended bool   // there is nobody to ask
 }
