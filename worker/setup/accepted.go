@@ -1,0 +1,101 @@
+package setup
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"stint/api"
+	"stint/worker/workflow"
+)
+
+// Accepted is what of other people's content an owner accepted for an agent, in
+// exactly the form that it had then. contract 10.2
+type Accepted struct {
+	Run      *AcceptedRun      `toml:"run,omitempty"`
+	Workflow *AcceptedWorkflow `toml:"workflow,omitempty"`
+}
+
+// AcceptedRun is what an agent record executed when it was accepted.
+type AcceptedRun struct {
+	Digest string    `toml:"digest"` // see [RunDigest]
+	SetBy  string    `toml:"set_by,omitempty" comment:"who had changed it last"`
+	At     time.Time `toml:"at"`
+}
+
+// AcceptedWorkflow is what a workflow file executed when it was accepted. It is kept
+// whole, so that a worker can go on with it when the file says something else.
+type AcceptedWorkflow struct {
+	Path      string             `toml:"path"`
+	Digest    string             `toml:"digest"`
+	At        time.Time          `toml:"at"`
+	Executing workflow.Executing `toml:"executing"`
+}
+
+// RunDigest names what an agent record makes a worker do: its type, its run block and
+// its instructions, the parts that the coordinator stamps with who changed them.
+func RunDigest(kind api.AgentType, run api.Run, instructions string) (string, error) {
+	text, err := json.Marshal(struct {
+		Type         api.AgentType
+		Run          api.Run
+		Instructions string
+	}{kind, run, instructions}, json.Deterministic(true))
+	if err != nil {
+		return "", fmt.Errorf("name the run block: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	return "sha256:" + hex.EncodeToString(sum[:]), nil
+}
+
+// Accepted reads what was accepted for an agent; the zero value when nothing was.
+func (f Files) Accepted(slug string) (Accepted, error) {
+	path, err := f.path("accepted", slug)
+	if err != nil {
+		return Accepted{}, err
+	}
+	var a Accepted
+	if _, err := decode(path, &a); err != nil {
+		return Accepted{}, err
+	}
+	if w := a.Workflow; w != nil && w.Executing.Digest() != w.Digest {
+		return Accepted{}, fmt.Errorf("%s: workflow.executing is not what workflow.digest names", path)
+	}
+	return a, nil
+}
+
+// Accept replaces what was accepted for an agent.
+func (f Files) Accept(slug string, a Accepted) error {
+	path, err := f.path("accepted", slug)
+	if err != nil {
+		return err
+	}
+	return encode(path, "Written by stint worker trust "+slug+".", a)
+}
+
+// Runs reports whether a run block in exactly this form was accepted.
+func (a Accepted) Runs(digest string) bool { return a.Run != nil && a.Run.Digest == digest }
+
+// Follow is the workflow to run by: the file as it is when its executing parts were
+// accepted or there are none; else, with changed true, the file with the parts that
+// were accepted last, so that what was changed doesn't run. Never accepted, the file
+// runs nothing of its own: no hook, no command, no place.
+//
+// The error is about accepted parts that have no meaning any more.
+func (a Accepted) Follow(w workflow.Workflow) (follow workflow.Workflow, changed bool, err error) {
+	now := w.Executing()
+	if len(now) == 0 {
+		return w, false, nil
+	}
+	last := workflow.Executing{}
+	if a.Workflow != nil && a.Workflow.Path == w.Path {
+		if a.Workflow.Digest == now.Digest() {
+			return w, false, nil
+		}
+		last = a.Workflow.Executing
+	}
+	follow, err = w.With(last)
+	return follow, true, err
+}

@@ -1,0 +1,190 @@
+package setup
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"stint/api"
+	"stint/worker/agent"
+	"stint/worker/workflow"
+)
+
+// Preset is a set of answers to the questions that most owners don't want to be asked
+// one by one. What the file says itself counts before it.
+type Preset string
+
+// The presets.
+const (
+	PresetAsk        Preset = "ask"        // a person is asked about all that the sandbox doesn't cover
+	PresetUnattended Preset = "unattended" // nobody is asked: inside the sandbox, plus what rules allow, the rest is refused
+	PresetCommand    Preset = "command"    // of type command, which no policy reaches
+)
+
+// Agent is what an agent's file says. The zero value of each field means that the file
+// leaves it open; then the workflow file's, the agent record's or the default counts.
+type Agent struct {
+	Type         api.AgentType     `toml:"type,omitempty" comment:"command, codex or claude_code"`
+	Executable   []string          `toml:"executable,omitempty" comment:"What to start: a program and its arguments. No shell reads it."`
+	Model        string            `toml:"model,omitempty"`
+	Preset       Preset            `toml:"preset,omitempty" comment:"ask, unattended or command"`
+	Permissions  agent.Permissions `toml:"permissions,omitempty" comment:"approval or autonomous; the preset's when not said"`
+	Otherwise    agent.Ruling      `toml:"otherwise,omitempty" comment:"What holds where no rule matches: allow, ask, deny or deny_stop"`
+	OwnSettings  bool              `toml:"own_settings,omitempty" comment:"Let the agent load settings, tool servers and hooks that lie in the folder or the home."`
+	Instructions string            `toml:"instructions,omitempty,multiline" comment:"Trusted text for the agent, up to 2,000 characters."`
+
+	Folder   string `toml:"folder,omitempty" comment:"Where it works: a folder, or the repository of its worktrees."`
+	Shared   bool   `toml:"shared,omitempty" comment:"Several sessions may use the folder at once."`
+	Workflow string `toml:"workflow,omitempty" comment:"The WORKFLOW.md to follow."`
+
+	Env      []string `toml:"env,omitempty" comment:"Names of the worker's variables that it gets besides the usual ones."`
+	EnvFiles []string `toml:"env_files,omitempty" comment:"Files of NAME=value lines, private to you."`
+	Wrapper  []string `toml:"wrapper,omitempty" comment:"A sandbox to start it in, such as bwrap and its arguments."`
+
+	MaxRetries *int `toml:"max_retries,omitempty" comment:"How often a failed session is tried again."`
+
+	Workspace Workspace `toml:"workspace,omitempty"`
+	Spend     Spend     `toml:"spend,omitempty"`
+	Rules     []Rule    `toml:"rules,omitempty"`
+}
+
+// Workspace says how sessions get a place to work in.
+type Workspace struct {
+	Mode       string `toml:"mode,omitempty" comment:"folder, worktree or empty"`
+	Root       string `toml:"root,omitempty" comment:"Where worktrees are made; the worker's state directory when not said."`
+	BaseBranch string `toml:"base_branch,omitempty"`
+	Directory  string `toml:"directory,omitempty" comment:"Where in the workspace the agent starts."`
+}
+
+// Spend bounds what an agent may use; 0 = no limit.
+type Spend struct {
+	SessionUSD    float64 `toml:"session_usd,omitempty"`
+	DayUSD        float64 `toml:"day_usd,omitempty" comment:"In the agent's time zone, as the tokens."`
+	SessionTokens int64   `toml:"session_tokens,omitempty" comment:"Input and output together."`
+	DayTokens     int64   `toml:"day_tokens,omitempty"`
+}
+
+// SessionMicros and DayMicros are the limits in millionths of a US dollar, as
+// [api.Usage] counts.
+func (s Spend) SessionMicros() int64 { return int64(s.SessionUSD * 1e6) }
+
+// DayMicros is that of a day.
+func (s Spend) DayMicros() int64 { return int64(s.DayUSD * 1e6) }
+
+// Rule is one rule of the policy.
+type Rule struct {
+	Area    agent.Area   `toml:"area"`
+	Pattern string       `toml:"pattern,omitempty"`
+	Ruling  agent.Ruling `toml:"ruling"`
+}
+
+// Policy is what the preset and the file's rules come to.
+func (a Agent) Policy() agent.Policy {
+	p := agent.Policy{Otherwise: a.Otherwise, Unattended: a.Preset == PresetUnattended}
+	if p.Unattended && p.Otherwise == "" {
+		p.Otherwise = agent.Deny
+	}
+	for _, r := range a.Rules {
+		p.Rules = append(p.Rules, agent.Rule(r))
+	}
+	return p
+}
+
+// Rights are the permissions that the file or its preset give.
+func (a Agent) Rights() agent.Permissions {
+	switch {
+	case a.Permissions != "":
+		return a.Permissions
+	case a.Preset == PresetUnattended:
+		return agent.Autonomous
+	}
+	return agent.Approval
+}
+
+// Under fills in from a workflow what the file leaves open. The file counts first: it
+// is the owner's alone, while a workflow may lie where others write.
+func (a Agent) Under(w workflow.Workflow) Agent {
+	c := w.Config
+	fill(&a.Folder, c.Workspace.Repository)
+	fill(&a.Workspace.Mode, c.Workspace.Mode)
+	fill(&a.Workspace.Root, c.Workspace.Root)
+	fill(&a.Workspace.BaseBranch, c.Workspace.BaseBranch)
+	fill(&a.Workspace.Directory, c.Workspace.Directory)
+	if a.MaxRetries == nil && w.Says("agent.max_retry_attempts") {
+		a.MaxRetries = &c.Agent.MaxRetryAttempts
+	}
+	if len(a.Executable) == 0 && a.Type == api.TypeCodex && w.Says("codex.command") {
+		a.Executable = c.Codex.Command[:1:1] // app-server is the adapter's to say
+	}
+	return a
+}
+
+func fill(to *string, from string) {
+	if *to == "" {
+		*to = from
+	}
+}
+
+// complete checks the settings and makes their paths absolute; ~ is home.
+func (a Agent) complete(home string) (Agent, error) {
+	var bad []error
+	check := func(field string, fine bool, format string, args ...any) {
+		if !fine {
+			bad = append(bad, fmt.Errorf(field+": "+format, args...))
+		}
+	}
+	place := func(field string, path *string) {
+		was := *path
+		if was == "" {
+			return
+		}
+		if was == "~" || strings.HasPrefix(was, "~/") {
+			*path = filepath.Join(home, was[1:])
+		}
+		check(field, filepath.IsAbs(*path), "%q is not an absolute path", was)
+		*path = filepath.Clean(*path)
+	}
+	one := func(field string, fine bool, value any, words string) {
+		check(field, fine, "%q is not %s", fmt.Sprint(value), words)
+	}
+	rulings := []agent.Ruling{"", agent.Allow, agent.Ask, agent.Deny, agent.DenyStop}
+	one("type", slices.Contains([]api.AgentType{"", api.TypeCommand, api.TypeCodex, api.TypeClaudeCode}, a.Type), a.Type, "command, codex or claude_code")
+	one("preset", slices.Contains([]Preset{"", PresetAsk, PresetUnattended, PresetCommand}, a.Preset), a.Preset, "ask, unattended or command")
+	check("preset", a.Preset != PresetCommand || a.Type == "" || a.Type == api.TypeCommand, "command is for agents of type command, not %s", a.Type)
+	one("permissions", slices.Contains([]agent.Permissions{"", agent.Approval, agent.Autonomous}, a.Permissions), a.Permissions, "approval or autonomous")
+	one("otherwise", slices.Contains(rulings, a.Otherwise), a.Otherwise, "allow, ask, deny or deny_stop")
+	check("executable", len(a.Executable) == 0 || a.Executable[0] != "", "its first word is empty")
+	check("wrapper", len(a.Wrapper) == 0 || a.Wrapper[0] != "", "its first word is empty")
+	for field, words := range map[string][]string{"executable": a.Executable, "wrapper": a.Wrapper} {
+		check(field, !slices.ContainsFunc(words, func(s string) bool { return strings.ContainsRune(s, 0) }), "it holds a NUL")
+	}
+	check("instructions", utf8.RuneCountInString(a.Instructions) <= 2000, "%d characters are more than 2000", utf8.RuneCountInString(a.Instructions))
+	for _, name := range a.Env {
+		check("env", name != "" && !strings.ContainsAny(name, "=\x00") && !strings.HasPrefix(name, "STINT_"), "%q can't be passed on", name)
+	}
+	place("folder", &a.Folder)
+	place("workflow", &a.Workflow)
+	place("workspace.root", &a.Workspace.Root)
+	a.EnvFiles = slices.Clone(a.EnvFiles)
+	for i := range a.EnvFiles {
+		place("env_files", &a.EnvFiles[i])
+	}
+	w := a.Workspace
+	one("workspace.mode", slices.Contains([]string{"", workflow.ModeFolder, workflow.ModeWorktree, workflow.ModeEmpty}, w.Mode), w.Mode, "folder, worktree or empty")
+	check("workspace.directory", w.Directory == "" || filepath.IsLocal(w.Directory), "%q does not lie inside of the workspace", w.Directory)
+	check("workspace.base_branch", !strings.HasPrefix(w.BaseBranch, "-") && !strings.ContainsAny(w.BaseBranch, " \t\n~^:?*[\\"), "%q is not the name of a branch", w.BaseBranch)
+	check("max_retries", a.MaxRetries == nil || *a.MaxRetries >= 0 && *a.MaxRetries <= 1000, "it is not 0 to 1000")
+	s := a.Spend
+	check("spend", s.SessionUSD >= 0 && s.DayUSD >= 0 && s.SessionTokens >= 0 && s.DayTokens >= 0, "a limit is negative")
+	check("spend", s.SessionUSD <= 1e9 && s.DayUSD <= 1e9, "a limit is more than all the money there is")
+	for i, r := range a.Rules {
+		field := fmt.Sprintf("rules[%d]", i)
+		one(field+".area", slices.Contains([]agent.Area{agent.Filesystem, agent.Shell, agent.Network, agent.Workspace, agent.SideEffects}, r.Area), r.Area,
+			"filesystem, shell, network, workspace or side_effects")
+		one(field+".ruling", slices.Contains(rulings[1:], r.Ruling), r.Ruling, "allow, ask, deny or deny_stop")
+	}
+	return a, errors.Join(bad...)
+}
