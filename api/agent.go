@@ -6,6 +6,24 @@ type Run struct {
 	Command    []string `json:"command,omitzero"`    // argv; the prompt is never part of it
 	WorkFolder string   `json:"workFolder,omitzero"` // absolute path on the worker's machine
 	Env        []string `json:"env,omitzero"`        // names of further variables passed on from the worker
+
+	// Of an agent that converses:
+	Executable  string    `json:"executable,omitzero"`  // empty = the type's own program, looked up in PATH
+	Model       string    `json:"model,omitzero"`       // empty = the program's own choice
+	Permissions string    `json:"permissions,omitzero"` // approval or autonomous; empty = approval
+	Unattended  bool      `json:"unattended,omitzero"`  // nobody is asked: what no rule allows is refused
+	Rules       []RunRule `json:"rules,omitzero"`
+	MaxTurns    int64     `json:"maxTurns,omitzero"`  // rounds with the model in one turn; 0 = 200
+	Workspace   string    `json:"workspace,omitzero"` // folder or worktree; empty = folder
+	BaseBranch  string    `json:"baseBranch,omitzero"`
+}
+
+// RunRule rules over the actions of one area whose text matches a pattern
+// (contract 10.4).
+type RunRule struct {
+	Area    string `json:"area"`    // filesystem, shell, network, workspace, side_effects
+	Pattern string `json:"pattern"` // * stands for any text; empty = every action of the area
+	Ruling  string `json:"ruling"`  // allow, ask, deny, deny_stop
 }
 
 // AgentInput is what a person sets on an agent: the body of a creation, and
@@ -36,23 +54,27 @@ type AgentInput struct {
 	StallTimeoutSeconds  int64     `json:"stallTimeoutSeconds"` // 0 = off
 	QueueTimeoutSeconds  int64     `json:"queueTimeoutSeconds"` // 0 = none
 	MaxLapses            int64     `json:"maxLapses"`
+
+	SessionSpendLimitMicros int64 `json:"sessionSpendLimitMicros"` // millionths of a US dollar that one session may cost; 0 = no limit
+	DailySpendLimitMicros   int64 `json:"dailySpendLimitMicros"`   // … that all of a day in the agent's zone may
 }
 
 // Agent is a capability that people send work to: what to run, how and when.
 type Agent struct {
 	ID AgentID `json:"id"`
 	AgentInput
-	PausedReason  string `json:"pausedReason,omitzero"`
-	Running       int64  `json:"running"` // claims that are live or not yet drained
-	ScheduleWords string `json:"scheduleWords,omitzero"`
-	ScheduleError string `json:"scheduleError,omitzero"`
-	AnchorAt      Time   `json:"anchorAt,omitzero"`
-	NextSlotAt    Time   `json:"nextSlotAt,omitzero"`
-	FailuresInRow int64  `json:"failuresInRow"`
-	RunSetBy      string `json:"runSetBy,omitzero"` // who last changed run block, type or instructions
-	Version       int64  `json:"version"`
-	CreatedAt     Time   `json:"createdAt"`
-	UpdatedAt     Time   `json:"updatedAt"`
+	PausedReason     string `json:"pausedReason,omitzero"`
+	SpentTodayMicros int64  `json:"spentTodayMicros"`
+	Running          int64  `json:"running"` // claims that are live or not yet drained
+	ScheduleWords    string `json:"scheduleWords,omitzero"`
+	ScheduleError    string `json:"scheduleError,omitzero"`
+	AnchorAt         Time   `json:"anchorAt,omitzero"`
+	NextSlotAt       Time   `json:"nextSlotAt,omitzero"`
+	FailuresInRow    int64  `json:"failuresInRow"`
+	RunSetBy         string `json:"runSetBy,omitzero"` // who last changed run block, type or instructions
+	Version          int64  `json:"version"`
+	CreatedAt        Time   `json:"createdAt"`
+	UpdatedAt        Time   `json:"updatedAt"`
 }
 
 // SlotPreview is one future slot, in the schedule's zone and in UTC.

@@ -32,6 +32,8 @@ type Claim struct {
 	Session             Session   `json:"session"`
 	Trusted             Trusted   `json:"trusted"`
 	Untrusted           Untrusted `json:"untrusted"`
+
+	Conversation *Conversation `json:"conversation,omitzero"` // of an agent that converses; untrusted too
 }
 
 // Trusted is the part of a claim's snapshot that the agent's admins set.
@@ -43,6 +45,8 @@ type Trusted struct {
 	Instructions        string    `json:"instructions"`
 	TurnTimeoutSeconds  int64     `json:"turnTimeoutSeconds"`
 	StallTimeoutSeconds int64     `json:"stallTimeoutSeconds"`
+
+	WorkerInstructions string `json:"workerInstructions"`
 }
 
 // Untrusted is what people or other systems wrote; it never changes what is executed.
@@ -142,6 +146,9 @@ type ItemInput struct {
 	ClientID string   `json:"clientId"` // the same one twice is one item
 	Kind     ItemKind `json:"kind"`
 	Stream   string   `json:"stream"` // stdout or stderr, for text
+	Tool     string   `json:"tool"`   // of a tool_call or tool_result
+	CallID   string   `json:"callId"` // pairs a tool_result with its tool_call
+	Failed   bool     `json:"failed"` // of a tool_result
 	Text     string   `json:"text"`
 	At       Time     `json:"at"`
 }
@@ -164,6 +171,10 @@ type Item struct {
 	Seq       int64    `json:"seq"`
 	Kind      ItemKind `json:"kind"`
 	Stream    string   `json:"stream,omitzero"`
+	Tool      string   `json:"tool,omitzero"`
+	CallID    string   `json:"callId,omitzero"` // pairs a result with its call, an answer with its prompt
+	Failed    bool     `json:"failed,omitzero"`
+	UserID    UserID   `json:"userId,omitzero"` // who wrote a message
 	Text      string   `json:"text"`
 	Truncated bool     `json:"truncated,omitzero"`
 	At        Time     `json:"at"`
@@ -178,4 +189,7 @@ type SessionPatch struct {
 	Usage          *Usage       `json:"usage"`
 	Status         Status       `json:"status"` // awaiting_input with prompt, or active to withdraw it
 	Prompt         *PromptInput `json:"prompt"`
+
+	TurnEnded    bool      `json:"turnEnded"`    // a turn was finished,
+	LastConsumed MessageID `json:"lastConsumed"` // and it had taken in the messages up to this one
 }

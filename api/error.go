@@ -37,6 +37,7 @@ const (
 	CodeIdempotencyReuse   Code = "idempotency_key_reused"
 	CodePromptClosed       Code = "prompt_closed"
 	CodePromptOpen         Code = "prompt_open"
+	CodeStateNotYours      Code = "state_not_yours" // a thread's state that only its worker's reports set
 	CodeTooMany            Code = "too_many_requests"
 	CodeOutcomeUnknown     Code = "outcome_unknown" // the write may or may not have been kept
 	CodeUnavailable        Code = "unavailable"     // the store can't take writes now; nothing was changed

@@ -27,6 +27,7 @@ type (
 	triggerKind   struct{}
 	inviteKind    struct{}
 	keyKind       struct{}
+	messageKind   struct{}
 )
 
 func (workspaceKind) prefix() string { return "wsp" }
@@ -46,6 +47,7 @@ func (deliveryKind) prefix() string  { return "dlv" }
 func (triggerKind) prefix() string   { return "trg" }
 func (inviteKind) prefix() string    { return "inv" }
 func (keyKind) prefix() string       { return "key" }
+func (messageKind) prefix() string   { return "msg" }
 
 // ID is a strictly increasing number of at most 50 bits made by the store:
 // seconds since 2024 in its upper 32 bits. Outside the store it is written as a
@@ -72,6 +74,7 @@ type (
 	TriggerID   = ID[triggerKind]
 	InviteID    = ID[inviteKind]
 	KeyID       = ID[keyKind]
+	MessageID   = ID[messageKind]
 )
 
 // Crockford's alphabet in lower case: no i, l, o, u, and it sorts as ASCII.

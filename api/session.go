@@ -79,6 +79,7 @@ type Session struct {
 	ArchivedAt          Time        `json:"archivedAt,omitzero"`
 	WaitingFor          *Waiting    `json:"waitingFor,omitzero"`
 	Prompted            *Prompt     `json:"openPrompt,omitzero"`
+	SpendExceeded       string      `json:"spendExceeded,omitzero"` // answers a usage report: which limit it reached
 }
 
 // SessionFilter narrows a list of sessions; empty fields don't narrow.
@@ -115,24 +116,4 @@ type CancelInput struct {
 type Changed struct {
 	Session Session `json:"session"`
 	Changed bool    `json:"changed"`
-}
-
-// Prompt is an open question to a person.
-type Prompt struct {
-	ID        PromptID `json:"id"`
-	Kind      string   `json:"kind"` // text, approval, questions
-	Text      string   `json:"text"`
-	CreatedAt Time     `json:"createdAt"`
-}
-
-// PromptInput opens a prompt in a PATCH under a claim.
-type PromptInput struct {
-	Kind string `json:"kind"`
-	Text string `json:"text"`
-}
-
-// AnswerInput is a person's answer to the open prompt.
-type AnswerInput struct {
-	PromptID PromptID `json:"promptId"`
-	Text     string   `json:"text"`
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"stint/api"
@@ -39,6 +40,8 @@ func checkAgent(in *api.AgentInput, c Caller, ranAs api.UserID, leastLease int64
 	}
 	checkMode(&v, in, c, ranAs)
 	checkRun(&v, in)
+	checkRules(&v, &in.Run)
+	checkSpend(&v, in)
 	checkSchedule(&v, in, now)
 	checkNumbers(&v, in, leastLease)
 	checkLabels(&v, &in.Labels)
@@ -97,6 +100,47 @@ func checkRun(v *api.Invalid, in *api.AgentInput) {
 		if !envForm.MatchString(name) {
 			v.Add(fmt.Sprintf("run.env[%d]", i), fmt.Sprintf("%q is no name of an environment variable; values stay on the worker", name))
 		}
+	}
+}
+
+// The words of a run block that name one of a few.
+var (
+	permissions = []string{"", "approval", "autonomous"}
+	workspaces  = []string{"", "folder", "worktree"}
+	ruledAreas  = []string{"filesystem", "shell", "network", "workspace", "side_effects"}
+	rulings     = []string{"allow", "ask", "deny", "deny_stop"}
+)
+
+const maxRules = 200
+
+func checkRules(v *api.Invalid, run *api.Run) {
+	among := func(field, value string, words []string) {
+		if !slices.Contains(words, value) {
+			v.Add(field, fmt.Sprintf("%q must be one of %s", value, strings.TrimPrefix(strings.Join(words, ", "), ", ")))
+		}
+	}
+	among("run.permissions", run.Permissions, permissions)
+	among("run.workspace", run.Workspace, workspaces)
+	for field, text := range map[string]string{"run.executable": run.Executable, "run.model": run.Model, "run.baseBranch": run.BaseBranch} {
+		checkText(v, field, text, 1000)
+		if strings.ContainsFunc(text, unicode.IsControl) {
+			v.Add(field, "holds a control character")
+		}
+		if strings.HasPrefix(text, "-") {
+			v.Add(field, "must not begin with a hyphen")
+		}
+	}
+	if run.MaxTurns < 0 || run.MaxTurns > 100_000 {
+		v.Add("run.maxTurns", "must be 0 to 100000; 0 means 200")
+	}
+	if len(run.Rules) > maxRules {
+		v.Add("run.rules", fmt.Sprintf("has more than %d rules", maxRules))
+	}
+	for i, r := range run.Rules {
+		field := fmt.Sprintf("run.rules[%d].", i)
+		among(field+"area", r.Area, ruledAreas)
+		among(field+"ruling", r.Ruling, rulings)
+		checkText(v, field+"pattern", r.Pattern, 1000)
 	}
 }
 

@@ -63,7 +63,7 @@ func (e *Engine) presentAgent(ctx context.Context, q queries.Querier, a *agentRo
 
 func (e *Engine) toAgent(a *agentRow, setBy *queries.User) api.Agent {
 	out := api.Agent{
-		ID: a.ID, AgentInput: input(a), PausedReason: a.PausedReason, Running: a.Running, ScheduleError: a.ScheduleError,
+		ID: a.ID, AgentInput: input(a), PausedReason: a.PausedReason, Running: a.Running, SpentTodayMicros: spentToday(a, micros(e.Now())), ScheduleError: a.ScheduleError,
 		FailuresInRow: a.FailuresInRow, Version: a.Version, CreatedAt: api.At(a.CreatedAt), UpdatedAt: api.At(a.UpdatedAt),
 	}
 	if setBy != nil {

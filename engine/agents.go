@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -84,6 +85,7 @@ func (e *Engine) CreateAgent(ctx context.Context, c Caller, in api.AgentInput) (
 			LeaseSeconds: a.LeaseSeconds, ReclaimDelay: a.ReclaimDelay, TurnTimeout: a.TurnTimeout,
 			StallTimeout: a.StallTimeout, QueueTimeout: a.QueueTimeout, MaxLapses: a.MaxLapses, AnchorAt: a.AnchorAt,
 			NextSlotAt: a.NextSlotAt, CreatedAt: now,
+			SessionSpendLimit: a.SessionSpendLimit, DailySpendLimit: a.DailySpendLimit,
 		})
 		if db.IsUnique(err) {
 			return slugTaken(a.Slug)
@@ -198,6 +200,7 @@ func (e *Engine) updateAgent(tx *db.Tx, a *agentRow, from int64) error {
 		TurnTimeout: a.TurnTimeout, StallTimeout: a.StallTimeout, QueueTimeout: a.QueueTimeout, MaxLapses: a.MaxLapses,
 		AnchorAt: a.AnchorAt, NextSlotAt: a.NextSlotAt, ScheduleError: a.ScheduleError, FailuresInRow: a.FailuresInRow,
 		Version: a.Version, UpdatedAt: a.UpdatedAt, ID: a.ID, FromVersion: from,
+		SessionSpendLimit: a.SessionSpendLimit, DailySpendLimit: a.DailySpendLimit,
 	}))
 	if db.IsUnique(err) {
 		return slugTaken(a.Slug)
@@ -314,6 +317,7 @@ func input(a *agentRow) api.AgentInput {
 		Paused: a.Paused != 0, MaxConcurrent: a.MaxConcurrent, Priority: a.Priority, Labels: slices.Clone(a.Labels),
 		LeaseSeconds: a.LeaseSeconds, ReclaimDelaySeconds: a.ReclaimDelay, TurnTimeoutSeconds: a.TurnTimeout,
 		StallTimeoutSeconds: a.StallTimeout, QueueTimeoutSeconds: a.QueueTimeout, MaxLapses: a.MaxLapses,
+		SessionSpendLimitMicros: a.SessionSpendLimit, DailySpendLimitMicros: a.DailySpendLimit,
 	}
 }
 
@@ -324,10 +328,13 @@ func fill(a *agentRow, in api.AgentInput) {
 	a.Paused, a.MaxConcurrent, a.Priority, a.Labels = flag(in.Paused), in.MaxConcurrent, in.Priority, in.Labels
 	a.LeaseSeconds, a.ReclaimDelay, a.TurnTimeout = in.LeaseSeconds, in.ReclaimDelaySeconds, in.TurnTimeoutSeconds
 	a.StallTimeout, a.QueueTimeout, a.MaxLapses = in.StallTimeoutSeconds, in.QueueTimeoutSeconds, in.MaxLapses
+	a.SessionSpendLimit, a.DailySpendLimit = in.SessionSpendLimitMicros, in.DailySpendLimitMicros
 }
 
 func sameRun(a, b api.Run) bool {
-	return a.WorkFolder == b.WorkFolder && slices.Equal(a.Command, b.Command) && slices.Equal(a.Env, b.Env)
+	x, y := a, b
+	x.Command, x.Env, x.Rules, y.Command, y.Env, y.Rules = nil, nil, nil, nil, nil, nil
+	return reflect.DeepEqual(x, y) && slices.Equal(a.Command, b.Command) && slices.Equal(a.Env, b.Env) && slices.Equal(a.Rules, b.Rules)
 }
 
 func same(a, b api.AgentInput) bool {

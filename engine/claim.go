@@ -197,7 +197,7 @@ func (e *Engine) grant(tx *db.Tx, w *workerRow, s *sessionRow, a *agentRow, term
 		return api.Claim{}, err
 	}
 	*s = *moved
-	return e.answer(&c, w, s, a, term, now), nil
+	return e.answer(tx, &c, w, s, a, term)
 }
 
 // reclaim answers the same instance's repeated claim: its own, renewed.
@@ -207,12 +207,13 @@ func (e *Engine) reclaim(tx *db.Tx, live *claimRow, w *workerRow, s *sessionRow,
 		return api.Claim{}, err
 	}
 	term.seconds = live.LeaseSeconds
-	return e.answer(live, w, s, a, term, now), nil
+	return e.answer(tx, live, w, s, a, term)
 }
 
 // answer is the claim as its holder sees it: the lease and the frozen snapshot,
 // trusted and untrusted parts apart.
-func (e *Engine) answer(c *claimRow, w *workerRow, s *sessionRow, a *agentRow, term term, now int64) api.Claim {
+func (e *Engine) answer(tx *db.Tx, c *claimRow, w *workerRow, s *sessionRow, a *agentRow, term term) (api.Claim, error) {
+	now := micros(tx.Now)
 	shown := toSession(s, a.Slug)
 	shown.LeaseExpiresAt = api.At(c.ExpiresAt)
 	out := api.Claim{
@@ -220,14 +221,19 @@ func (e *Engine) answer(c *claimRow, w *workerRow, s *sessionRow, a *agentRow, t
 		LeaseExpiresAt: api.At(c.ExpiresAt), OfflineAfterSeconds: c.OfflineAfter, ServerTime: api.At(now), Session: shown,
 		Trusted: api.Trusted{
 			AgentSlug: a.Slug, Type: a.Type, Run: a.Run, RunSetBy: a.RunSetBy, Instructions: s.Instructions,
-			TurnTimeoutSeconds: a.TurnTimeout, StallTimeoutSeconds: a.StallTimeout,
+			TurnTimeoutSeconds: a.TurnTimeout, StallTimeoutSeconds: a.StallTimeout, WorkerInstructions: w.Instructions,
 		},
 		Untrusted: api.Untrusted{Title: title(s), Prompt: s.Prompt, Context: s.UntrustedContext},
 	}
 	if term.capped {
 		out.CappedToMax, out.MaxLeaseSeconds = true, int64(e.cfg.MaxLease/time.Second)
 	}
-	return out
+	if a.Type == api.TypeCommand {
+		return out, nil
+	}
+	said, err := conversation(tx, s)
+	out.Conversation = said
+	return out, err
 }
 
 func claimID(c *claimRow) api.ClaimID {

@@ -161,8 +161,8 @@ func (e *Engine) sameRequest(tx *db.Tx, w *workerRow, requestID string) (*api.Cl
 	if err != nil {
 		return nil, fmt.Errorf("read agent %s: %w", c.AgentID, err)
 	}
-	out := e.answer(&c, w, &s, &a, term{seconds: c.LeaseSeconds}, micros(tx.Now))
-	return &out, nil
+	out, err := e.answer(tx, &c, w, &s, &a, term{seconds: c.LeaseSeconds})
+	return &out, err
 }
 
 // bestFor finds the first session without a gate in the lanes that fit a worker.

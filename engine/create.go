@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -129,6 +130,7 @@ type newSession struct {
 	held    bool // behind the gate overlap
 
 	retryOf *sessionRow
+	goesOn  *sessionRow // the ended session whose conversation it takes up
 }
 
 // errSlotTaken says that the agent already has a session of that instant.
@@ -155,8 +157,11 @@ func (e *Engine) newSession(tx *db.Tx, a *agentRow, n newSession) (*sessionRow, 
 			s.OwnerUserID = a.RunsAsUserID
 		}
 	}
-	if r := n.retryOf; r != nil {
-		s.ThreadID, s.RetryOf, s.AgentSessionID, s.ProcessID = r.ThreadID, r.ID, r.AgentSessionID, r.ProcessID
+	if n.retryOf != nil {
+		s.RetryOf = n.retryOf.ID
+	}
+	if r := cmp.Or(n.retryOf, n.goesOn); r != nil {
+		s.ThreadID, s.AgentSessionID, s.ProcessID = r.ThreadID, r.AgentSessionID, r.ProcessID
 		if s.AgentSessionID != "" {
 			s.AffinityUntil = now + span(e.cfg.AffinityWait)
 		}

@@ -86,7 +86,7 @@ type Engine struct {
 	hashers     *hashers
 	epoch       atomic.Uint64 // counts what took rights away
 
-	cron, lapse, admit *scheduler.Loop
+	cron, lapse, admit, deadlines *scheduler.Loop
 
 	replan     atomic.Bool  // next slots must be derived again
 	duplicates atomic.Int64 // slots that another tick had fired already
@@ -107,6 +107,7 @@ func New(store *db.Store, cfg Config) *Engine {
 	// lapse and need not be woken by every one.
 	e.lapse = &scheduler.Loop{Name: "lapse", Every: min(cfg.TickEvery, cfg.MinLease/2), Do: e.Lapse, Log: cfg.Log}
 	e.admit = &scheduler.Loop{Name: "admit", Every: cfg.TickEvery, Do: e.Admit, Log: cfg.Log}
+	e.deadlines = &scheduler.Loop{Name: "deadlines", Every: cfg.TickEvery, Do: e.Deadlines, Log: cfg.Log}
 	return e
 }
 
@@ -125,7 +126,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		{Name: "alive", Every: e.cfg.AliveEvery, Do: func(ctx context.Context) (time.Time, error) {
 			return time.Time{}, e.Alive(ctx)
 		}, Log: e.log},
-		e.cron, e.lapse, e.admit,
+		e.cron, e.lapse, e.admit, e.deadlines,
 		{Name: "keys", Every: time.Hour, Do: e.dropKeys, Log: e.log},
 		{Name: "deliveries", Every: time.Hour, Do: e.dropDeliveries, Log: e.log},
 		{Name: "tries", Every: time.Hour, Do: e.dropTries, Log: e.log},

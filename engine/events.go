@@ -28,6 +28,7 @@ const (
 	evAwaitingInput    = "session_awaiting_input"
 	evSessionResumed   = "session_resumed"
 	evPromptClosed     = "prompt_closed"
+	evMessagePosted    = "message_posted"
 	evClaimDrained     = "claim_drained"
 	evLeaseExtended    = "lease_extended"
 	evActivity         = "activity"
@@ -73,7 +74,7 @@ const (
 var eventTypes = []string{
 	evSessionCreated, evSessionQueued, evSessionClaimed, evSessionReleased, evSessionStale, evSessionComplete,
 	evSessionError, evSessionCancelled, evSessionArchived, evStopRequested, evAwaitingInput, evSessionResumed,
-	evPromptClosed, evClaimDrained, evLeaseExtended, evActivity, evReported, evLateResult, evAgentCreated,
+	evPromptClosed, evMessagePosted, evClaimDrained, evLeaseExtended, evActivity, evReported, evLateResult, evAgentCreated,
 	evAgentEdited, evAgentPaused, evAgentResumed, evAgentDeleted, evSlotDecided, evScheduleError,
 	evWorkerRegistered, evWorkerOnline, evWorkerStale, evWorkerOffline, evWorkerDeleted,
 	evWorkerEdited, evSignalSent, evSignalAcked, evOutage, evClockBack,
@@ -85,6 +86,7 @@ var eventTypes = []string{
 const (
 	actorSystem    = "system"
 	actorScheduler = "scheduler"
+	actorDeadline  = "deadline" // of a prompt
 )
 
 type event struct {

@@ -344,7 +344,7 @@ func (e *Engine) KeepLateResult(ctx context.Context, c Caller, thread api.Thread
 		if err != nil || n == 0 {
 			return err
 		}
-		if err := e.addItem(tx, s.ID, api.ItemLateResult, in.Result, "late-"+cl.ID.String()); err != nil {
+		if err := e.addItem(tx, queries.InsertItemParams{SessionID: s.ID, Kind: api.ItemLateResult, Text: in.Result, ClientID: "late-" + cl.ID.String()}); err != nil {
 			return err
 		}
 		return e.logSession(tx, s, w.ID.String(), evLateResult, api.EventData{"outcome": in.Outcome})

@@ -17,6 +17,7 @@ const (
 	gateOpenPrompt    = "open_prompt"
 	gateAgentPaused   = "agent_paused"
 	gateAgentFull     = "agent_full"
+	gateSpendLimit    = "spend_limit"
 	gateUndrained     = "undrained"
 	gateThreadBusy    = "thread_busy"
 	gateReclaimDelay  = "reclaim_delay"
@@ -95,6 +96,8 @@ func (f *facts) claimGate(now int64, exempt bool) *api.Waiting {
 		return nil
 	case a.Paused != 0:
 		return hold(gateAgentPaused, "The agent is paused"+because(a.PausedReason)+".")
+	case spentAll(a, now):
+		return holdUntil(gateSpendLimit, fmt.Sprintf("The agent has spent %s today, its limit.", dollars(a.SpentOnDay)), nextDay(a, now))
 	case a.Running >= a.MaxConcurrent:
 		return hold(gateAgentFull, fmt.Sprintf("The agent is at its limit: %d of %d running.", a.Running, a.MaxConcurrent))
 	case s.Status == api.Stale && s.ReclaimAt > now:

@@ -265,7 +265,7 @@ func TestHeld_EveryGateThatOpensCallsTheWaiter(t *testing.T) {
 			asked := must[api.Session](t)(s.busy.Ask(c, "May I?"))
 			must[api.Finished](t)(s.busy.Release(c, func(in *api.ReleaseRequest) { in.Park = true }))
 			return func() {
-				must[api.Session](t)(s.w.AnswerPrompt(ctx, s.w.Owner, first.ID, api.AnswerInput{PromptID: asked.Prompted.ID, Text: "yes"}))
+				must[api.Session](t)(s.w.AnswerPrompt(ctx, s.w.Owner, first.ID, api.AnswerInput{PromptID: asked.Prompted.ID, Answer: api.Answer{Text: "yes"}}))
 			}
 		},
 		"stale answered": func(t *testing.T, s scene) func() {
@@ -274,7 +274,7 @@ func TestHeld_EveryGateThatOpensCallsTheWaiter(t *testing.T) {
 			asked := must[api.Session](t)(s.busy.Ask(c, "May I?"))
 			time.Sleep(6 * time.Second)
 			return func() {
-				must[api.Session](t)(s.w.AnswerPrompt(ctx, s.w.Owner, first.ID, api.AnswerInput{PromptID: asked.Prompted.ID, Text: "yes"}))
+				must[api.Session](t)(s.w.AnswerPrompt(ctx, s.w.Owner, first.ID, api.AnswerInput{PromptID: asked.Prompted.ID, Answer: api.Answer{Text: "yes"}}))
 			}
 		},
 		"retry": func(t *testing.T, s scene) func() {

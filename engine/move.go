@@ -90,6 +90,11 @@ func (e *Engine) ended(tx *db.Tx, s *sessionRow, actor string) error {
 			return fmt.Errorf("go on after session %s: %w", s.ID, err)
 		}
 	}
+	if s.Status == api.Complete && s.AgentSessionID != "" { // a command has none, and nobody talks to it
+		if err := e.goOn(tx, s); err != nil {
+			return fmt.Errorf("go on with the conversation of session %s: %w", s.ID, err)
+		}
+	}
 	if s.TriggeredBy == api.ByScheduler {
 		if err := e.countOutcome(tx, s); err != nil {
 			return fmt.Errorf("count the outcome of session %s: %w", s.ID, err)
@@ -136,7 +141,15 @@ func (e *Engine) closePrompt(tx *db.Tx, next *sessionRow, actor, resolution stri
 	if err != nil {
 		return fmt.Errorf("close prompt %s: %w", next.PromptID, err)
 	}
-	if err := e.addItem(tx, next.ID, api.ItemPromptResolved, resolution+" by "+actor, "prompt-"+next.PromptID.String()); err != nil {
+	by, err := e.nameOf(tx, actor)
+	if err != nil {
+		return err
+	}
+	err = e.addItem(tx, queries.InsertItemParams{
+		SessionID: next.ID, Kind: api.ItemPromptResolved, Text: resolution + " by " + by,
+		ClientID: "prompt-" + next.PromptID.String(), CallID: next.PromptID.String(),
+	})
+	if err != nil {
 		return err
 	}
 	id := next.PromptID

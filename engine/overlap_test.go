@@ -150,7 +150,7 @@ func TestOverlap_ReplaceEndsTheRunBeforeWhateverItDoes(t *testing.T) {
 				}
 			}
 			if prompt != nil {
-				_, err := w.AnswerPrompt(context.Background(), w.Owner, first, api.AnswerInput{PromptID: prompt.ID, Text: "yes"})
+				_, err := w.AnswerPrompt(context.Background(), w.Owner, first, api.AnswerInput{PromptID: prompt.ID, Answer: api.Answer{Text: "yes"}})
 				wantCode(t, err, api.CodePromptClosed)
 			}
 			if state == "active" || state == "awaiting_input" {

@@ -252,7 +252,7 @@ func (p *play) answer() {
 		return
 	}
 	s := p.w.Get(id)
-	in := api.AnswerInput{PromptID: s.Prompted.ID, Text: "yes"}
+	in := api.AnswerInput{PromptID: s.Prompted.ID, Answer: api.Answer{Text: "yes"}}
 	got, err := p.w.AnswerPrompt(p.ctx(), p.w.Owner, s.ID, in)
 	p.judge("answer", err)
 	want := map[api.Status]api.Status{api.AwaitingInput: api.Active, api.Stale: api.Stale, api.Pending: api.Queued}[s.Status]

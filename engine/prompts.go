@@ -2,12 +2,20 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"time"
 
 	"stint/api"
 	"stint/db"
 	"stint/queries"
 )
+
+// askedParts is what a prompt asks beyond its text, as its row keeps it.
+type askedParts struct {
+	Action  *api.AskedAction `json:"action,omitempty"`
+	Choices []api.Choice     `json:"choices,omitempty"`
+}
 
 func (e *Engine) openPrompt(tx *db.Tx, h held, in api.PromptInput) error {
 	if h.s.Status == api.AwaitingInput {
@@ -16,15 +24,27 @@ func (e *Engine) openPrompt(tx *db.Tx, h held, in api.PromptInput) error {
 	if h.s.StopRequestedAt != 0 {
 		return &api.Error{Code: api.CodeConflict, Status: h.s.Status, Detail: "The session was asked to stop; it asks nobody any more."}
 	}
-	if in.Kind == "" {
-		in.Kind = "text"
+	detail, err := written(askedParts{Action: in.Action, Choices: in.Choices})
+	if err != nil {
+		return err
+	}
+	fallback, err := written(in.Default)
+	if err != nil {
+		return err
 	}
 	id := api.PromptID(tx.NewID())
-	err := tx.InsertPrompt(wctx(), queries.InsertPromptParams{ID: id, SessionID: h.s.ID, Kind: in.Kind, Text: in.Text, CreatedAt: micros(tx.Now)})
-	if err != nil {
+	p := queries.InsertPromptParams{
+		ID: id, SessionID: h.s.ID, Kind: in.Kind, Text: in.Text, CreatedAt: micros(tx.Now), Detail: detail, Fallback: fallback,
+	}
+	if in.DeadlineSeconds > 0 {
+		p.DeadlineAt = p.CreatedAt + seconds(in.DeadlineSeconds)
+		tx.AfterCommit(e.deadlines.Wake)
+	}
+	if err := tx.InsertPrompt(wctx(), p); err != nil {
 		return fmt.Errorf("open a prompt of session %s: %w", h.s.ID, err)
 	}
-	if err := e.addItem(tx, h.s.ID, api.ItemPrompt, in.Text, "ask-"+id.String()); err != nil {
+	err = e.addItem(tx, queries.InsertItemParams{SessionID: h.s.ID, Kind: api.ItemPrompt, Text: in.Text, ClientID: "ask-" + id.String(), CallID: id.String()})
+	if err != nil {
 		return err
 	}
 	next := *h.s
@@ -33,12 +53,24 @@ func (e *Engine) openPrompt(tx *db.Tx, h held, in api.PromptInput) error {
 	return err
 }
 
+// written is a value's JSON, empty for one that says nothing.
+func written(v any) (string, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return "", fmt.Errorf("write a prompt's parts: %w", err)
+	}
+	if s := string(b); s != "null" && s != "{}" {
+		return s, nil
+	}
+	return "", nil
+}
+
 func (e *Engine) withdrawPrompt(tx *db.Tx, h held) error {
 	if h.s.Status == api.Active {
 		return nil
 	}
 	next := *h.s
-	if err := e.closePrompt(tx, &next, h.actor(), "withdrawn"); err != nil {
+	if err := e.closePrompt(tx, &next, h.actor(), api.PromptWithdrawn); err != nil {
 		return err
 	}
 	next.Status = api.Active
@@ -46,82 +78,64 @@ func (e *Engine) withdrawPrompt(tx *db.Tx, h held) error {
 	return err
 }
 
-// AnswerPrompt answers the session's open prompt, once. Errors: prompt_closed,
-// naming who was first, not_found, forbidden.
-func (e *Engine) AnswerPrompt(ctx context.Context, c Caller, id api.SessionID, in api.AnswerInput) (out api.Session, err error) {
-	var v api.Invalid
-	checkText(&v, "text", in.Text, maxPromptText)
-	if in.PromptID == 0 {
-		v.Add("promptId", "is missing: name the prompt that you answer")
+// toPrompt is a prompt's outside form.
+func toPrompt(p queries.Prompt) (api.Prompt, error) {
+	out := api.Prompt{
+		ID: p.ID, SessionID: p.SessionID, Kind: p.Kind, Text: p.Text, DeadlineAt: api.At(p.DeadlineAt), CreatedAt: api.At(p.CreatedAt),
+		ClosedAt: api.At(p.ClosedAt), ClosedBy: p.ClosedBy, Resolution: p.Resolution,
 	}
-	if err := v.Err(); err != nil {
-		return out, err
+	var parts askedParts
+	for _, part := range []struct {
+		text string
+		to   any
+	}{{p.Detail, &parts}, {p.Fallback, &out.Default}, {p.AnswerDetail, &out.Answer}} {
+		if part.text == "" {
+			continue
+		}
+		if err := json.Unmarshal([]byte(part.text), part.to); err != nil {
+			return out, fmt.Errorf("read the parts of prompt %s: %w", p.ID, err)
+		}
 	}
-	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
-		s, err := visible(wctx(), tx, c, id)
+	out.Action, out.Choices = parts.Action, parts.Choices
+	return out, nil
+}
+
+// Prompt returns a prompt of a session, open or closed. Errors: not_found.
+func (e *Engine) Prompt(ctx context.Context, c Caller, session api.SessionID, id api.PromptID) (out api.Prompt, err error) {
+	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
+		s, err := visible(ctx, tx, c, session)
 		if err != nil {
 			return err
 		}
-		if err := c.mayWith(s, toAnswer); err != nil {
-			return err
-		}
-		p, err := tx.Prompt(wctx(), in.PromptID)
+		p, err := tx.Prompt(ctx, id)
 		if none(err) || (err == nil && p.SessionID != s.ID) {
 			return notFound("prompt")
 		}
 		if err != nil {
-			return fmt.Errorf("read prompt %s: %w", in.PromptID, err)
+			return fmt.Errorf("read prompt %s: %w", id, err)
 		}
-		if p.ClosedAt != 0 {
-			return &api.Error{
-				Code: api.CodePromptClosed, Status: s.Status, Holder: p.ClosedBy,
-				Detail: fmt.Sprintf("This prompt was %s at %s by %s.", p.Resolution, clock(p.ClosedAt), p.ClosedBy),
-			}
-		}
-		if err := e.answerTx(tx, c, s, p, in.Text); err != nil {
-			return err
-		}
-		out, err = e.sessionTx(wctx(), tx, c, id, micros(tx.Now))
+		out, err = toPrompt(p)
 		return err
 	})
 	return out, err
 }
 
-func (e *Engine) answerTx(tx *db.Tx, c Caller, s *sessionRow, p queries.Prompt, text string) error {
-	err := one(tx.ClosePrompt(wctx(), queries.ClosePromptParams{
-		ClosedAt: micros(tx.Now), ClosedBy: c.actor(), Resolution: "answered", Answer: text, ID: p.ID,
-	}))
-	if err != nil {
-		return fmt.Errorf("answer prompt %s: %w", p.ID, err)
-	}
-	if err := e.addItem(tx, s.ID, api.ItemPromptResolved, text, "prompt-"+p.ID.String()); err != nil {
-		return err
-	}
-	data := api.EventData{"prompt": p.ID.String(), "resolution": "answered"}
-	next := *s
-	next.PromptID = 0
-	switch s.Status {
-	case api.AwaitingInput:
-		next.Status = api.Active
-		_, err = e.move(tx, s, next, c.actor(), evSessionResumed, data)
-		return err
-	case api.Pending:
-		next.Status = api.Queued
-		if next.NotBefore > micros(tx.Now) {
-			return e.clearPrompt(tx, s, c, data)
+// AwaitAnswer is Prompt, held until the prompt is closed or wait is over.
+func (e *Engine) AwaitAnswer(ctx context.Context, c Caller, session api.SessionID, id api.PromptID, wait time.Duration) (api.Prompt, error) {
+	timeout := time.NewTimer(wait)
+	defer timeout.Stop()
+	for {
+		changed := e.Changed()
+		p, err := e.Prompt(ctx, c, session, id)
+		if err != nil || !p.ClosedAt.IsZero() {
+			return p, err
 		}
-		_, err = e.move(tx, s, next, c.actor(), evSessionQueued, data)
-		return err
+		select {
+		case <-changed:
+		case <-timeout.C:
+			return p, nil
+		case <-ctx.Done():
+			return p, ctx.Err()
+		}
 	}
-	// A stale session stays stale and becomes claimable (contract 6.5).
-	return e.clearPrompt(tx, s, c, data)
-}
-
-// clearPrompt takes an answered prompt off a session whose status stays.
-func (e *Engine) clearPrompt(tx *db.Tx, s *sessionRow, c Caller, data api.EventData) error {
-	if err := one(tx.ClearPrompt(wctx(), queries.ClearPromptParams{ID: s.ID, Status: s.Status})); err != nil {
-		return fmt.Errorf("clear the prompt of session %s: %w", s.ID, err)
-	}
-	e.offer(tx, s.AgentID)
-	return e.logSession(tx, s, c.actor(), evPromptClosed, data)
 }

@@ -112,6 +112,7 @@ func (e *Engine) AddItems(ctx context.Context, c Caller, worker api.WorkerID, se
 			}
 			n, err := e.insertItem(tx, queries.InsertItemParams{
 				SessionID: session, Seq: last + 1, ClientID: item.ClientID, Kind: item.Kind, Stream: item.Stream, Text: item.Text, At: at,
+				Tool: item.Tool, CallID: item.CallID, Failed: flag(item.Failed),
 			})
 			if err != nil {
 				return err
@@ -154,18 +155,18 @@ func excerpt(text string, limit int) string {
 	return fmt.Sprintf("%s\n[… %d bytes left out …]\n%s", text[:head], from-head, text[from:])
 }
 
-// addItem appends one item of the coordinator's own.
-func (e *Engine) addItem(tx *db.Tx, session api.SessionID, kind api.ItemKind, text, clientID string) error {
-	last, err := tx.LastItem(wctx(), session)
+// addItem appends one item of the coordinator's own; its number and its time are
+// filled in.
+func (e *Engine) addItem(tx *db.Tx, item queries.InsertItemParams) error {
+	last, err := tx.LastItem(wctx(), item.SessionID)
 	if err != nil {
-		return fmt.Errorf("read the last item of session %s: %w", session, err)
+		return fmt.Errorf("read the last item of session %s: %w", item.SessionID, err)
 	}
-	if _, err := e.insertItem(tx, queries.InsertItemParams{
-		SessionID: session, Seq: last + 1, ClientID: clientID, Kind: kind, Text: text, At: micros(tx.Now),
-	}); err != nil {
+	item.Seq, item.At = last+1, micros(tx.Now)
+	if _, err := e.insertItem(tx, item); err != nil {
 		return err
 	}
-	e.wakeItems(tx, session)
+	e.wakeItems(tx, item.SessionID)
 	return nil
 }
 
@@ -183,12 +184,20 @@ func checkItems(items []api.ItemInput) error {
 			v.Add(field+"stream", "must be stdout, stderr or empty")
 		}
 		checkText(&v, field+"clientId", item.ClientID, 100)
+		checkText(&v, field+"tool", item.Tool, 200)
+		checkText(&v, field+"callId", item.CallID, 200)
+		if (item.Kind == api.ItemToolCall || item.Kind == api.ItemToolResult) != (item.CallID != "") {
+			v.Add(field+"callId", "pairs a tool_call with its tool_result: both need it, nothing else has it")
+		}
 	}
 	return v.Err()
 }
 
 func toItem(r queries.Item) api.Item {
-	return api.Item{Seq: r.Seq, Kind: r.Kind, Stream: r.Stream, Text: r.Text, Truncated: r.Truncated != 0, At: api.At(r.At)}
+	return api.Item{
+		Seq: r.Seq, Kind: r.Kind, Stream: r.Stream, Tool: r.Tool, CallID: r.CallID, Failed: r.Failed != 0,
+		UserID: r.UserID, Text: r.Text, Truncated: r.Truncated != 0, At: api.At(r.At),
+	}
 }
 
 // Items returns items after a sequence number, oldest first, and the session's
@@ -275,7 +284,8 @@ func (e *Engine) PatchSession(ctx context.Context, c Caller, worker api.WorkerID
 		if err := touch(tx, h.claim); err != nil {
 			return err
 		}
-		if err := e.report(tx, h, in); err != nil {
+		exceeded, err := e.report(tx, h, in)
+		if err != nil {
 			return err
 		}
 		switch {
@@ -288,6 +298,7 @@ func (e *Engine) PatchSession(ctx context.Context, c Caller, worker api.WorkerID
 			return err
 		}
 		out, err = e.sessionTx(wctx(), tx, c, session, micros(tx.Now))
+		out.SpendExceeded = exceeded
 		return err
 	})
 	return out, err
@@ -311,6 +322,9 @@ func checkPatch(in api.SessionPatch) error {
 	if u := in.Usage; u != nil && (u.InputTokens < 0 || u.OutputTokens < 0 || u.CostMicros < 0 || u.Turns < 0) {
 		v.Add("usage", "holds a negative number; report totals of the session")
 	}
+	if in.LastConsumed != 0 && !in.TurnEnded {
+		v.Add("lastConsumed", "moves only with turnEnded: a turn that was finished has taken the messages in")
+	}
 	switch in.Status {
 	case "", api.Active:
 		if in.Prompt != nil {
@@ -321,21 +335,16 @@ func checkPatch(in api.SessionPatch) error {
 			v.Add("prompt", "is missing: a session awaits input only on a prompt")
 			break
 		}
-		checkText(&v, "prompt.text", in.Prompt.Text, maxPromptText)
-		if in.Prompt.Text == "" {
-			v.Add("prompt.text", "is missing")
-		}
-		if k := in.Prompt.Kind; k != "" && k != "text" && k != "approval" && k != "questions" {
-			v.Add("prompt.kind", "must be text, approval or questions")
-		}
+		checkPrompt(&v, in.Prompt)
 	default:
 		v.Add("status", "can only be set to awaiting_input or active; complete, fail or release end a claim")
 	}
 	return v.Err()
 }
 
-// report keeps what changed of the worker's own fields, with one event.
-func (e *Engine) report(tx *db.Tx, h held, in api.SessionPatch) error {
+// report keeps what changed of the worker's own fields, with one event. It
+// answers which spend limit the session's usage has reached, if one.
+func (e *Engine) report(tx *db.Tx, h held, in api.SessionPatch) (exceeded string, err error) {
 	s := h.s
 	changed := api.EventData{}
 	set := func(field string, to *string, value *string) {
@@ -350,20 +359,32 @@ func (e *Engine) report(tx *db.Tx, h held, in api.SessionPatch) error {
 	if changed["agentSessionId"] != nil {
 		w, err := tx.WorkerEvenDeleted(wctx(), h.claim.WorkerID)
 		if err != nil {
-			return fmt.Errorf("read worker %s: %w", h.claim.WorkerID, err)
+			return "", fmt.Errorf("read worker %s: %w", h.claim.WorkerID, err)
 		}
 		s.ProcessID = w.ProcessID
 	}
-	if in.Usage != nil && raise(s, *in.Usage) {
-		changed["usage"] = true
+	if in.TurnEnded {
+		if err := e.noteTurn(tx, s, in.LastConsumed); err != nil {
+			return "", err
+		}
+		changed["turnEnded"] = true
+	}
+	if in.Usage != nil {
+		cost := s.CostMicros
+		if raise(s, *in.Usage) {
+			changed["usage"] = true
+		}
+		if exceeded, err = e.spend(tx, s, s.CostMicros-cost); err != nil {
+			return "", err
+		}
 	}
 	if len(changed) == 0 {
-		return nil
+		return exceeded, nil
 	}
 	if err := e.keepReport(tx, s); err != nil {
-		return err
+		return "", err
 	}
-	return e.logSession(tx, s, h.actor(), evReported, changed)
+	return exceeded, e.logSession(tx, s, h.actor(), evReported, changed)
 }
 
 func (e *Engine) keepReport(tx *db.Tx, s *sessionRow) error {
@@ -388,8 +409,12 @@ func raise(s *sessionRow, u api.Usage) bool {
 
 // reportUsage keeps a usage report that comes with a finish.
 func (e *Engine) reportUsage(tx *db.Tx, s *sessionRow, u api.Usage) error {
+	cost := s.CostMicros
 	if !raise(s, u) {
 		return nil
+	}
+	if _, err := e.spend(tx, s, s.CostMicros-cost); err != nil {
+		return err
 	}
 	return e.keepReport(tx, s)
 }

@@ -61,7 +61,11 @@ func (e *Engine) present(ctx context.Context, q queries.Querier, s *sessionRow, 
 		if err != nil {
 			return out, fmt.Errorf("read prompt %s: %w", s.PromptID, err)
 		}
-		out.Prompted = &api.Prompt{ID: p.ID, Kind: p.Kind, Text: p.Text, CreatedAt: api.At(p.CreatedAt)}
+		asked, err := toPrompt(p)
+		if err != nil {
+			return out, err
+		}
+		out.Prompted = &asked
 	}
 	w, err := waiting(ctx, q, s, a, now)
 	if err != nil {

@@ -22,7 +22,7 @@ func TestView_StretchesAddUpToTheSessionsLife(t *testing.T) {
 	}
 	w.Clock.Step(30 * time.Second)
 	open := w.Get(s.ID)
-	if _, err := w.AnswerPrompt(t.Context(), w.Owner, s.ID, api.AnswerInput{PromptID: open.Prompted.ID, Text: "this one"}); err != nil {
+	if _, err := w.AnswerPrompt(t.Context(), w.Owner, s.ID, api.AnswerInput{PromptID: open.Prompted.ID, Answer: api.Answer{Text: "this one"}}); err != nil {
 		t.Fatal(err)
 	}
 	w.Clock.Step(40 * time.Second)

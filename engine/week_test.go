@@ -333,7 +333,7 @@ func (k *week) finish(j job) bool {
 	s := k.a.Get(j.SessionID)
 	switch {
 	case s.Status == api.AwaitingInput:
-		must[api.Session](k)(k.a.AnswerPrompt(context.Background(), k.a.Owner, s.ID, api.AnswerInput{PromptID: s.Prompted.ID, Text: "yes"}))
+		must[api.Session](k)(k.a.AnswerPrompt(context.Background(), k.a.Owner, s.ID, api.AnswerInput{PromptID: s.Prompted.ID, Answer: api.Answer{Text: "yes"}}))
 		return false
 	case s.Status == api.Active && s.Fence == j.Fence:
 		if _, err := j.k.Complete(j.Claim, ""); err != nil && refusal(err) == nil {

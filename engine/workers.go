@@ -208,7 +208,11 @@ func (e *Engine) liveClaims(tx *db.Tx, w *workerRow, a *agentRow) ([]api.Claim, 
 		if err != nil {
 			return nil, fmt.Errorf("read session %s: %w", rows[i].SessionID, err)
 		}
-		out = append(out, e.answer(&rows[i], w, &s, a, term{seconds: rows[i].LeaseSeconds}, micros(tx.Now)))
+		c, err := e.answer(tx, &rows[i], w, &s, a, term{seconds: rows[i].LeaseSeconds})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c)
 	}
 	return out, nil
 }

@@ -4,13 +4,13 @@ INSERT INTO agents (
     catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at,
     max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout,
     max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version,
-    created_at, updated_at, deleted_at
+    created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit
 ) VALUES (
     @id, @workspace_id, @slug, @name, @description, @mode, @type, @run, @run_set_by, @prompt, @instructions, @schedule, @time_zone,
     @catch_up, @catch_up_window, @overlap, @jitter, @runs_as_user_id, @paused, @paused_reason, @paused_at, @unpaused_at,
     @max_concurrent, @priority, @labels, @lease_seconds, @reclaim_delay, @turn_timeout, @stall_timeout, @queue_timeout,
     @max_lapses, @anchor_at, @next_slot_at, '', 0, 0, 0, 1,
-    @created_at, @created_at, 0
+    @created_at, @created_at, 0, @session_spend_limit, @daily_spend_limit
 );
 
 -- name: Agent :one
@@ -35,7 +35,8 @@ UPDATE agents SET
     labels = @labels, lease_seconds = @lease_seconds, reclaim_delay = @reclaim_delay, turn_timeout = @turn_timeout,
     stall_timeout = @stall_timeout, queue_timeout = @queue_timeout, max_lapses = @max_lapses,
     anchor_at = @anchor_at, next_slot_at = @next_slot_at, schedule_error = @schedule_error,
-    failures_in_row = @failures_in_row, version = @version, updated_at = @updated_at
+    failures_in_row = @failures_in_row, version = @version, updated_at = @updated_at,
+    session_spend_limit = @session_spend_limit, daily_spend_limit = @daily_spend_limit
 WHERE id = @id AND version = @from_version AND deleted_at = 0;
 
 -- name: InsertAgentVersion :exec

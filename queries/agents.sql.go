@@ -12,7 +12,7 @@ import (
 )
 
 const agent = `-- name: Agent :one
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at FROM agents WHERE id = ?1 AND deleted_at = 0
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day FROM agents WHERE id = ?1 AND deleted_at = 0
 `
 
 func (q *Queries) Agent(ctx context.Context, id api.AgentID) (Agent, error) {
@@ -60,12 +60,16 @@ func (q *Queries) Agent(ctx context.Context, id api.AgentID) (Agent, error) {
 		&i.CreatedAt,
 		&i.UpdatedAt,
 		&i.DeletedAt,
+		&i.SessionSpendLimit,
+		&i.DailySpendLimit,
+		&i.SpendDay,
+		&i.SpentOnDay,
 	)
 	return i, err
 }
 
 const agentBySlug = `-- name: AgentBySlug :one
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at FROM agents WHERE workspace_id = ?1 AND slug = ?2 AND deleted_at = 0
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day FROM agents WHERE workspace_id = ?1 AND slug = ?2 AND deleted_at = 0
 `
 
 type AgentBySlugParams struct {
@@ -118,12 +122,16 @@ func (q *Queries) AgentBySlug(ctx context.Context, arg AgentBySlugParams) (Agent
 		&i.CreatedAt,
 		&i.UpdatedAt,
 		&i.DeletedAt,
+		&i.SessionSpendLimit,
+		&i.DailySpendLimit,
+		&i.SpendDay,
+		&i.SpentOnDay,
 	)
 	return i, err
 }
 
 const agentEvenDeleted = `-- name: AgentEvenDeleted :one
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at FROM agents WHERE id = ?1
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day FROM agents WHERE id = ?1
 `
 
 func (q *Queries) AgentEvenDeleted(ctx context.Context, id api.AgentID) (Agent, error) {
@@ -171,6 +179,10 @@ func (q *Queries) AgentEvenDeleted(ctx context.Context, id api.AgentID) (Agent, 
 		&i.CreatedAt,
 		&i.UpdatedAt,
 		&i.DeletedAt,
+		&i.SessionSpendLimit,
+		&i.DailySpendLimit,
+		&i.SpendDay,
+		&i.SpentOnDay,
 	)
 	return i, err
 }
@@ -242,51 +254,53 @@ INSERT INTO agents (
     catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at,
     max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout,
     max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version,
-    created_at, updated_at, deleted_at
+    created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit
 ) VALUES (
     ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,
     ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
     ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30,
     ?31, ?32, ?33, '', 0, 0, 0, 1,
-    ?34, ?34, 0
+    ?34, ?34, 0, ?35, ?36
 )
 `
 
 type InsertAgentParams struct {
-	ID            api.AgentID
-	WorkspaceID   api.WorkspaceID
-	Slug          string
-	Name          string
-	Description   string
-	Mode          api.Mode
-	Type          api.AgentType
-	Run           api.Run
-	RunSetBy      api.UserID
-	Prompt        string
-	Instructions  string
-	Schedule      string
-	TimeZone      string
-	CatchUp       api.CatchUp
-	CatchUpWindow int64
-	Overlap       api.Overlap
-	Jitter        int64
-	RunsAsUserID  api.UserID
-	Paused        int64
-	PausedReason  string
-	PausedAt      int64
-	UnpausedAt    int64
-	MaxConcurrent int64
-	Priority      int64
-	Labels        api.Labels
-	LeaseSeconds  int64
-	ReclaimDelay  int64
-	TurnTimeout   int64
-	StallTimeout  int64
-	QueueTimeout  int64
-	MaxLapses     int64
-	AnchorAt      int64
-	NextSlotAt    int64
-	CreatedAt     int64
+	ID                api.AgentID
+	WorkspaceID       api.WorkspaceID
+	Slug              string
+	Name              string
+	Description       string
+	Mode              api.Mode
+	Type              api.AgentType
+	Run               api.Run
+	RunSetBy          api.UserID
+	Prompt            string
+	Instructions      string
+	Schedule          string
+	TimeZone          string
+	CatchUp           api.CatchUp
+	CatchUpWindow     int64
+	Overlap           api.Overlap
+	Jitter            int64
+	RunsAsUserID      api.UserID
+	Paused            int64
+	PausedReason      string
+	PausedAt          int64
+	UnpausedAt        int64
+	MaxConcurrent     int64
+	Priority          int64
+	Labels            api.Labels
+	LeaseSeconds      int64
+	ReclaimDelay      int64
+	TurnTimeout       int64
+	StallTimeout      int64
+	QueueTimeout      int64
+	MaxLapses         int64
+	AnchorAt          int64
+	NextSlotAt        int64
+	CreatedAt         int64
+	SessionSpendLimit int64
+	DailySpendLimit   int64
 }
 
 func (q *Queries) InsertAgent(ctx context.Context, arg InsertAgentParams) error {
@@ -325,6 +339,8 @@ func (q *Queries) InsertAgent(ctx context.Context, arg InsertAgentParams) error 
 		arg.AnchorAt,
 		arg.NextSlotAt,
 		arg.CreatedAt,
+		arg.SessionSpendLimit,
+		arg.DailySpendLimit,
 	)
 	return err
 }
@@ -353,7 +369,7 @@ func (q *Queries) InsertAgentVersion(ctx context.Context, arg InsertAgentVersion
 }
 
 const listAgents = `-- name: ListAgents :many
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at FROM agents WHERE workspace_id = ?1 AND deleted_at = 0 AND id < ?2 ORDER BY id DESC LIMIT ?3
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day FROM agents WHERE workspace_id = ?1 AND deleted_at = 0 AND id < ?2 ORDER BY id DESC LIMIT ?3
 `
 
 type ListAgentsParams struct {
@@ -413,6 +429,10 @@ func (q *Queries) ListAgents(ctx context.Context, arg ListAgentsParams) ([]Agent
 			&i.CreatedAt,
 			&i.UpdatedAt,
 			&i.DeletedAt,
+			&i.SessionSpendLimit,
+			&i.DailySpendLimit,
+			&i.SpendDay,
+			&i.SpentOnDay,
 		); err != nil {
 			return nil, err
 		}
@@ -466,7 +486,7 @@ func (q *Queries) NextAgentSlot(ctx context.Context, now int64) (int64, error) {
 }
 
 const scheduledAgents = `-- name: ScheduledAgents :many
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at FROM agents WHERE deleted_at = 0 AND schedule <> '' ORDER BY id
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day FROM agents WHERE deleted_at = 0 AND schedule <> '' ORDER BY id
 `
 
 func (q *Queries) ScheduledAgents(ctx context.Context) ([]Agent, error) {
@@ -520,6 +540,10 @@ func (q *Queries) ScheduledAgents(ctx context.Context) ([]Agent, error) {
 			&i.CreatedAt,
 			&i.UpdatedAt,
 			&i.DeletedAt,
+			&i.SessionSpendLimit,
+			&i.DailySpendLimit,
+			&i.SpendDay,
+			&i.SpentOnDay,
 		); err != nil {
 			return nil, err
 		}
@@ -602,48 +626,51 @@ UPDATE agents SET
     labels = ?23, lease_seconds = ?24, reclaim_delay = ?25, turn_timeout = ?26,
     stall_timeout = ?27, queue_timeout = ?28, max_lapses = ?29,
     anchor_at = ?30, next_slot_at = ?31, schedule_error = ?32,
-    failures_in_row = ?33, version = ?34, updated_at = ?35
-WHERE id = ?36 AND version = ?37 AND deleted_at = 0
+    failures_in_row = ?33, version = ?34, updated_at = ?35,
+    session_spend_limit = ?36, daily_spend_limit = ?37
+WHERE id = ?38 AND version = ?39 AND deleted_at = 0
 `
 
 type UpdateAgentParams struct {
-	Slug          string
-	Name          string
-	Description   string
-	Mode          api.Mode
-	Type          api.AgentType
-	Run           api.Run
-	RunSetBy      api.UserID
-	Prompt        string
-	Instructions  string
-	Schedule      string
-	TimeZone      string
-	CatchUp       api.CatchUp
-	CatchUpWindow int64
-	Overlap       api.Overlap
-	Jitter        int64
-	RunsAsUserID  api.UserID
-	Paused        int64
-	PausedReason  string
-	PausedAt      int64
-	UnpausedAt    int64
-	MaxConcurrent int64
-	Priority      int64
-	Labels        api.Labels
-	LeaseSeconds  int64
-	ReclaimDelay  int64
-	TurnTimeout   int64
-	StallTimeout  int64
-	QueueTimeout  int64
-	MaxLapses     int64
-	AnchorAt      int64
-	NextSlotAt    int64
-	ScheduleError string
-	FailuresInRow int64
-	Version       int64
-	UpdatedAt     int64
-	ID            api.AgentID
-	FromVersion   int64
+	Slug              string
+	Name              string
+	Description       string
+	Mode              api.Mode
+	Type              api.AgentType
+	Run               api.Run
+	RunSetBy          api.UserID
+	Prompt            string
+	Instructions      string
+	Schedule          string
+	TimeZone          string
+	CatchUp           api.CatchUp
+	CatchUpWindow     int64
+	Overlap           api.Overlap
+	Jitter            int64
+	RunsAsUserID      api.UserID
+	Paused            int64
+	PausedReason      string
+	PausedAt          int64
+	UnpausedAt        int64
+	MaxConcurrent     int64
+	Priority          int64
+	Labels            api.Labels
+	LeaseSeconds      int64
+	ReclaimDelay      int64
+	TurnTimeout       int64
+	StallTimeout      int64
+	QueueTimeout      int64
+	MaxLapses         int64
+	AnchorAt          int64
+	NextSlotAt        int64
+	ScheduleError     string
+	FailuresInRow     int64
+	Version           int64
+	UpdatedAt         int64
+	SessionSpendLimit int64
+	DailySpendLimit   int64
+	ID                api.AgentID
+	FromVersion       int64
 }
 
 func (q *Queries) UpdateAgent(ctx context.Context, arg UpdateAgentParams) (int64, error) {
@@ -683,6 +710,8 @@ func (q *Queries) UpdateAgent(ctx context.Context, arg UpdateAgentParams) (int64
 		arg.FailuresInRow,
 		arg.Version,
 		arg.UpdatedAt,
+		arg.SessionSpendLimit,
+		arg.DailySpendLimit,
 		arg.ID,
 		arg.FromVersion,
 	)

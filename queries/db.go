@@ -45,6 +45,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.agentsWithQueueTimeoutStmt, err = db.PrepareContext(ctx, agentsWithQueueTimeout); err != nil {
 		return nil, fmt.Errorf("error preparing query AgentsWithQueueTimeout: %w", err)
 	}
+	if q.answeredSinceStmt, err = db.PrepareContext(ctx, answeredSince); err != nil {
+		return nil, fmt.Errorf("error preparing query AnsweredSince: %w", err)
+	}
 	if q.anyLoginStmt, err = db.PrepareContext(ctx, anyLogin); err != nil {
 		return nil, fmt.Errorf("error preparing query AnyLogin: %w", err)
 	}
@@ -141,6 +144,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.dueAgentsStmt, err = db.PrepareContext(ctx, dueAgents); err != nil {
 		return nil, fmt.Errorf("error preparing query DueAgents: %w", err)
 	}
+	if q.dueDeadlinesStmt, err = db.PrepareContext(ctx, dueDeadlines); err != nil {
+		return nil, fmt.Errorf("error preparing query DueDeadlines: %w", err)
+	}
 	if q.dueDeliveriesStmt, err = db.PrepareContext(ctx, dueDeliveries); err != nil {
 		return nil, fmt.Errorf("error preparing query DueDeliveries: %w", err)
 	}
@@ -233,6 +239,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.insertMemberStmt, err = db.PrepareContext(ctx, insertMember); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertMember: %w", err)
+	}
+	if q.insertMessageStmt, err = db.PrepareContext(ctx, insertMessage); err != nil {
+		return nil, fmt.Errorf("error preparing query InsertMessage: %w", err)
 	}
 	if q.insertPromptStmt, err = db.PrepareContext(ctx, insertPrompt); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertPrompt: %w", err)
@@ -348,6 +357,12 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.membersOfStmt, err = db.PrepareContext(ctx, membersOf); err != nil {
 		return nil, fmt.Errorf("error preparing query MembersOf: %w", err)
 	}
+	if q.messageByClientIDStmt, err = db.PrepareContext(ctx, messageByClientID); err != nil {
+		return nil, fmt.Errorf("error preparing query MessageByClientID: %w", err)
+	}
+	if q.messagesAfterStmt, err = db.PrepareContext(ctx, messagesAfter); err != nil {
+		return nil, fmt.Errorf("error preparing query MessagesAfter: %w", err)
+	}
 	if q.moveAnchorStmt, err = db.PrepareContext(ctx, moveAnchor); err != nil {
 		return nil, fmt.Errorf("error preparing query MoveAnchor: %w", err)
 	}
@@ -372,6 +387,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.nextBeatStmt, err = db.PrepareContext(ctx, nextBeat); err != nil {
 		return nil, fmt.Errorf("error preparing query NextBeat: %w", err)
 	}
+	if q.nextDeadlineStmt, err = db.PrepareContext(ctx, nextDeadline); err != nil {
+		return nil, fmt.Errorf("error preparing query NextDeadline: %w", err)
+	}
 	if q.nextDeliveryStmt, err = db.PrepareContext(ctx, nextDelivery); err != nil {
 		return nil, fmt.Errorf("error preparing query NextDelivery: %w", err)
 	}
@@ -386,6 +404,12 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.nextOnlineBeatStmt, err = db.PrepareContext(ctx, nextOnlineBeat); err != nil {
 		return nil, fmt.Errorf("error preparing query NextOnlineBeat: %w", err)
+	}
+	if q.notePostedStmt, err = db.PrepareContext(ctx, notePosted); err != nil {
+		return nil, fmt.Errorf("error preparing query NotePosted: %w", err)
+	}
+	if q.noteTurnStmt, err = db.PrepareContext(ctx, noteTurn); err != nil {
+		return nil, fmt.Errorf("error preparing query NoteTurn: %w", err)
 	}
 	if q.offlineDueStmt, err = db.PrepareContext(ctx, offlineDue); err != nil {
 		return nil, fmt.Errorf("error preparing query OfflineDue: %w", err)
@@ -507,6 +531,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.setWorkerStateStmt, err = db.PrepareContext(ctx, setWorkerState); err != nil {
 		return nil, fmt.Errorf("error preparing query SetWorkerState: %w", err)
 	}
+	if q.spendOfAgentStmt, err = db.PrepareContext(ctx, spendOfAgent); err != nil {
+		return nil, fmt.Errorf("error preparing query SpendOfAgent: %w", err)
+	}
 	if q.staleDueStmt, err = db.PrepareContext(ctx, staleDue); err != nil {
 		return nil, fmt.Errorf("error preparing query StaleDue: %w", err)
 	}
@@ -515,6 +542,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.takeAgentSlotExemptStmt, err = db.PrepareContext(ctx, takeAgentSlotExempt); err != nil {
 		return nil, fmt.Errorf("error preparing query TakeAgentSlotExempt: %w", err)
+	}
+	if q.threadStmt, err = db.PrepareContext(ctx, thread); err != nil {
+		return nil, fmt.Errorf("error preparing query Thread: %w", err)
 	}
 	if q.tokenStmt, err = db.PrepareContext(ctx, token); err != nil {
 		return nil, fmt.Errorf("error preparing query Token: %w", err)
@@ -691,6 +721,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing agentsWithQueueTimeoutStmt: %w", cerr)
 		}
 	}
+	if q.answeredSinceStmt != nil {
+		if cerr := q.answeredSinceStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing answeredSinceStmt: %w", cerr)
+		}
+	}
 	if q.anyLoginStmt != nil {
 		if cerr := q.anyLoginStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing anyLoginStmt: %w", cerr)
@@ -851,6 +886,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing dueAgentsStmt: %w", cerr)
 		}
 	}
+	if q.dueDeadlinesStmt != nil {
+		if cerr := q.dueDeadlinesStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing dueDeadlinesStmt: %w", cerr)
+		}
+	}
 	if q.dueDeliveriesStmt != nil {
 		if cerr := q.dueDeliveriesStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing dueDeliveriesStmt: %w", cerr)
@@ -1004,6 +1044,11 @@ func (q *Queries) Close() error {
 	if q.insertMemberStmt != nil {
 		if cerr := q.insertMemberStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing insertMemberStmt: %w", cerr)
+		}
+	}
+	if q.insertMessageStmt != nil {
+		if cerr := q.insertMessageStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing insertMessageStmt: %w", cerr)
 		}
 	}
 	if q.insertPromptStmt != nil {
@@ -1196,6 +1241,16 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing membersOfStmt: %w", cerr)
 		}
 	}
+	if q.messageByClientIDStmt != nil {
+		if cerr := q.messageByClientIDStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing messageByClientIDStmt: %w", cerr)
+		}
+	}
+	if q.messagesAfterStmt != nil {
+		if cerr := q.messagesAfterStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing messagesAfterStmt: %w", cerr)
+		}
+	}
 	if q.moveAnchorStmt != nil {
 		if cerr := q.moveAnchorStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing moveAnchorStmt: %w", cerr)
@@ -1236,6 +1291,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing nextBeatStmt: %w", cerr)
 		}
 	}
+	if q.nextDeadlineStmt != nil {
+		if cerr := q.nextDeadlineStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing nextDeadlineStmt: %w", cerr)
+		}
+	}
 	if q.nextDeliveryStmt != nil {
 		if cerr := q.nextDeliveryStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing nextDeliveryStmt: %w", cerr)
@@ -1259,6 +1319,16 @@ func (q *Queries) Close() error {
 	if q.nextOnlineBeatStmt != nil {
 		if cerr := q.nextOnlineBeatStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing nextOnlineBeatStmt: %w", cerr)
+		}
+	}
+	if q.notePostedStmt != nil {
+		if cerr := q.notePostedStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing notePostedStmt: %w", cerr)
+		}
+	}
+	if q.noteTurnStmt != nil {
+		if cerr := q.noteTurnStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing noteTurnStmt: %w", cerr)
 		}
 	}
 	if q.offlineDueStmt != nil {
@@ -1461,6 +1531,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing setWorkerStateStmt: %w", cerr)
 		}
 	}
+	if q.spendOfAgentStmt != nil {
+		if cerr := q.spendOfAgentStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing spendOfAgentStmt: %w", cerr)
+		}
+	}
 	if q.staleDueStmt != nil {
 		if cerr := q.staleDueStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing staleDueStmt: %w", cerr)
@@ -1474,6 +1549,11 @@ func (q *Queries) Close() error {
 	if q.takeAgentSlotExemptStmt != nil {
 		if cerr := q.takeAgentSlotExemptStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing takeAgentSlotExemptStmt: %w", cerr)
+		}
+	}
+	if q.threadStmt != nil {
+		if cerr := q.threadStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing threadStmt: %w", cerr)
 		}
 	}
 	if q.tokenStmt != nil {
@@ -1747,6 +1827,7 @@ type Queries struct {
 	agentEvenDeletedStmt       *sql.Stmt
 	agentsRunAsStmt            *sql.Stmt
 	agentsWithQueueTimeoutStmt *sql.Stmt
+	answeredSinceStmt          *sql.Stmt
 	anyLoginStmt               *sql.Stmt
 	auditPageStmt              *sql.Stmt
 	beatWorkerStmt             *sql.Stmt
@@ -1779,6 +1860,7 @@ type Queries struct {
 	dropWaitingStmt            *sql.Stmt
 	dueAdmissionsStmt          *sql.Stmt
 	dueAgentsStmt              *sql.Stmt
+	dueDeadlinesStmt           *sql.Stmt
 	dueDeliveriesStmt          *sql.Stmt
 	dueDrainsStmt              *sql.Stmt
 	dueLapsesStmt              *sql.Stmt
@@ -1810,6 +1892,7 @@ type Queries struct {
 	insertLateResultStmt       *sql.Stmt
 	insertLedgerStmt           *sql.Stmt
 	insertMemberStmt           *sql.Stmt
+	insertMessageStmt          *sql.Stmt
 	insertPromptStmt           *sql.Stmt
 	insertSessionStmt          *sql.Stmt
 	insertSignalStmt           *sql.Stmt
@@ -1848,6 +1931,8 @@ type Queries struct {
 	loginOfStmt                *sql.Stmt
 	memberStmt                 *sql.Stmt
 	membersOfStmt              *sql.Stmt
+	messageByClientIDStmt      *sql.Stmt
+	messagesAfterStmt          *sql.Stmt
 	moveAnchorStmt             *sql.Stmt
 	moveClaimsToInstanceStmt   *sql.Stmt
 	moveSessionStmt            *sql.Stmt
@@ -1856,11 +1941,14 @@ type Queries struct {
 	nextAdmissionStmt          *sql.Stmt
 	nextAgentSlotStmt          *sql.Stmt
 	nextBeatStmt               *sql.Stmt
+	nextDeadlineStmt           *sql.Stmt
 	nextDeliveryStmt           *sql.Stmt
 	nextDrainStmt              *sql.Stmt
 	nextLaneStmt               *sql.Stmt
 	nextLapseStmt              *sql.Stmt
 	nextOnlineBeatStmt         *sql.Stmt
+	notePostedStmt             *sql.Stmt
+	noteTurnStmt               *sql.Stmt
 	offlineDueStmt             *sql.Stmt
 	oldDeliveriesStmt          *sql.Stmt
 	oldestEventStmt            *sql.Stmt
@@ -1901,9 +1989,11 @@ type Queries struct {
 	setLedgerRangeStmt         *sql.Stmt
 	setRoleStmt                *sql.Stmt
 	setWorkerStateStmt         *sql.Stmt
+	spendOfAgentStmt           *sql.Stmt
 	staleDueStmt               *sql.Stmt
 	takeAgentSlotStmt          *sql.Stmt
 	takeAgentSlotExemptStmt    *sql.Stmt
+	threadStmt                 *sql.Stmt
 	tokenStmt                  *sql.Stmt
 	tokenByHashStmt            *sql.Stmt
 	tokensOfStmt               *sql.Stmt
@@ -1962,6 +2052,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		agentEvenDeletedStmt:       q.agentEvenDeletedStmt,
 		agentsRunAsStmt:            q.agentsRunAsStmt,
 		agentsWithQueueTimeoutStmt: q.agentsWithQueueTimeoutStmt,
+		answeredSinceStmt:          q.answeredSinceStmt,
 		anyLoginStmt:               q.anyLoginStmt,
 		auditPageStmt:              q.auditPageStmt,
 		beatWorkerStmt:             q.beatWorkerStmt,
@@ -1994,6 +2085,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		dropWaitingStmt:            q.dropWaitingStmt,
 		dueAdmissionsStmt:          q.dueAdmissionsStmt,
 		dueAgentsStmt:              q.dueAgentsStmt,
+		dueDeadlinesStmt:           q.dueDeadlinesStmt,
 		dueDeliveriesStmt:          q.dueDeliveriesStmt,
 		dueDrainsStmt:              q.dueDrainsStmt,
 		dueLapsesStmt:              q.dueLapsesStmt,
@@ -2025,6 +2117,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		insertLateResultStmt:       q.insertLateResultStmt,
 		insertLedgerStmt:           q.insertLedgerStmt,
 		insertMemberStmt:           q.insertMemberStmt,
+		insertMessageStmt:          q.insertMessageStmt,
 		insertPromptStmt:           q.insertPromptStmt,
 		insertSessionStmt:          q.insertSessionStmt,
 		insertSignalStmt:           q.insertSignalStmt,
@@ -2063,6 +2156,8 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		loginOfStmt:                q.loginOfStmt,
 		memberStmt:                 q.memberStmt,
 		membersOfStmt:              q.membersOfStmt,
+		messageByClientIDStmt:      q.messageByClientIDStmt,
+		messagesAfterStmt:          q.messagesAfterStmt,
 		moveAnchorStmt:             q.moveAnchorStmt,
 		moveClaimsToInstanceStmt:   q.moveClaimsToInstanceStmt,
 		moveSessionStmt:            q.moveSessionStmt,
@@ -2071,11 +2166,14 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		nextAdmissionStmt:          q.nextAdmissionStmt,
 		nextAgentSlotStmt:          q.nextAgentSlotStmt,
 		nextBeatStmt:               q.nextBeatStmt,
+		nextDeadlineStmt:           q.nextDeadlineStmt,
 		nextDeliveryStmt:           q.nextDeliveryStmt,
 		nextDrainStmt:              q.nextDrainStmt,
 		nextLaneStmt:               q.nextLaneStmt,
 		nextLapseStmt:              q.nextLapseStmt,
 		nextOnlineBeatStmt:         q.nextOnlineBeatStmt,
+		notePostedStmt:             q.notePostedStmt,
+		noteTurnStmt:               q.noteTurnStmt,
 		offlineDueStmt:             q.offlineDueStmt,
 		oldDeliveriesStmt:          q.oldDeliveriesStmt,
 		oldestEventStmt:            q.oldestEventStmt,
@@ -2116,9 +2214,11 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		setLedgerRangeStmt:         q.setLedgerRangeStmt,
 		setRoleStmt:                q.setRoleStmt,
 		setWorkerStateStmt:         q.setWorkerStateStmt,
+		spendOfAgentStmt:           q.spendOfAgentStmt,
 		staleDueStmt:               q.staleDueStmt,
 		takeAgentSlotStmt:          q.takeAgentSlotStmt,
 		takeAgentSlotExemptStmt:    q.takeAgentSlotExemptStmt,
+		threadStmt:                 q.threadStmt,
 		tokenStmt:                  q.tokenStmt,
 		tokenByHashStmt:            q.tokenByHashStmt,
 		tokensOfStmt:               q.tokensOfStmt,

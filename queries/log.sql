@@ -44,8 +44,8 @@ SELECT * FROM activities WHERE session_id = @session_id AND client_key = @client
 SELECT * FROM activities WHERE session_id = @session_id AND id < @before ORDER BY id DESC LIMIT @n;
 
 -- name: InsertItem :execrows
-INSERT INTO items (session_id, seq, client_id, kind, stream, text, truncated, at)
-VALUES (@session_id, @seq, @client_id, @kind, @stream, @text, @truncated, @at)
+INSERT INTO items (session_id, seq, client_id, kind, stream, text, truncated, at, tool, call_id, failed, user_id)
+VALUES (@session_id, @seq, @client_id, @kind, @stream, @text, @truncated, @at, @tool, @call_id, @failed, @user_id)
 ON CONFLICT (session_id, client_id) WHERE client_id <> '' DO NOTHING;
 
 -- name: LastItem :one
@@ -58,14 +58,15 @@ SELECT * FROM items WHERE session_id = @session_id AND seq > @after ORDER BY seq
 SELECT * FROM items WHERE session_id = @session_id AND seq < @before ORDER BY seq DESC LIMIT @n;
 
 -- name: InsertPrompt :exec
-INSERT INTO prompts (id, session_id, kind, text, created_at, closed_at, closed_by, resolution, answer)
-VALUES (@id, @session_id, @kind, @text, @created_at, 0, '', '', '');
+INSERT INTO prompts (id, session_id, kind, text, created_at, closed_at, closed_by, resolution, answer, detail, deadline_at, fallback, answer_detail)
+VALUES (@id, @session_id, @kind, @text, @created_at, 0, '', '', '', @detail, @deadline_at, @fallback, '');
 
 -- name: Prompt :one
 SELECT * FROM prompts WHERE id = @id;
 
 -- name: ClosePrompt :execrows
-UPDATE prompts SET closed_at = @closed_at, closed_by = @closed_by, resolution = @resolution, answer = @answer
+UPDATE prompts SET
+    closed_at = @closed_at, closed_by = @closed_by, resolution = @resolution, answer = @answer, answer_detail = @answer_detail
 WHERE id = @id AND closed_at = 0;
 
 -- name: IdempotencyKey :one

@@ -112,16 +112,18 @@ func (q *Queries) AuditPage(ctx context.Context, arg AuditPageParams) ([]AuditPa
 }
 
 const closePrompt = `-- name: ClosePrompt :execrows
-UPDATE prompts SET closed_at = ?1, closed_by = ?2, resolution = ?3, answer = ?4
-WHERE id = ?5 AND closed_at = 0
+UPDATE prompts SET
+    closed_at = ?1, closed_by = ?2, resolution = ?3, answer = ?4, answer_detail = ?5
+WHERE id = ?6 AND closed_at = 0
 `
 
 type ClosePromptParams struct {
-	ClosedAt   int64
-	ClosedBy   string
-	Resolution string
-	Answer     string
-	ID         api.PromptID
+	ClosedAt     int64
+	ClosedBy     string
+	Resolution   string
+	Answer       string
+	AnswerDetail string
+	ID           api.PromptID
 }
 
 func (q *Queries) ClosePrompt(ctx context.Context, arg ClosePromptParams) (int64, error) {
@@ -130,6 +132,7 @@ func (q *Queries) ClosePrompt(ctx context.Context, arg ClosePromptParams) (int64
 		arg.ClosedBy,
 		arg.Resolution,
 		arg.Answer,
+		arg.AnswerDetail,
 		arg.ID,
 	)
 	if err != nil {
@@ -416,8 +419,8 @@ func (q *Queries) InsertEvent(ctx context.Context, arg InsertEventParams) error 
 }
 
 const insertItem = `-- name: InsertItem :execrows
-INSERT INTO items (session_id, seq, client_id, kind, stream, text, truncated, at)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+INSERT INTO items (session_id, seq, client_id, kind, stream, text, truncated, at, tool, call_id, failed, user_id)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
 ON CONFLICT (session_id, client_id) WHERE client_id <> '' DO NOTHING
 `
 
@@ -430,6 +433,10 @@ type InsertItemParams struct {
 	Text      string
 	Truncated int64
 	At        int64
+	Tool      string
+	CallID    string
+	Failed    int64
+	UserID    api.UserID
 }
 
 func (q *Queries) InsertItem(ctx context.Context, arg InsertItemParams) (int64, error) {
@@ -442,6 +449,10 @@ func (q *Queries) InsertItem(ctx context.Context, arg InsertItemParams) (int64, 
 		arg.Text,
 		arg.Truncated,
 		arg.At,
+		arg.Tool,
+		arg.CallID,
+		arg.Failed,
+		arg.UserID,
 	)
 	if err != nil {
 		return 0, err
@@ -514,16 +525,19 @@ func (q *Queries) InsertLedger(ctx context.Context, arg InsertLedgerParams) (int
 }
 
 const insertPrompt = `-- name: InsertPrompt :exec
-INSERT INTO prompts (id, session_id, kind, text, created_at, closed_at, closed_by, resolution, answer)
-VALUES (?1, ?2, ?3, ?4, ?5, 0, '', '', '')
+INSERT INTO prompts (id, session_id, kind, text, created_at, closed_at, closed_by, resolution, answer, detail, deadline_at, fallback, answer_detail)
+VALUES (?1, ?2, ?3, ?4, ?5, 0, '', '', '', ?6, ?7, ?8, '')
 `
 
 type InsertPromptParams struct {
-	ID        api.PromptID
-	SessionID api.SessionID
-	Kind      string
-	Text      string
-	CreatedAt int64
+	ID         api.PromptID
+	SessionID  api.SessionID
+	Kind       string
+	Text       string
+	CreatedAt  int64
+	Detail     string
+	DeadlineAt int64
+	Fallback   string
 }
 
 func (q *Queries) InsertPrompt(ctx context.Context, arg InsertPromptParams) error {
@@ -533,12 +547,15 @@ func (q *Queries) InsertPrompt(ctx context.Context, arg InsertPromptParams) erro
 		arg.Kind,
 		arg.Text,
 		arg.CreatedAt,
+		arg.Detail,
+		arg.DeadlineAt,
+		arg.Fallback,
 	)
 	return err
 }
 
 const itemsAfter = `-- name: ItemsAfter :many
-SELECT session_id, seq, client_id, kind, stream, text, truncated, at FROM items WHERE session_id = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3
+SELECT session_id, seq, client_id, kind, stream, text, truncated, at, tool, call_id, failed, user_id FROM items WHERE session_id = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3
 `
 
 type ItemsAfterParams struct {
@@ -565,6 +582,10 @@ func (q *Queries) ItemsAfter(ctx context.Context, arg ItemsAfterParams) ([]Item,
 			&i.Text,
 			&i.Truncated,
 			&i.At,
+			&i.Tool,
+			&i.CallID,
+			&i.Failed,
+			&i.UserID,
 		); err != nil {
 			return nil, err
 		}
@@ -580,7 +601,7 @@ func (q *Queries) ItemsAfter(ctx context.Context, arg ItemsAfterParams) ([]Item,
 }
 
 const itemsBefore = `-- name: ItemsBefore :many
-SELECT session_id, seq, client_id, kind, stream, text, truncated, at FROM items WHERE session_id = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT ?3
+SELECT session_id, seq, client_id, kind, stream, text, truncated, at, tool, call_id, failed, user_id FROM items WHERE session_id = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT ?3
 `
 
 type ItemsBeforeParams struct {
@@ -607,6 +628,10 @@ func (q *Queries) ItemsBefore(ctx context.Context, arg ItemsBeforeParams) ([]Ite
 			&i.Text,
 			&i.Truncated,
 			&i.At,
+			&i.Tool,
+			&i.CallID,
+			&i.Failed,
+			&i.UserID,
 		); err != nil {
 			return nil, err
 		}
@@ -797,7 +822,7 @@ func (q *Queries) OldestEvent(ctx context.Context) (int64, error) {
 }
 
 const prompt = `-- name: Prompt :one
-SELECT id, session_id, kind, text, created_at, closed_at, closed_by, resolution, answer FROM prompts WHERE id = ?1
+SELECT id, session_id, kind, text, created_at, closed_at, closed_by, resolution, answer, detail, deadline_at, fallback, answer_detail FROM prompts WHERE id = ?1
 `
 
 func (q *Queries) Prompt(ctx context.Context, id api.PromptID) (Prompt, error) {
@@ -813,6 +838,10 @@ func (q *Queries) Prompt(ctx context.Context, id api.PromptID) (Prompt, error) {
 		&i.ClosedBy,
 		&i.Resolution,
 		&i.Answer,
+		&i.Detail,
+		&i.DeadlineAt,
+		&i.Fallback,
+		&i.AnswerDetail,
 	)
 	return i, err
 }

@@ -19,47 +19,51 @@ type Activity struct {
 }
 
 type Agent struct {
-	ID              api.AgentID
-	WorkspaceID     api.WorkspaceID
-	Slug            string
-	Name            string
-	Description     string
-	Mode            api.Mode
-	Type            api.AgentType
-	Run             api.Run
-	RunSetBy        api.UserID
-	Prompt          string
-	Instructions    string
-	Schedule        string
-	TimeZone        string
-	CatchUp         api.CatchUp
-	CatchUpWindow   int64
-	Overlap         api.Overlap
-	Jitter          int64
-	RunsAsUserID    api.UserID
-	Paused          int64
-	PausedReason    string
-	PausedAt        int64
-	UnpausedAt      int64
-	MaxConcurrent   int64
-	Priority        int64
-	Labels          api.Labels
-	LeaseSeconds    int64
-	ReclaimDelay    int64
-	TurnTimeout     int64
-	StallTimeout    int64
-	QueueTimeout    int64
-	MaxLapses       int64
-	AnchorAt        int64
-	NextSlotAt      int64
-	ScheduleError   string
-	LastTriggeredAt int64
-	Running         int64
-	FailuresInRow   int64
-	Version         int64
-	CreatedAt       int64
-	UpdatedAt       int64
-	DeletedAt       int64
+	ID                api.AgentID
+	WorkspaceID       api.WorkspaceID
+	Slug              string
+	Name              string
+	Description       string
+	Mode              api.Mode
+	Type              api.AgentType
+	Run               api.Run
+	RunSetBy          api.UserID
+	Prompt            string
+	Instructions      string
+	Schedule          string
+	TimeZone          string
+	CatchUp           api.CatchUp
+	CatchUpWindow     int64
+	Overlap           api.Overlap
+	Jitter            int64
+	RunsAsUserID      api.UserID
+	Paused            int64
+	PausedReason      string
+	PausedAt          int64
+	UnpausedAt        int64
+	MaxConcurrent     int64
+	Priority          int64
+	Labels            api.Labels
+	LeaseSeconds      int64
+	ReclaimDelay      int64
+	TurnTimeout       int64
+	StallTimeout      int64
+	QueueTimeout      int64
+	MaxLapses         int64
+	AnchorAt          int64
+	NextSlotAt        int64
+	ScheduleError     string
+	LastTriggeredAt   int64
+	Running           int64
+	FailuresInRow     int64
+	Version           int64
+	CreatedAt         int64
+	UpdatedAt         int64
+	DeletedAt         int64
+	SessionSpendLimit int64
+	DailySpendLimit   int64
+	SpendDay          int64
+	SpentOnDay        int64
 }
 
 type AgentVersion struct {
@@ -174,6 +178,10 @@ type Item struct {
 	Text      string
 	Truncated int64
 	At        int64
+	Tool      string
+	CallID    string
+	Failed    int64
+	UserID    api.UserID
 }
 
 type LateResult struct {
@@ -211,16 +219,30 @@ type Member struct {
 	CreatedAt   int64
 }
 
+type Message struct {
+	ID        api.MessageID
+	ThreadID  api.ThreadID
+	SessionID api.SessionID
+	ClientID  string
+	UserID    api.UserID
+	Text      string
+	At        int64
+}
+
 type Prompt struct {
-	ID         api.PromptID
-	SessionID  api.SessionID
-	Kind       string
-	Text       string
-	CreatedAt  int64
-	ClosedAt   int64
-	ClosedBy   string
-	Resolution string
-	Answer     string
+	ID           api.PromptID
+	SessionID    api.SessionID
+	Kind         string
+	Text         string
+	CreatedAt    int64
+	ClosedAt     int64
+	ClosedBy     string
+	Resolution   string
+	Answer       string
+	Detail       string
+	DeadlineAt   int64
+	Fallback     string
+	AnswerDetail string
 }
 
 type Session struct {
@@ -286,6 +308,13 @@ type Signal struct {
 	SentAt     int64
 	ClosedAt   int64
 	Resolution string
+}
+
+type Thread struct {
+	ID           api.ThreadID
+	LastConsumed api.MessageID
+	LastPosted   api.MessageID
+	TurnEndedAt  int64
 }
 
 type Token struct {

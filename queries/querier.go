@@ -18,6 +18,7 @@ type Querier interface {
 	AgentEvenDeleted(ctx context.Context, id api.AgentID) (Agent, error)
 	AgentsRunAs(ctx context.Context, arg AgentsRunAsParams) ([]Agent, error)
 	AgentsWithQueueTimeout(ctx context.Context) ([]Agent, error)
+	AnsweredSince(ctx context.Context, arg AnsweredSinceParams) ([]Prompt, error)
 	AnyLogin(ctx context.Context) (Login, error)
 	// The log for people who look into it, newest first; '' and 0 filter nothing.
 	AuditPage(ctx context.Context, arg AuditPageParams) ([]AuditPageRow, error)
@@ -52,6 +53,7 @@ type Querier interface {
 	DropWaiting(ctx context.Context, arg DropWaitingParams) (int64, error)
 	DueAdmissions(ctx context.Context, arg DueAdmissionsParams) ([]api.SessionID, error)
 	DueAgents(ctx context.Context, arg DueAgentsParams) ([]api.AgentID, error)
+	DueDeadlines(ctx context.Context, arg DueDeadlinesParams) ([]api.PromptID, error)
 	DueDeliveries(ctx context.Context, arg DueDeliveriesParams) ([]api.DeliveryID, error)
 	DueDrains(ctx context.Context, arg DueDrainsParams) ([]Claim, error)
 	DueLapses(ctx context.Context, arg DueLapsesParams) ([]Claim, error)
@@ -83,6 +85,7 @@ type Querier interface {
 	InsertLateResult(ctx context.Context, arg InsertLateResultParams) (int64, error)
 	InsertLedger(ctx context.Context, arg InsertLedgerParams) (int64, error)
 	InsertMember(ctx context.Context, arg InsertMemberParams) error
+	InsertMessage(ctx context.Context, arg InsertMessageParams) (int64, error)
 	InsertPrompt(ctx context.Context, arg InsertPromptParams) error
 	InsertSession(ctx context.Context, arg InsertSessionParams) (int64, error)
 	InsertSignal(ctx context.Context, arg InsertSignalParams) error
@@ -123,6 +126,8 @@ type Querier interface {
 	LoginOf(ctx context.Context, userID api.UserID) (Login, error)
 	Member(ctx context.Context, arg MemberParams) (Member, error)
 	MembersOf(ctx context.Context, arg MembersOfParams) ([]MembersOfRow, error)
+	MessageByClientID(ctx context.Context, arg MessageByClientIDParams) (Message, error)
+	MessagesAfter(ctx context.Context, arg MessagesAfterParams) ([]MessagesAfterRow, error)
 	MoveAnchor(ctx context.Context, arg MoveAnchorParams) (int64, error)
 	MoveClaimsToInstance(ctx context.Context, arg MoveClaimsToInstanceParams) (int64, error)
 	// The one door for status changes: it repeats the old status and the live claim.
@@ -132,6 +137,7 @@ type Querier interface {
 	NextAdmission(ctx context.Context, now int64) (int64, error)
 	NextAgentSlot(ctx context.Context, now int64) (int64, error)
 	NextBeat(ctx context.Context, after int64) (int64, error)
+	NextDeadline(ctx context.Context, now int64) (int64, error)
 	NextDelivery(ctx context.Context, now int64) (int64, error)
 	NextDrain(ctx context.Context, now int64) (int64, error)
 	// The head of the next lane of an agent that has a session without a gate of its own, and the lane after
@@ -139,6 +145,8 @@ type Querier interface {
 	NextLane(ctx context.Context, arg NextLaneParams) (NextLaneRow, error)
 	NextLapse(ctx context.Context, now int64) (int64, error)
 	NextOnlineBeat(ctx context.Context, after int64) (int64, error)
+	NotePosted(ctx context.Context, arg NotePostedParams) error
+	NoteTurn(ctx context.Context, arg NoteTurnParams) error
 	OfflineDue(ctx context.Context, arg OfflineDueParams) ([]Worker, error)
 	OldDeliveries(ctx context.Context, arg OldDeliveriesParams) ([]api.DeliveryID, error)
 	OldestEvent(ctx context.Context) (int64, error)
@@ -180,9 +188,11 @@ type Querier interface {
 	SetLedgerRange(ctx context.Context, arg SetLedgerRangeParams) (int64, error)
 	SetRole(ctx context.Context, arg SetRoleParams) (int64, error)
 	SetWorkerState(ctx context.Context, arg SetWorkerStateParams) (int64, error)
+	SpendOfAgent(ctx context.Context, arg SpendOfAgentParams) (int64, error)
 	StaleDue(ctx context.Context, arg StaleDueParams) ([]Worker, error)
 	TakeAgentSlot(ctx context.Context, id api.AgentID) (int64, error)
 	TakeAgentSlotExempt(ctx context.Context, id api.AgentID) (int64, error)
+	Thread(ctx context.Context, id api.ThreadID) (Thread, error)
 	Token(ctx context.Context, id api.TokenID) (Token, error)
 	TokenByHash(ctx context.Context, hash []byte) (Token, error)
 	TokensOf(ctx context.Context, arg TokensOfParams) ([]Token, error)

@@ -12,7 +12,7 @@ import (
 )
 
 const viewAgents = `-- name: ViewAgents :many
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at FROM agents WHERE workspace_id = ?1 AND deleted_at = 0 AND slug > ?2 ORDER BY slug LIMIT ?3
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day FROM agents WHERE workspace_id = ?1 AND deleted_at = 0 AND slug > ?2 ORDER BY slug LIMIT ?3
 `
 
 type ViewAgentsParams struct {
@@ -72,6 +72,10 @@ func (q *Queries) ViewAgents(ctx context.Context, arg ViewAgentsParams) ([]Agent
 			&i.CreatedAt,
 			&i.UpdatedAt,
 			&i.DeletedAt,
+			&i.SessionSpendLimit,
+			&i.DailySpendLimit,
+			&i.SpendDay,
+			&i.SpentOnDay,
 		); err != nil {
 			return nil, err
 		}
@@ -236,7 +240,7 @@ func (q *Queries) ViewCounts(ctx context.Context, arg ViewCountsParams) ([]ViewC
 }
 
 const viewFailingAgents = `-- name: ViewFailingAgents :many
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at FROM agents
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day FROM agents
 WHERE workspace_id = ?1 AND deleted_at = 0 AND paused = 1 AND paused_reason <> '' AND failures_in_row > 0
 ORDER BY paused_at DESC LIMIT ?2
 `
@@ -297,6 +301,10 @@ func (q *Queries) ViewFailingAgents(ctx context.Context, arg ViewFailingAgentsPa
 			&i.CreatedAt,
 			&i.UpdatedAt,
 			&i.DeletedAt,
+			&i.SessionSpendLimit,
+			&i.DailySpendLimit,
+			&i.SpendDay,
+			&i.SpentOnDay,
 		); err != nil {
 			return nil, err
 		}
@@ -444,7 +452,7 @@ func (q *Queries) ViewNewer(ctx context.Context, arg ViewNewerParams) (int64, er
 }
 
 const viewNextSlots = `-- name: ViewNextSlots :many
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at FROM agents
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day FROM agents
 WHERE next_slot_at > 0 AND workspace_id = ?1 AND deleted_at = 0 AND paused = 0
 ORDER BY next_slot_at LIMIT ?2
 `
@@ -505,6 +513,10 @@ func (q *Queries) ViewNextSlots(ctx context.Context, arg ViewNextSlotsParams) ([
 			&i.CreatedAt,
 			&i.UpdatedAt,
 			&i.DeletedAt,
+			&i.SessionSpendLimit,
+			&i.DailySpendLimit,
+			&i.SpendDay,
+			&i.SpentOnDay,
 		); err != nil {
 			return nil, err
 		}

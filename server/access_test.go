@@ -88,6 +88,13 @@ var access = map[string]string{
 	"POST C":                  "1 3 3 + + 4 3 + 3",
 	"POST C/{session}/cancel": "1 3 3 + + 4 3 3 +",
 
+	"GET W/threads/{t}":   "1 + + + + 4 + 3 3",
+	"PATCH W/threads/{t}": "1 3 3 + + 4 u u u",
+
+	"GET V/prompts/{prompt}": "1 + + + + 4 u u u", // the prompt's id is unknown, its session is found
+	"GET V/messages":         "1 + + + + 4 + 3 3",
+	"POST V/messages":        "1 3 3 + + 4 u u u",
+
 	"GET V":            "1 + + + + 4 + 3 3",
 	"GET V/items":      "1 + + + + 4 + 3 3",
 	"GET V/activities": "1 + + + + 4 + 3 3",
@@ -165,7 +172,7 @@ func (c *castle) request(op servertest.Operation, mode api.Mode) (path string, b
 	s := servertest.Must[api.Session](c.Server, 201, "POST", "agents/"+slug+"/sessions", m{})
 	fill := []string{
 		"{workspace}", engine.DefaultWorkspace, "{agent}", a.Slug, "{worker}", w.ID.String(), "{session}", s.ID.String(), "{thread}", s.ThreadID.String(),
-		"{signin}", "tok_0000000000",
+		"{signin}", "tok_0000000000", "{prompt}", "pmt_0000000001",
 	}
 	switch {
 	case strings.Contains(op.Path, "{user}"):
@@ -232,6 +239,10 @@ func (c *castle) request(op servertest.Operation, mode api.Mode) (path string, b
 		return path, m{"signalId": "sig_0000000001", "instanceId": instance}
 	case "POST claim", "POST heartbeat":
 		return path, m{"instanceId": instance}
+	case "POST messages":
+		return path, m{"text": "x"}
+	case "PATCH {thread}":
+		return path, m{"state": "completed"}
 	case "POST answer":
 		return path, m{"promptId": "pmt_0000000001", "text": "x"}
 	case "POST rotate", "POST test", "POST redeliver", "POST trigger-urls", "POST retry", "POST archive", "POST cancel", "POST stop", "POST pause", "POST resume", "POST sessions", "PATCH {agent}", "POST signin-links", "POST sign-out-everywhere":

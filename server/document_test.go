@@ -22,7 +22,7 @@ func TestDocument_EveryStatusOfEveryRoute(t *testing.T) {
 	fill := strings.NewReplacer(
 		"{webhook}", hook.ID.String(), "{delivery}", sent.ID.String(), "{trigger}", opened.ID.String(), "/hooks/{address}", opened.Path,
 		"{workspace}", "default", "{agent}", "tidy", "{session}", live.SessionID.String(),
-		"{worker}", d.worker.ID.String(), "{thread}", live.Session.ThreadID.String(),
+		"{worker}", d.worker.ID.String(), "{thread}", live.Session.ThreadID.String(), "{prompt}", "pmt_0000000001",
 	)
 	viewer := d.As(d.AddUser("default", api.Viewer))
 	key := d.As(servertest.Must[api.Key](d.Server, 201, "POST", "keys", m{"name": "ci", "scopes": []string{"cancel"}}).Key)
@@ -68,6 +68,7 @@ func TestDocument_EveryStatusOfEveryRoute(t *testing.T) {
 	workersAnswer(d, viewer)
 	claimsAnswer(d)
 	promptsAnswer(d)
+	conversationsAnswer(d, viewer)
 	classicAnswers(d)
 	webhooksAnswer(d, viewer)
 	servertest.Must[list](d.Server, 200, "GET", "audit?type=session_created&limit=5", nil)

@@ -36,6 +36,7 @@ var statusOf = map[api.Code]int{
 	api.CodeStaleSignal:        http.StatusConflict,
 	api.CodePromptClosed:       http.StatusConflict,
 	api.CodePromptOpen:         http.StatusConflict,
+	api.CodeStateNotYours:      http.StatusForbidden,
 	api.CodeTooLarge:           http.StatusRequestEntityTooLarge,
 	api.CodeUnsupportedType:    http.StatusUnsupportedMediaType,
 	api.CodeMisdirected:        http.StatusMisdirectedRequest,

@@ -27,6 +27,7 @@ var keyScopes = withSessionVerbs(map[string]api.Scope{
 	"GET " + base + "/sessions/counts":   api.ScopeRead,
 	"GET " + base + "/schedules/preview": api.ScopeRead,
 	"GET " + base + "/events":            api.ScopeRead,
+	"GET " + base + "/threads/{thread}":  api.ScopeRead,
 
 	"POST " + oneAgent + "/sessions": api.ScopeTrigger,
 
@@ -38,6 +39,7 @@ var keyScopes = withSessionVerbs(map[string]api.Scope{
 	"GET /items":      api.ScopeRead,
 	"GET /activities": api.ScopeRead,
 	"GET /events":     api.ScopeRead,
+	"GET /messages":   api.ScopeRead,
 	"POST /retry":     api.ScopeTrigger,
 	"POST /cancel":    api.ScopeCancel,
 	"POST /stop":      api.ScopeCancel,

@@ -52,6 +52,8 @@ var routes = []route{
 	{post, claimed + "/fail", (*Server).failSession},
 	{patch, claimed, (*Server).patchSession},
 	{post, base + "/threads/{thread}/late-results", (*Server).keepLateResult},
+	{get, base + "/threads/{thread}", (*Server).showThread},
+	{patch, base + "/threads/{thread}", (*Server).patchThread},
 
 	{get, oneAgent + "/sessions", (*Server).agentSessions},
 	{get, base + "/sessions", (*Server).listSessions},
@@ -132,6 +134,9 @@ var sessionVerbs = []route{
 	{post, "/retry", (*Server).retrySession},
 	{post, "/archive", (*Server).archiveSession},
 	{post, "/answer", (*Server).answerPrompt},
+	{get, "/prompts/{prompt}", (*Server).showPrompt},
+	{post, "/messages", (*Server).postMessage},
+	{get, "/messages", (*Server).messages},
 }
 
 // openRoutes answer without sign-in.

@@ -217,7 +217,7 @@ func (v *visit) answer() error {
 		return api.Refuse(api.CodeNotFound, "There is no such question.")
 	}
 	text := v.r.PostForm.Get("text")
-	_, err = v.web.engine.AnswerPrompt(v.r.Context(), v.caller, id, api.AnswerInput{PromptID: prompt, Text: text})
+	_, err = v.web.engine.AnswerPrompt(v.r.Context(), v.caller, id, api.AnswerInput{PromptID: prompt, Answer: api.Answer{Text: text}})
 	if err != nil {
 		f := failureOf(err)
 		if f.status == http.StatusConflict || f.status == http.StatusUnprocessableEntity {

@@ -90,7 +90,7 @@ func (h *healthy) work(slot int, end time.Time) {
 				h.Errorf("session %s is stuck: it is %s and waits for %+v", s.ID, s.Status, s.WaitingFor)
 			} else if s.Prompted != nil && !s.Status.Running() {
 				// Another slot may have been quicker.
-				_, err := h.c.AnswerPrompt(h.Context(), s.ID, api.AnswerInput{PromptID: s.Prompted.ID, Text: "go on"})
+				_, err := h.c.AnswerPrompt(h.Context(), s.ID, api.AnswerInput{PromptID: s.Prompted.ID, Answer: api.Answer{Text: "go on"}})
 				if err != nil && api.CodeOf(err) != api.CodePromptClosed {
 					h.Errorf("answer session %s: %v", s.ID, err)
 				}

@@ -329,7 +329,7 @@ func (p *person) answer(l *life) {
 		if s.Prompted == nil || p.rand.IntN(2) == 0 {
 			continue
 		}
-		in := api.AnswerInput{PromptID: s.Prompted.ID, Text: p.next("answers")}
+		in := api.AnswerInput{PromptID: s.Prompted.ID, Answer: api.Answer{Text: p.next("answers")}}
 		out, v := ask(l, "answer", []api.Code{api.CodePromptClosed}, func(ctx context.Context) (api.Session, error) {
 			return l.client.AnswerPrompt(ctx, s.ID, in)
 		})

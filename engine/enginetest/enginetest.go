@@ -265,7 +265,7 @@ func (w *World) Turn() (next time.Time) {
 	if err := w.Alive(ctx); err != nil {
 		w.Fatalf("loop alive: %v", err)
 	}
-	for name, do := range map[string]func(context.Context) (time.Time, error){"cron": w.Tick, "lapse": w.Lapse, "admit": w.Admit} {
+	for name, do := range map[string]func(context.Context) (time.Time, error){"cron": w.Tick, "lapse": w.Lapse, "admit": w.Admit, "deadlines": w.Deadlines} {
 		at, err := do(ctx)
 		if err != nil {
 			w.Fatalf("loop %s: %v", name, err)

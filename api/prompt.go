@@ -1,0 +1,73 @@
+package api
+
+// The kinds of prompts (contract 6.5).
+const (
+	PromptText      = "text"
+	PromptApproval  = "approval"
+	PromptQuestions = "questions"
+)
+
+// The ways in which a prompt is closed.
+const (
+	PromptAnswered  = "answered"
+	PromptWithdrawn = "withdrawn" // by the worker that opened it
+	PromptCancelled = "cancelled" // with its session or turn
+)
+
+// Prompt is a question to a person.
+type Prompt struct {
+	ID         PromptID     `json:"id"`
+	SessionID  SessionID    `json:"sessionId"`
+	Kind       string       `json:"kind"` // text, approval, questions
+	Text       string       `json:"text"`
+	Action     *AskedAction `json:"action,omitzero"`  // of an approval
+	Choices    []Choice     `json:"choices,omitzero"` // of questions
+	DeadlineAt Time         `json:"deadlineAt,omitzero"`
+	Default    *Answer      `json:"default,omitzero"` // what the deadline answers
+	CreatedAt  Time         `json:"createdAt"`
+	ClosedAt   Time         `json:"closedAt,omitzero"`
+	ClosedBy   string       `json:"closedBy,omitzero"`
+	Resolution string       `json:"resolution,omitzero"` // answered, withdrawn, cancelled
+	Answer     *Answer      `json:"answer,omitzero"`
+}
+
+// AskedAction is what an approval is asked for, in full.
+type AskedAction struct {
+	Area string `json:"area"` // filesystem, shell, network, workspace, side_effects
+	What string `json:"what"` // the exact command, path, address or change
+	Tool string `json:"tool"`
+}
+
+// Choice is one of the questions of a prompt.
+type Choice struct {
+	ID      string   `json:"id"`
+	Text    string   `json:"text"`
+	Options []string `json:"options,omitzero"` // none = any text
+	Other   bool     `json:"other,omitzero"`   // any text besides the options
+	Secret  bool     `json:"secret,omitzero"`  // the answer stays out of the transcript
+}
+
+// Answer is what a person said to a prompt: approved for an approval, choices by
+// their ids for questions, text for the rest, where it may also give a reason.
+type Answer struct {
+	Text       string            `json:"text,omitzero"`
+	Approved   *bool             `json:"approved,omitzero"`
+	ForSession bool              `json:"forSession,omitzero"` // approved for the rest of the session
+	Choices    map[string]string `json:"choices,omitzero"`
+}
+
+// PromptInput opens a prompt in a PATCH under a claim.
+type PromptInput struct {
+	Kind            string       `json:"kind"` // empty = text
+	Text            string       `json:"text"`
+	Action          *AskedAction `json:"action"`
+	Choices         []Choice     `json:"choices"`
+	DeadlineSeconds int64        `json:"deadlineSeconds"` // 0 = none
+	Default         *Answer      `json:"default"`         // needed with a deadline
+}
+
+// AnswerInput is a person's answer to the open prompt.
+type AnswerInput struct {
+	PromptID PromptID `json:"promptId"`
+	Answer
+}

@@ -1,0 +1,205 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"stint/api"
+	"stint/db"
+	"stint/queries"
+)
+
+// AnswerPrompt answers the session's open prompt, once. An answer that leaves
+// something out is refused and changes nothing. Approvals take a person's own
+// sign-in, which the right to answer implies (contract 6.5). Errors:
+// prompt_closed, naming who was first, invalid, not_found, forbidden.
+func (e *Engine) AnswerPrompt(ctx context.Context, c Caller, id api.SessionID, in api.AnswerInput) (out api.Session, err error) {
+	var v api.Invalid
+	checkText(&v, "text", in.Text, maxPromptText)
+	if in.PromptID == 0 {
+		v.Add("promptId", "is missing: name the prompt that you answer")
+	}
+	if err := v.Err(); err != nil {
+		return out, err
+	}
+	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
+		s, err := visible(wctx(), tx, c, id)
+		if err != nil {
+			return err
+		}
+		if err := c.mayWith(s, toAnswer); err != nil {
+			return err
+		}
+		p, err := tx.Prompt(wctx(), in.PromptID)
+		if none(err) || (err == nil && p.SessionID != s.ID) {
+			return notFound("prompt")
+		}
+		if err != nil {
+			return fmt.Errorf("read prompt %s: %w", in.PromptID, err)
+		}
+		if p.ClosedAt != 0 {
+			by, err := e.nameOf(tx, p.ClosedBy)
+			if err != nil {
+				return err
+			}
+			return &api.Error{
+				Code: api.CodePromptClosed, Status: s.Status, Holder: by,
+				Detail: fmt.Sprintf("This prompt was %s at %s by %s.", p.Resolution, clock(p.ClosedAt), by),
+			}
+		}
+		asked, err := toPrompt(p)
+		if err != nil {
+			return err
+		}
+		if err := checkAnswer(&asked, in.Answer, ""); err != nil {
+			return err
+		}
+		if err := e.answerTx(tx, s, &asked, in.Answer, c.actor()); err != nil {
+			return err
+		}
+		out, err = e.sessionTx(wctx(), tx, c, id, micros(tx.Now))
+		return err
+	})
+	return out, err
+}
+
+// nameOf is how people know an actor of the log.
+func (e *Engine) nameOf(tx *db.Tx, actor string) (string, error) {
+	switch kind, _, _ := strings.Cut(actor, "_"); kind {
+	case "usr":
+		var id api.UserID
+		if id.UnmarshalText([]byte(actor)) != nil {
+			return actor, nil
+		}
+		u, err := tx.User(wctx(), id)
+		if err != nil {
+			return "", fmt.Errorf("read user %s: %w", id, err)
+		}
+		return u.Name, nil
+	case "wrk":
+		var id api.WorkerID
+		if id.UnmarshalText([]byte(actor)) != nil {
+			return actor, nil
+		}
+		w, err := tx.WorkerEvenDeleted(wctx(), id)
+		if err != nil {
+			return "", fmt.Errorf("read worker %s: %w", id, err)
+		}
+		return "worker " + w.Name, nil
+	}
+	return actor, nil
+}
+
+// answerTx closes an open prompt with an answer and lets the session go on.
+func (e *Engine) answerTx(tx *db.Tx, s *sessionRow, p *api.Prompt, a api.Answer, actor string) error {
+	detail, err := written(a)
+	if err != nil {
+		return err
+	}
+	shown := answerWords(p, a)
+	err = one(tx.ClosePrompt(wctx(), queries.ClosePromptParams{
+		ClosedAt: micros(tx.Now), ClosedBy: actor, Resolution: api.PromptAnswered, Answer: shown, AnswerDetail: detail, ID: p.ID,
+	}))
+	if err != nil {
+		return fmt.Errorf("answer prompt %s: %w", p.ID, err)
+	}
+	err = e.addItem(tx, queries.InsertItemParams{SessionID: s.ID, Kind: api.ItemPromptResolved, Text: shown, ClientID: "prompt-" + p.ID.String(), CallID: p.ID.String()})
+	if err != nil {
+		return err
+	}
+	data := api.EventData{"prompt": p.ID.String(), "resolution": api.PromptAnswered}
+	next := *s
+	next.PromptID = 0
+	switch s.Status {
+	case api.AwaitingInput:
+		next.Status = api.Active
+		_, err = e.move(tx, s, next, actor, evSessionResumed, data)
+		return err
+	case api.Pending:
+		next.Status = api.Queued
+		if next.NotBefore > micros(tx.Now) {
+			return e.clearPrompt(tx, s, actor, data)
+		}
+		_, err = e.move(tx, s, next, actor, evSessionQueued, data)
+		return err
+	}
+	// A stale session stays stale and becomes claimable (contract 6.5).
+	return e.clearPrompt(tx, s, actor, data)
+}
+
+// clearPrompt takes an answered prompt off a session whose status stays.
+func (e *Engine) clearPrompt(tx *db.Tx, s *sessionRow, actor string, data api.EventData) error {
+	if err := one(tx.ClearPrompt(wctx(), queries.ClearPromptParams{ID: s.ID, Status: s.Status})); err != nil {
+		return fmt.Errorf("clear the prompt of session %s: %w", s.ID, err)
+	}
+	e.offer(tx, s.AgentID)
+	return e.logSession(tx, s, actor, evPromptClosed, data)
+}
+
+// answerWords is an answer as the transcript shows it; secret parts are left out.
+func answerWords(p *api.Prompt, a api.Answer) string {
+	switch p.Kind {
+	case api.PromptApproval:
+		words := "Refused"
+		if a.Approved != nil && *a.Approved {
+			words = "Approved"
+			if a.ForSession {
+				words = "Approved for this session"
+			}
+		}
+		if a.Text != "" {
+			return words + ": " + a.Text
+		}
+		return words + "."
+	case api.PromptQuestions:
+		var lines []string
+		for _, q := range p.Choices {
+			said := a.Choices[q.ID]
+			if q.Secret {
+				said = "(kept secret)"
+			}
+			lines = append(lines, q.Text+"\n→ "+said)
+		}
+		return strings.Join(lines, "\n")
+	}
+	return a.Text
+}
+
+// Deadlines answers prompts whose time is over with what they said would then
+// count (contract 6.5). It answers the next deadline.
+func (e *Engine) Deadlines(ctx context.Context) (time.Time, error) {
+	err := e.eachDue(ctx, "answer a prompt at its deadline", func(tx *db.ReadTx, n int64) ([]int64, error) {
+		rows, err := tx.DueDeadlines(ctx, queries.DueDeadlinesParams{Now: micros(tx.Now), N: n})
+		return keysOf(rows, func(id api.PromptID) int64 { return int64(id) }), err
+	}, func(tx *db.Tx, id int64) error {
+		p, err := tx.Prompt(wctx(), api.PromptID(id))
+		if err != nil {
+			return err
+		}
+		if p.ClosedAt != 0 || p.DeadlineAt > micros(tx.Now) {
+			return nil
+		}
+		asked, err := toPrompt(p)
+		if err != nil {
+			return err
+		}
+		s, err := tx.Session(wctx(), p.SessionID)
+		if err != nil {
+			return err
+		}
+		return e.answerTx(tx, &s, &asked, *asked.Default, actorDeadline)
+	})
+	if err != nil {
+		return time.Time{}, err
+	}
+	var next int64
+	err = e.store.Read(ctx, func(tx *db.ReadTx) (err error) {
+		if next, err = tx.NextDeadline(ctx, micros(tx.Now)); none(err) {
+			return nil
+		}
+		return err
+	})
+	return api.At(next).Time, err
+}

@@ -1,0 +1,178 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"stint/api"
+	"stint/db"
+	"stint/queries"
+)
+
+const maxMessageText = 64 << 10 // bytes
+
+// PostMessage says something to the agent of a session's thread (contract 6.4).
+// While the thread's newest session waits or runs, the message queues and is
+// taken in between turns; when it has ended, the message becomes the prompt of a
+// new session of the thread. The same client id twice is one message. Rights: as
+// for an answer. Errors: not_found, forbidden, invalid, conflict for an agent
+// that doesn't converse.
+func (e *Engine) PostMessage(ctx context.Context, c Caller, id api.SessionID, in api.MessageInput) (out api.Posted, err error) {
+	var v api.Invalid
+	checkText(&v, "text", in.Text, maxMessageText)
+	checkText(&v, "clientId", in.ClientID, 100)
+	if strings.TrimSpace(in.Text) == "" {
+		v.Add("text", "is missing: write something")
+	}
+	if err := v.Err(); err != nil {
+		return out, err
+	}
+	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
+		out = api.Posted{}
+		s, err := visible(wctx(), tx, c, id)
+		if err != nil {
+			return err
+		}
+		if err := c.mayWith(s, toAnswer); err != nil {
+			return err
+		}
+		if s, err = laterOf(wctx(), tx, s); err != nil {
+			return err
+		}
+		a, err := agentOf(wctx(), tx, c, s.AgentID.String())
+		if err != nil {
+			return err
+		}
+		if a.Type == api.TypeCommand {
+			return &api.Error{Code: api.CodeConflict, Status: s.Status, Detail: "This agent is a command, which reads its prompt once and takes no messages. Run it again with another prompt."}
+		}
+		if s, err = e.say(tx, c, s, a, in, &out); err != nil {
+			return err
+		}
+		out.Session, err = e.present(wctx(), tx, s, a, micros(tx.Now))
+		return err
+	})
+	return out, err
+}
+
+// say keeps a message where it belongs and answers the session it is in.
+func (e *Engine) say(tx *db.Tx, c Caller, s *sessionRow, a *agentRow, in api.MessageInput, out *api.Posted) (*sessionRow, error) {
+	if in.ClientID != "" {
+		known, err := tx.MessageByClientID(wctx(), queries.MessageByClientIDParams{ThreadID: s.ThreadID, ClientID: in.ClientID})
+		if err == nil {
+			out.Message = &api.Message{ID: known.ID, SessionID: known.SessionID, UserID: known.UserID, UserName: c.Name, Text: known.Text, At: api.At(known.At)}
+			return s, nil
+		}
+		if !none(err) {
+			return nil, fmt.Errorf("read a message: %w", err)
+		}
+	}
+	m := queries.InsertMessageParams{ID: api.MessageID(tx.NewID()), ThreadID: s.ThreadID, SessionID: s.ID, ClientID: in.ClientID, UserID: c.UserID, Text: in.Text, At: micros(tx.Now)}
+	if s.Status.Terminal() {
+		next, err := e.followUp(tx, s, a, followUp{user: c.UserID, actor: c.actor(), prompt: in.Text})
+		if err != nil {
+			return nil, err
+		}
+		if in.ClientID == "" {
+			return next, nil
+		}
+		// Kept so that a repetition is known; the prompt says it, so it counts as taken in.
+		m.SessionID = next.ID
+		if _, err := tx.InsertMessage(wctx(), m); err != nil {
+			return nil, fmt.Errorf("keep a message to session %s: %w", s.ID, err)
+		}
+		return next, tx.NoteTurn(wctx(), queries.NoteTurnParams{ID: s.ThreadID, LastConsumed: m.ID})
+	}
+	if _, err := tx.InsertMessage(wctx(), m); err != nil {
+		return nil, fmt.Errorf("keep a message to session %s: %w", s.ID, err)
+	}
+	if err := tx.NotePosted(wctx(), queries.NotePostedParams{ID: s.ThreadID, LastPosted: m.ID}); err != nil {
+		return nil, fmt.Errorf("note a message to session %s: %w", s.ID, err)
+	}
+	err := e.addItem(tx, queries.InsertItemParams{SessionID: s.ID, Kind: api.ItemMessage, Text: in.Text, UserID: c.UserID, ClientID: "say-" + m.ID.String()})
+	if err != nil {
+		return nil, err
+	}
+	out.Message = &api.Message{ID: m.ID, SessionID: m.SessionID, UserID: m.UserID, UserName: c.Name, Text: m.Text, At: api.At(m.At)}
+	return s, e.logSession(tx, s, c.actor(), evMessagePosted, api.EventData{"message": m.ID.String()})
+}
+
+// followUp is a session that goes on with the conversation of an ended one.
+type followUp struct {
+	user   api.UserID
+	actor  string
+	prompt string
+}
+
+func (e *Engine) followUp(tx *db.Tx, s *sessionRow, a *agentRow, f followUp) (*sessionRow, error) {
+	return e.newSession(tx, a, newSession{
+		by: api.ByUser, user: f.user, actor: f.actor, at: manualTrigger(a, micros(tx.Now)), attempt: 1,
+		in: api.SessionInput{Prompt: f.prompt, Priority: &s.Priority}, goesOn: s,
+	})
+}
+
+// goOn makes a session of what people said to one that was complete before it
+// could take that in: nothing is lost, nobody has to say it again.
+func (e *Engine) goOn(tx *db.Tx, s *sessionRow) error {
+	if s.StopRequestedAt != 0 {
+		return nil
+	}
+	t, err := threadRow(wctx(), tx, s.ThreadID)
+	if err != nil || t.LastPosted <= t.LastConsumed {
+		return err
+	}
+	left, err := messagesAfter(wctx(), tx, s.ThreadID, t.LastConsumed, catchUp)
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	a, err := tx.Agent(wctx(), s.AgentID)
+	if none(err) {
+		return nil // it was deleted meanwhile
+	}
+	if err != nil {
+		return fmt.Errorf("read agent %s: %w", s.AgentID, err)
+	}
+	var said []string
+	for _, m := range left {
+		said = append(said, m.Text)
+	}
+	last := left[len(left)-1]
+	_, err = e.followUp(tx, s, &a, followUp{user: last.UserID, actor: last.UserID.String(), prompt: strings.Join(said, "\n\n")})
+	if err != nil {
+		return err
+	}
+	return tx.NoteTurn(wctx(), queries.NoteTurnParams{ID: s.ThreadID, LastConsumed: last.ID})
+}
+
+// Messages returns what people wrote to a session's thread after a message,
+// oldest first, at most 200. Errors: not_found.
+func (e *Engine) Messages(ctx context.Context, c Caller, id api.SessionID, after api.MessageID) (out api.Messages, err error) {
+	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
+		s, err := visible(ctx, tx, c, id)
+		if err != nil {
+			return err
+		}
+		t, err := threadRow(ctx, tx, s.ThreadID)
+		if err != nil {
+			return err
+		}
+		out.LastConsumed = t.LastConsumed
+		out.Items, err = messagesAfter(ctx, tx, s.ThreadID, after, catchUp)
+		return err
+	})
+	return out, err
+}
+
+func messagesAfter(ctx context.Context, q queries.Querier, thread api.ThreadID, after api.MessageID, n int64) ([]api.Message, error) {
+	rows, err := q.MessagesAfter(ctx, queries.MessagesAfterParams{ThreadID: thread, After: after, N: n})
+	if err != nil {
+		return nil, fmt.Errorf("read messages of thread %s: %w", thread, err)
+	}
+	out := []api.Message{}
+	for _, r := range rows {
+		m := r.Message
+		out = append(out, api.Message{ID: m.ID, SessionID: m.SessionID, UserID: m.UserID, UserName: r.Author, Text: m.Text, At: api.At(m.At)})
+	}
+	return out, nil
+}

@@ -1,0 +1,124 @@
+package engine
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"stint/api"
+)
+
+// checkPrompt says what is wrong with a prompt that a worker opens, and fills in
+// its kind.
+func checkPrompt(v *api.Invalid, in *api.PromptInput) {
+	if in.Kind == "" {
+		in.Kind = api.PromptText
+	}
+	checkText(v, "prompt.text", in.Text, maxPromptText)
+	if in.Text == "" {
+		v.Add("prompt.text", "is missing")
+	}
+	if !slices.Contains([]string{api.PromptText, api.PromptApproval, api.PromptQuestions}, in.Kind) {
+		v.Add("prompt.kind", "must be text, approval or questions")
+		return
+	}
+	if in.Action != nil {
+		checkText(v, "prompt.action.what", in.Action.What, maxPromptText)
+		if in.Kind != api.PromptApproval {
+			v.Add("prompt.action", "belongs to an approval")
+		}
+	}
+	checkChoices(v, in)
+	switch {
+	case in.DeadlineSeconds < 0 || in.DeadlineSeconds > maxSeconds:
+		v.Add("prompt.deadlineSeconds", fmt.Sprintf("must be 0 to %d seconds; 0 means none", maxSeconds))
+	case in.DeadlineSeconds > 0 && in.Default == nil:
+		v.Add("prompt.default", "is missing: say what counts when the deadline comes")
+	case in.DeadlineSeconds == 0 && in.Default != nil:
+		v.Add("prompt.deadlineSeconds", "is missing: a default counts at a deadline")
+	case in.Default != nil:
+		addAnswer(v, &api.Prompt{Kind: in.Kind, Choices: in.Choices}, *in.Default, "prompt.default.")
+		if in.Default.Approved != nil && *in.Default.Approved {
+			v.Add("prompt.default.approved", "must be false: only a person approves")
+		}
+	}
+}
+
+const maxChoices = 20
+
+func checkChoices(v *api.Invalid, in *api.PromptInput) {
+	if in.Kind != api.PromptQuestions {
+		if len(in.Choices) > 0 {
+			v.Add("prompt.choices", "belong to a prompt of kind questions")
+		}
+		return
+	}
+	if len(in.Choices) == 0 || len(in.Choices) > maxChoices {
+		v.Add("prompt.choices", fmt.Sprintf("must hold 1 to %d questions", maxChoices))
+		return
+	}
+	seen := map[string]bool{}
+	for i, q := range in.Choices {
+		field := fmt.Sprintf("prompt.choices[%d].", i)
+		if q.ID == "" || seen[q.ID] {
+			v.Add(field+"id", "must be there and differ from the others'")
+		}
+		seen[q.ID] = true
+		checkText(v, field+"id", q.ID, 200)
+		checkText(v, field+"text", q.Text, maxActivityText)
+		if len(q.Options) > maxChoices {
+			v.Add(field+"options", fmt.Sprintf("has more than %d options", maxChoices))
+		}
+		for j, o := range q.Options {
+			checkText(v, fmt.Sprintf("%soptions[%d]", field, j), o, maxActivityText)
+		}
+	}
+}
+
+// checkAnswer says what is missing in an answer, field by field; prefix is put
+// before their names.
+func checkAnswer(p *api.Prompt, a api.Answer, prefix string) error {
+	var v api.Invalid
+	addAnswer(&v, p, a, prefix)
+	return v.Err()
+}
+
+func addAnswer(v *api.Invalid, p *api.Prompt, a api.Answer, prefix string) {
+	if p.Kind != api.PromptApproval && (a.Approved != nil || a.ForSession) {
+		v.Add(prefix+"approved", "answers an approval; this is a prompt of kind "+p.Kind)
+	}
+	if p.Kind != api.PromptQuestions && len(a.Choices) > 0 {
+		v.Add(prefix+"choices", "answer questions; this is a prompt of kind "+p.Kind)
+	}
+	switch p.Kind {
+	case api.PromptApproval:
+		if a.Approved == nil {
+			v.Add(prefix+"approved", "is missing: true or false")
+		}
+		if a.ForSession && (a.Approved == nil || !*a.Approved) {
+			v.Add(prefix+"forSession", "goes with approved: true")
+		}
+	case api.PromptQuestions:
+		left := maps.Clone(a.Choices)
+		for _, q := range p.Choices {
+			said, there := left[q.ID]
+			delete(left, q.ID)
+			field := prefix + "choices." + q.ID
+			switch {
+			case !there || strings.TrimSpace(said) == "":
+				v.Add(field, "is missing: answer “"+q.Text+"”")
+			case len(q.Options) > 0 && !q.Other && !slices.Contains(q.Options, said):
+				v.Add(field, fmt.Sprintf("is none of its options %q", q.Options))
+			}
+			checkText(v, field, said, maxPromptText)
+		}
+		for _, id := range slices.Sorted(maps.Keys(left)) {
+			v.Add(prefix+"choices."+id, "is no question of this prompt")
+		}
+	default:
+		if strings.TrimSpace(a.Text) == "" {
+			v.Add(prefix+"text", "is missing: write an answer")
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"stint/api"
+	"stint/db"
+	"stint/queries"
+)
+
+// spend books what a session has cost since its last report on its agent's day,
+// and answers which limit is reached, in words; "" for none. The counter on the
+// agent's row is what keeps the limit whatever else reports (contract 10.9, 14).
+func (e *Engine) spend(tx *db.Tx, s *sessionRow, cost int64) (exceeded string, err error) {
+	a, err := tx.AgentEvenDeleted(wctx(), s.AgentID)
+	if err != nil {
+		return "", fmt.Errorf("read agent %s: %w", s.AgentID, err)
+	}
+	now := micros(tx.Now)
+	if cost > 0 {
+		day := dayOf(&a, now)
+		if err := one(tx.SpendOfAgent(wctx(), queries.SpendOfAgentParams{Day: day, Cost: cost, ID: a.ID})); err != nil {
+			return "", fmt.Errorf("book what agent %s spent: %w", a.ID, err)
+		}
+		if a.SpendDay != day {
+			a.SpendDay, a.SpentOnDay = day, 0
+		}
+		a.SpentOnDay += cost
+	}
+	switch {
+	case a.SessionSpendLimit > 0 && s.CostMicros >= a.SessionSpendLimit:
+		return fmt.Sprintf("The session has cost %s; the agent allows %s for one.", dollars(s.CostMicros), dollars(a.SessionSpendLimit)), nil
+	case spentAll(&a, now):
+		return fmt.Sprintf("The agent has spent %s today; its limit is %s a day.", dollars(a.SpentOnDay), dollars(a.DailySpendLimit)), nil
+	}
+	return "", nil
+}
+
+// spentAll reports whether the agent has spent what it may in this day of its zone.
+func spentAll(a *agentRow, now int64) bool {
+	return a.DailySpendLimit > 0 && a.SpentOnDay >= a.DailySpendLimit && a.SpendDay == dayOf(a, now)
+}
+
+// spentToday is in millionths of a US dollar.
+func spentToday(a *agentRow, now int64) int64 {
+	if a.SpentOnDay == 0 || a.SpendDay != dayOf(a, now) {
+		return 0
+	}
+	return a.SpentOnDay
+}
+
+func inZone(a *agentRow, now int64) time.Time {
+	zone, err := time.LoadLocation(a.TimeZone)
+	if err != nil {
+		zone = time.UTC // the zone was checked when it was set; tzdata may have dropped it since
+	}
+	return time.UnixMicro(now).In(zone)
+}
+
+// dayOf is yyyymmdd.
+func dayOf(a *agentRow, now int64) int64 {
+	y, m, d := inZone(a, now).Date()
+	return int64(y)*10_000 + int64(m)*100 + int64(d)
+}
+
+func nextDay(a *agentRow, now int64) int64 {
+	t := inZone(a, now)
+	y, m, d := t.Date()
+	return time.Date(y, m, d+1, 0, 0, 0, 0, t.Location()).UnixMicro()
+}
+
+func dollars(micros int64) string { return fmt.Sprintf("$%.2f", float64(micros)/1e6) }
+
+const maxSpend = 1_000_000 * 1_000_000 // millionths of a US dollar
+
+func checkSpend(v *api.Invalid, in *api.AgentInput) {
+	for field, n := range map[string]int64{"sessionSpendLimitMicros": in.SessionSpendLimitMicros, "dailySpendLimitMicros": in.DailySpendLimitMicros} {
+		if n < 0 || n > maxSpend {
+			v.Add(field, fmt.Sprintf("must be 0 to %d millionths of a US dollar; 0 means no limit", maxSpend))
+		}
+	}
+}

@@ -1,0 +1,39 @@
+-- name: Thread :one
+SELECT * FROM threads WHERE id = @id;
+
+-- name: NotePosted :exec
+INSERT INTO threads (id, last_consumed, last_posted, turn_ended_at) VALUES (@id, 0, @last_posted, 0)
+ON CONFLICT (id) DO UPDATE SET last_posted = excluded.last_posted WHERE threads.last_posted < excluded.last_posted;
+
+-- name: NoteTurn :exec
+INSERT INTO threads (id, last_consumed, last_posted, turn_ended_at) VALUES (@id, @last_consumed, 0, @turn_ended_at)
+ON CONFLICT (id) DO UPDATE SET
+    last_consumed = CASE WHEN threads.last_consumed < excluded.last_consumed THEN excluded.last_consumed ELSE threads.last_consumed END,
+    turn_ended_at = CASE WHEN threads.turn_ended_at < excluded.turn_ended_at THEN excluded.turn_ended_at ELSE threads.turn_ended_at END;
+
+-- name: InsertMessage :execrows
+INSERT INTO messages (id, thread_id, session_id, client_id, user_id, text, at)
+VALUES (@id, @thread_id, @session_id, @client_id, @user_id, @text, @at)
+ON CONFLICT (thread_id, client_id) WHERE client_id <> '' DO NOTHING;
+
+-- name: MessageByClientID :one
+SELECT * FROM messages WHERE thread_id = @thread_id AND client_id = @client_id AND client_id <> '';
+
+-- name: MessagesAfter :many
+SELECT sqlc.embed(m), u.name AS author FROM messages m JOIN users u ON u.id = m.user_id
+WHERE m.thread_id = @thread_id AND m.id > @after ORDER BY m.id LIMIT @n;
+
+-- name: AnsweredSince :many
+SELECT * FROM prompts
+WHERE session_id = @session_id AND resolution = 'answered' AND closed_at > @since ORDER BY id LIMIT @n;
+
+-- name: DueDeadlines :many
+SELECT id FROM prompts WHERE closed_at = 0 AND deadline_at > 0 AND deadline_at <= @now ORDER BY deadline_at LIMIT @n;
+
+-- name: NextDeadline :one
+SELECT deadline_at FROM prompts WHERE closed_at = 0 AND deadline_at > @now ORDER BY deadline_at LIMIT 1;
+
+-- name: SpendOfAgent :execrows
+UPDATE agents SET
+    spent_on_day = CASE WHEN spend_day = @day THEN spent_on_day + @cost ELSE @cost END, spend_day = @day
+WHERE id = @id;

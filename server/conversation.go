@@ -1,0 +1,71 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"stint/api"
+)
+
+// showPrompt shows a prompt, open or closed; with wait it is held until somebody
+// has answered or the prompt is closed otherwise.
+func (s *Server) showPrompt(x *exchange) (answer, error) {
+	q := x.query()
+	wait := time.Duration(q.whole("wait", 0, maxWait, 0)) * time.Second
+	if err := q.end(); err != nil {
+		return answer{}, err
+	}
+	var id api.PromptID
+	if id.UnmarshalText([]byte(x.vars["prompt"])) != nil {
+		return answer{}, api.Refuse(api.CodeNotFound, "There is no such prompt here.")
+	}
+	if err := s.sessionHere(x.r.Context(), x); err != nil {
+		return answer{}, err
+	}
+	return waiting(s, x, wait, func(ctx context.Context) (api.Prompt, error) {
+		return s.engine.AwaitAnswer(ctx, x.caller, x.session, id, wait)
+	}, func(ctx context.Context) (api.Prompt, error) { return s.engine.Prompt(ctx, x.caller, x.session, id) })
+}
+
+// postMessage answers 200 with the message in a session that goes on, and 201
+// with the new session when the conversation had ended.
+func (s *Server) postMessage(x *exchange) (answer, error) {
+	var in api.MessageInput
+	if err := x.decode(&in); err != nil {
+		return answer{}, err
+	}
+	if err := s.sessionHere(x.r.Context(), x); err != nil {
+		return answer{}, err
+	}
+	posted, err := s.engine.PostMessage(x.r.Context(), x.caller, x.session, in)
+	if err != nil || posted.Message != nil {
+		return reply(posted, err)
+	}
+	return answer{status: http.StatusCreated, body: posted, location: x.under("sessions", posted.Session.ID.String())}, nil
+}
+
+func (s *Server) messages(x *exchange) (answer, error) {
+	q := x.query()
+	var after api.MessageID
+	q.id("after", &after)
+	if err := q.end(); err != nil {
+		return answer{}, err
+	}
+	if err := s.sessionHere(x.r.Context(), x); err != nil {
+		return answer{}, err
+	}
+	return reply(s.engine.Messages(x.r.Context(), x.caller, x.session, after))
+}
+
+func (s *Server) showThread(x *exchange) (answer, error) {
+	return reply(s.engine.Thread(x.r.Context(), x.caller, x.thread))
+}
+
+func (s *Server) patchThread(x *exchange) (answer, error) {
+	var in api.ThreadPatch
+	if err := x.decode(&in); err != nil {
+		return answer{}, err
+	}
+	return reply(s.engine.PatchThread(x.r.Context(), x.caller, x.thread, in))
+}
