@@ -313,6 +313,7 @@ func TestBrowser_EverythingWorksWithoutScripts(t *testing.T) {
 	b.until("the session was made", `document.querySelector('#session-head')`)
 	click("[data-dialog=ask-cancel]")
 	b.until("the question is a page of its own", `location.pathname.endsWith('/cancel')`)
+	b.until("the question whether to cancel is asked", `document.querySelector('.asking button.risk')`)
 	click(".asking button.risk")
 	b.until("it was cancelled", `document.querySelector('#session-head .s-cancelled')`)
 	click(".theme button[value=dark]")

@@ -1,0 +1,161 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+
+	"stint/api"
+	"stint/db"
+	"stint/queries"
+)
+
+// PatchSession changes what a worker reports of its session: plan, link, usage,
+// agent session; and opens or withdraws a prompt, the one door for both
+// (contract 6.1).
+func (e *Engine) PatchSession(ctx context.Context, c Caller, worker api.WorkerID, session api.SessionID, in api.SessionPatch) (out api.Session, err error) {
+	if err := checkPatch(in); err != nil {
+		return out, err
+	}
+	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
+		h, err := e.underClaim(tx, c, worker, session, in.UnderClaim)
+		if err != nil {
+			return err
+		}
+		if err := touch(tx, h.claim); err != nil {
+			return err
+		}
+		exceeded, err := e.report(tx, h, in)
+		if err != nil {
+			return err
+		}
+		switch {
+		case in.Status == api.AwaitingInput:
+			err = e.openPrompt(tx, h, *in.Prompt)
+		case in.Status == api.Active:
+			err = e.withdrawPrompt(tx, h)
+		}
+		if err != nil {
+			return err
+		}
+		out, err = e.sessionTx(wctx(), tx, c, session, micros(tx.Now))
+		out.SpendExceeded = exceeded
+		return err
+	})
+	return out, err
+}
+
+func checkPatch(in api.SessionPatch) error {
+	var v api.Invalid
+	if in.Plan != nil {
+		checkText(&v, "plan", *in.Plan, maxPlan)
+	}
+	if in.ExternalURL != nil && *in.ExternalURL != "" {
+		checkText(&v, "externalUrl", *in.ExternalURL, maxURL)
+		u, err := url.Parse(*in.ExternalURL)
+		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+			v.Add("externalUrl", "must be an http or https address")
+		}
+	}
+	if in.AgentSessionID != nil {
+		checkText(&v, "agentSessionId", *in.AgentSessionID, 200)
+	}
+	if u := in.Usage; u != nil && (u.InputTokens < 0 || u.OutputTokens < 0 || u.CostMicros < 0 || u.Turns < 0) {
+		v.Add("usage", "holds a negative number; report totals of the session")
+	}
+	if in.LastConsumed != 0 && !in.TurnEnded {
+		v.Add("lastConsumed", "moves only with turnEnded: a turn that was finished has taken the messages in")
+	}
+	switch in.Status {
+	case "", api.Active:
+		if in.Prompt != nil {
+			v.Add("prompt", "needs status awaiting_input")
+		}
+	case api.AwaitingInput:
+		if in.Prompt == nil {
+			v.Add("prompt", "is missing: a session awaits input only on a prompt")
+			break
+		}
+		checkPrompt(&v, in.Prompt)
+	default:
+		v.Add("status", "can only be set to awaiting_input or active; complete, fail or release end a claim")
+	}
+	return v.Err()
+}
+
+// report keeps what changed of the worker's own fields, with one event. It
+// answers which spend limit the session's usage has reached, if one.
+func (e *Engine) report(tx *db.Tx, h held, in api.SessionPatch) (exceeded string, err error) {
+	s := h.s
+	changed := api.EventData{}
+	set := func(field string, to *string, value *string) {
+		if value != nil && *value != *to {
+			*to = *value
+			changed[field] = true
+		}
+	}
+	set("plan", &s.Plan, in.Plan)
+	set("externalUrl", &s.ExternalUrl, in.ExternalURL)
+	set("agentSessionId", &s.AgentSessionID, in.AgentSessionID)
+	if changed["agentSessionId"] != nil {
+		w, err := tx.WorkerEvenDeleted(wctx(), h.claim.WorkerID)
+		if err != nil {
+			return "", fmt.Errorf("read worker %s: %w", h.claim.WorkerID, err)
+		}
+		s.ProcessID = w.ProcessID
+	}
+	if in.TurnEnded {
+		if err := e.noteTurn(tx, s, in.LastConsumed); err != nil {
+			return "", err
+		}
+		changed["turnEnded"] = true
+	}
+	if in.Usage != nil {
+		cost := s.CostMicros
+		if raise(s, *in.Usage) {
+			changed["usage"] = true
+		}
+		if exceeded, err = e.spend(tx, s, s.CostMicros-cost); err != nil {
+			return "", err
+		}
+	}
+	if len(changed) == 0 {
+		return exceeded, nil
+	}
+	if err := e.keepReport(tx, s); err != nil {
+		return "", err
+	}
+	return exceeded, e.logSession(tx, s, h.actor(), evReported, changed)
+}
+
+func (e *Engine) keepReport(tx *db.Tx, s *sessionRow) error {
+	err := one(tx.ReportSession(wctx(), queries.ReportSessionParams{
+		Plan: s.Plan, ExternalUrl: s.ExternalUrl, AgentSessionID: s.AgentSessionID, ProcessID: s.ProcessID,
+		InputTokens: s.InputTokens, OutputTokens: s.OutputTokens, CostMicros: s.CostMicros, Turns: s.Turns,
+		ID: s.ID, ClaimID: s.ClaimID,
+	}))
+	if err != nil {
+		return fmt.Errorf("keep the report of session %s: %w", s.ID, err)
+	}
+	return nil
+}
+
+// raise takes a usage report: totals, so that a late or repeated one changes nothing.
+func raise(s *sessionRow, u api.Usage) bool {
+	was := [4]int64{s.InputTokens, s.OutputTokens, s.CostMicros, s.Turns}
+	s.InputTokens, s.OutputTokens = max(s.InputTokens, u.InputTokens), max(s.OutputTokens, u.OutputTokens)
+	s.CostMicros, s.Turns = max(s.CostMicros, u.CostMicros), max(s.Turns, u.Turns)
+	return was != [4]int64{s.InputTokens, s.OutputTokens, s.CostMicros, s.Turns}
+}
+
+// reportUsage keeps a usage report that comes with a finish.
+func (e *Engine) reportUsage(tx *db.Tx, s *sessionRow, u api.Usage) error {
+	cost := s.CostMicros
+	if !raise(s, u) {
+		return nil
+	}
+	if _, err := e.spend(tx, s, s.CostMicros-cost); err != nil {
+		return err
+	}
+	return e.keepReport(tx, s)
+}
