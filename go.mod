@@ -37,6 +37,7 @@ require (
 	golang.org/x/time v0.16.0
 	modernc.org/libc v1.80.2
 	modernc.org/sqlite v1.62.0
+	mvdan.cc/sh/v3 v3.14.1
 	pgregory.net/rapid v1.3.0
 )
 

@@ -43,7 +43,7 @@ const (
 type Agent interface {
 	// Command is what to start for a job: arguments, the environment's additions and
 	// files that must exist first. Nothing that people wrote is part of it. An error
-	// is a *api.Failure.
+	// is a *Refusal.
 	Command(Job) (Command, error)
 	// Converse holds the conversation with the started program until there is no
 	// further turn, the program has ended, or ctx has. When ctx ends it interrupts the
@@ -51,6 +51,22 @@ type Agent interface {
 	// ends the process. It closes neither stream. The conversation's failure is in the
 	// result; err is ctx's cause, [ErrParked] or what the host returned.
 	Converse(ctx context.Context, pipes Pipes, job Job, host Host) (Result, error)
+}
+
+// Refusal is the error of a job that is not to be started.
+type Refusal struct{ api.Failure }
+
+// Error is the failure's message.
+func (r *Refusal) Error() string { return r.Message }
+
+// For returns the adapter for a type of agents, false for those that have none.
+func For(kind api.AgentType) (Agent, bool) {
+	switch kind {
+	case api.TypeClaudeCode:
+		return Claude{}, true
+	default:
+		return nil, false
+	}
 }
 
 // Permissions says how an agent's own requests for more rights are met where the

@@ -1,5 +1,10 @@
 package agent
 
+import (
+	"slices"
+	"strings"
+)
+
 // Area is what a policy rules over (contract 10.4).
 type Area string
 
@@ -9,8 +14,11 @@ const (
 	Shell       Area = "shell"        // commands
 	Network     Area = "network"      // connections, web tools
 	Workspace   Area = "workspace"    // writes to the coordinator: triggering agents, tasks
-	SideEffects Area = "side_effects" // commit, push, pull request, publishing
+	SideEffects Area = "side_effects" // commit, push, pull request, publishing, foreign tool servers
 )
+
+// Areas lists the areas.
+var Areas = []Area{Filesystem, Shell, Network, Workspace, SideEffects}
 
 // Ruling is what a policy says to an action.
 type Ruling string
@@ -23,10 +31,23 @@ const (
 	DenyStop Ruling = "deny_stop" // the run ends as POLICY_BLOCKED
 )
 
+// Rulings lists the rulings from mildest to hardest.
+var Rulings = []Ruling{Allow, Ask, Deny, DenyStop}
+
+// harder returns the harder of two rulings; "" is none.
+func harder(a, b Ruling) Ruling {
+	if slices.Index(Rulings, b) > slices.Index(Rulings, a) {
+		return b
+	}
+	return a
+}
+
 // Action is something that an agent wants to do.
 type Action struct {
 	Area Area
-	What string // the exact command, path or address
+	// What is the exact command, path or address. A path in the work folder begins
+	// with ./, any other with /.
+	What string
 	Tool string // the program's name of the tool
 }
 
@@ -41,6 +62,173 @@ type Rule struct {
 // that the sandbox doesn't cover.
 type Policy struct {
 	Rules      []Rule // of those that match, the hardest counts
-	Otherwise  Ruling // where no rule matches; "" = ask
+	Otherwise  Ruling // where no rule matches and no sandbox covers it; "" = ask
 	Unattended bool   // there is nobody to ask
+}
+
+// Decide says what holds for an action that no sandbox covers.
+//
+// A command line counts as the commands it is made of, those in substitutions, in
+// pipes and behind sh -c, env or sudo included: each needs a rule of its own that
+// allows it, and one that is refused refuses the line. What can't be read as shell,
+// or only is a command when it runs, is allowed by a rule for the whole area alone.
+func (p Policy) Decide(a Action) Ruling {
+	ruling := p.ruling(a)
+	if ruling == "" {
+		ruling = p.otherwise()
+	}
+	return p.attended(ruling)
+}
+
+// otherwise is the ruling where there is no rule.
+func (p Policy) otherwise() Ruling {
+	if p.Otherwise == "" {
+		return Ask
+	}
+	return p.Otherwise
+}
+
+// attended makes a question that nobody would answer the end. contract 10.4
+func (p Policy) attended(r Ruling) Ruling {
+	if r == Ask && p.Unattended {
+		return DenyStop
+	}
+	return r
+}
+
+// ruling is what the rules say, "" when they leave it, or a part of it, open.
+func (p Policy) ruling(a Action) Ruling {
+	if a.Area != Shell {
+		return p.match(a.Area, a.What, true)
+	}
+	line := parseShell(a.What)
+	hardest := p.match(Shell, a.What, false) // a refusal may be written for the whole line
+	open := false
+	for _, c := range line.commands {
+		r := p.match(Shell, c.text, c.literal)
+		for _, inner := range c.inner {
+			r = harder(r, p.match(Shell, inner, false))
+		}
+		open = open || r == ""
+		hardest = harder(hardest, r)
+	}
+	if line.opaque {
+		r := p.whole(Shell)
+		open = open || r == ""
+		hardest = harder(hardest, r)
+	}
+	if open && (hardest == "" || hardest == Allow) {
+		return ""
+	}
+	return hardest
+}
+
+// match is the hardest ruling of the rules that match a text. Only a literal text
+// can be allowed by a pattern; what is hidden in it could be anything.
+func (p Policy) match(area Area, text string, literal bool) Ruling {
+	var out Ruling
+	for _, r := range p.Rules {
+		if r.Area != area || !glob(r.Pattern, text) {
+			continue
+		}
+		if r.Ruling == Allow && !literal && r.Pattern != "" && r.Pattern != "*" {
+			continue
+		}
+		out = harder(out, r.Ruling)
+	}
+	return out
+}
+
+// whole is what the rules for the whole area say, "" when there are none.
+func (p Policy) whole(area Area) Ruling {
+	var out Ruling
+	for _, r := range p.Rules {
+		if r.Area == area && (r.Pattern == "" || r.Pattern == "*") {
+			out = harder(out, r.Ruling)
+		}
+	}
+	return out
+}
+
+// open says whether everything in an area is allowed.
+func (p Policy) open(area Area) bool {
+	return p.whole(area) == Allow && !slices.ContainsFunc(p.Rules, func(r Rule) bool { return r.Area == area && r.Ruling != Allow })
+}
+
+// shut says whether everything in an area is refused.
+func (p Policy) shut(area Area) bool {
+	r := p.whole(area)
+	return r == Deny || r == DenyStop
+}
+
+// glob says whether a text matches a pattern in which * stands for any text.
+func glob(pattern, text string) bool {
+	if pattern == "" {
+		return true
+	}
+	parts := strings.Split(pattern, "*")
+	if len(parts) == 1 {
+		return pattern == text
+	}
+	first, last := parts[0], parts[len(parts)-1]
+	if len(text) < len(first)+len(last) || !strings.HasPrefix(text, first) || !strings.HasSuffix(text, last) {
+		return false
+	}
+	text = text[len(first) : len(text)-len(last)]
+	for _, part := range parts[1 : len(parts)-1] {
+		i := strings.Index(text, part)
+		if i < 0 {
+			return false
+		}
+		text = text[i+len(part):]
+	}
+	return true
+}
+
+// Preset is a policy with a name, for people who don't want to write rules.
+type Preset struct {
+	Name        string
+	Title       string
+	Sentence    string
+	Permissions Permissions
+	Policy      Policy
+}
+
+// Presets returns the presets. commands are patterns for those that the unattended
+// agent may run; nil = the ones that look and test, but change nothing elsewhere.
+func Presets(commands []string) []Preset {
+	if commands == nil {
+		commands = Looking
+	}
+	nightly := []Rule{
+		{Filesystem, "./*", Allow},
+		// What looks as if it looked but writes or starts programs; git takes options by their first letters.
+		{Shell, "git *--ou*", Deny},
+		{Shell, "git *--ex*", Deny},
+	}
+	for _, c := range commands {
+		nightly = append(nightly, Rule{Shell, c, Allow})
+	}
+	return []Preset{
+		{
+			Name: "ask", Title: "Ask me", Permissions: Approval,
+			Sentence: "Works in the folder by itself; asks you before anything that its sandbox doesn't cover.",
+		},
+		{
+			Name: "unattended", Title: "Unattended", Permissions: Approval,
+			Sentence: "Changes files in the folder and runs the commands you list; everything else is refused, and it goes on without. Asks nobody.",
+			Policy:   Policy{Rules: nightly, Otherwise: Deny, Unattended: true},
+		},
+		{
+			Name: "autonomous", Title: "Autonomous", Permissions: Autonomous,
+			Sentence: "Does anything that its sandbox covers; what lies beyond is refused, and it goes on without. Asks nobody.",
+			Policy:   Policy{Unattended: true, Otherwise: Deny},
+		},
+	}
+}
+
+// Looking are patterns of commands that look at things and change nothing.
+var Looking = []string{
+	"ls", "ls *", "cat *", "head *", "tail *", "wc *", "grep *", "pwd", "echo *", "true", "diff *", "file *", "stat *", "du *",
+	"git status", "git status *", "git diff", "git diff *", "git log", "git log *", "git show", "git show *", "git blame *",
 }

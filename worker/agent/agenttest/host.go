@@ -1,0 +1,165 @@
+package agenttest
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"stint/api"
+	"stint/worker/agent"
+)
+
+// Host is a worker's side of a conversation that writes down what it is told. The
+// fields above mu are set before the conversation.
+type Host struct {
+	Answer  func(context.Context, agent.Question) (agent.Answer, error) // nil: everything is declined
+	Turns   []string                                                    // the turns after the first
+	Refuses error                                                       // what Began says
+
+	mu     sync.Mutex
+	began  []string
+	items  []agent.Item
+	plans  []string
+	usages []api.Usage
+	denied []Denial
+	asked  []agent.Question
+	alive  int
+}
+
+// Denial is what the policy refused.
+type Denial struct {
+	Action agent.Action
+	Ruling agent.Ruling
+}
+
+// Began is part of [agent.Host].
+func (h *Host) Began(session string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.began = append(h.began, session)
+	return h.Refuses
+}
+
+// Item is part of [agent.Host].
+func (h *Host) Item(i agent.Item) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.items = append(h.items, i)
+	h.alive++
+}
+
+// Alive is part of [agent.Host].
+func (h *Host) Alive() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.alive++
+}
+
+// Plan is part of [agent.Host].
+func (h *Host) Plan(markdown string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.plans = append(h.plans, markdown)
+}
+
+// Usage is part of [agent.Host].
+func (h *Host) Usage(u api.Usage) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.usages = append(h.usages, u)
+}
+
+// Denied is part of [agent.Host].
+func (h *Host) Denied(a agent.Action, r agent.Ruling) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.denied = append(h.denied, Denial{a, r})
+}
+
+// Ask is part of [agent.Host].
+func (h *Host) Ask(ctx context.Context, q agent.Question) (agent.Answer, error) {
+	h.mu.Lock()
+	h.asked = append(h.asked, q)
+	h.mu.Unlock()
+	if h.Answer == nil {
+		return agent.Answer{}, nil
+	}
+	return h.Answer(ctx, q)
+}
+
+// Next is part of [agent.Host].
+func (h *Host) Next(context.Context) (turn string, more bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.Turns) == 0 {
+		return "", false
+	}
+	turn, h.Turns = h.Turns[0], h.Turns[1:]
+	return turn, true
+}
+
+// Seen is what a host was told until now.
+type Seen struct {
+	Began  []string
+	Items  []agent.Item
+	Plans  []string
+	Usages []api.Usage
+	Denied []Denial
+	Asked  []agent.Question
+	Alive  int
+}
+
+// Seen returns what it was told until now.
+func (h *Host) Seen() Seen {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return Seen{
+		Began: slices.Clone(h.began), Items: slices.Clone(h.items), Plans: slices.Clone(h.plans),
+		Usages: slices.Clone(h.usages), Denied: slices.Clone(h.denied), Asked: slices.Clone(h.asked), Alive: h.alive,
+	}
+}
+
+// Transcript is the items of some kinds, one a line; none = all.
+func (s Seen) Transcript(kinds ...api.ItemKind) string {
+	var b strings.Builder
+	for _, i := range s.Items {
+		if len(kinds) > 0 && !slices.Contains(kinds, i.Kind) {
+			continue
+		}
+		b.WriteString(string(i.Kind))
+		if i.Tool != "" {
+			b.WriteString(" " + i.Tool)
+		}
+		if i.Failed {
+			b.WriteString(" failed")
+		}
+		if i.Text != "" {
+			b.WriteString(": " + strings.TrimSpace(i.Text))
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// Approves is an answer that approves everything and picks each question's last option.
+func Approves(_ context.Context, q agent.Question) (agent.Answer, error) {
+	a := agent.Answer{Approved: true, Choices: map[string]string{}, Text: "yes"}
+	for _, c := range q.Choices {
+		if len(c.Options) > 0 {
+			a.Choices[c.ID] = c.Options[len(c.Options)-1]
+		}
+	}
+	return a, nil
+}
+
+// Parks is an answer that doesn't come in time.
+func Parks(context.Context, agent.Question) (agent.Answer, error) {
+	return agent.Answer{}, agent.ErrParked
+}
+
+// Silent is an answer that never comes.
+func Silent(ctx context.Context, _ agent.Question) (agent.Answer, error) {
+	<-ctx.Done()
+	return agent.Answer{}, context.Cause(ctx)
+}

@@ -1,0 +1,203 @@
+// Package agenttest is what tests of agents stand on: a scripted model on loopback
+// that the real programs take for theirs, protocol peers of our own that behave and
+// misbehave as told, a host that writes down what it is told, and the way to start
+// the real programs. It uses nothing outside of this machine.
+package agenttest
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Step is what the model does with one request: a [Say], a [Call], a [Break] or [Hang].
+type Step any
+
+// Say is a text as the turn's end.
+type Say string
+
+// Call is the use of a tool.
+type Call struct {
+	Tool      string
+	Namespace string // of Codex's tool servers
+	Input     any
+	Before    string // text said first
+}
+
+// Break is an answer that is an error: an HTTP status with the API's own error
+// object, or, with status 0, a stream that is cut off.
+type Break struct {
+	Status int
+	Type   string
+	Text   string
+}
+
+// Hang answers nothing until the program gives up or the model is closed.
+type Hang struct{}
+
+// Asked is one request for the model's next words.
+type Asked struct {
+	Path string
+	Body string // as it came
+	Key  string // the key or token that was sent
+}
+
+// Model answers the requests of both programs by a script, one step per request.
+// Requests that aren't the conversation's, such as for a title, are answered aside
+// and use no step.
+type Model struct {
+	URL string
+
+	srv    *httptest.Server
+	closed chan struct{}
+	asked  chan struct{} // a token for each request of the conversation
+
+	mu    sync.Mutex
+	steps []Step
+	seen  []Asked
+	cut   bool // the last answer was cut off
+}
+
+// NewModel serves until the test ends. After its last step it says "done".
+func NewModel(t testing.TB, steps ...Step) *Model {
+	t.Helper()
+	m := &Model{steps: steps, closed: make(chan struct{}), asked: make(chan struct{}, 10_000)}
+	m.srv = httptest.NewServer(http.HandlerFunc(m.serve))
+	m.URL = m.srv.URL
+	t.Cleanup(func() {
+		close(m.closed)
+		m.srv.CloseClientConnections()
+		m.srv.Close()
+	})
+	return m
+}
+
+// Then appends steps.
+func (m *Model) Then(steps ...Step) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.steps = append(m.steps, steps...)
+}
+
+// Asked returns the conversation's requests so far.
+func (m *Model) Asked() []Asked {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return append([]Asked(nil), m.seen...)
+}
+
+// Waiting yields a value for each request of the conversation when it has come.
+func (m *Model) Waiting() <-chan struct{} { return m.asked }
+
+func (m *Model) serve(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	var ask struct {
+		Tools  []jsontext.Value `json:"tools"`
+		Stream bool             `json:"stream"`
+	}
+	_ = json.Unmarshal(body, &ask)
+	var dialect dialect
+	switch {
+	case strings.HasSuffix(r.URL.Path, "/messages"):
+		dialect = messages{}
+	case strings.HasSuffix(r.URL.Path, "/responses"):
+		dialect = responses{}
+	default:
+		http.Error(w, `{"type":"error","error":{"type":"not_found_error","message":"no such route"}}`, http.StatusNotFound)
+		return
+	}
+	m.mu.Lock()
+	again := m.cut && len(ask.Tools) > 0 && !ask.Stream
+	m.mu.Unlock()
+	if again { // what was cut off as a stream is asked for in one piece
+		panic(http.ErrAbortHandler)
+	}
+	if len(ask.Tools) == 0 || !ask.Stream {
+		dialect.aside(w, ask.Stream)
+		return
+	}
+	m.mu.Lock()
+	m.seen = append(m.seen, Asked{Path: r.URL.Path, Body: string(body), Key: key(r)})
+	number := len(m.seen)
+	step := Step(Say("done"))
+	if len(m.steps) > 0 {
+		step, m.steps = m.steps[0], m.steps[1:]
+	}
+	broken, failing := step.(Break)
+	m.cut = failing && broken.Status == 0
+	m.mu.Unlock()
+	m.asked <- struct{}{}
+	switch step := step.(type) {
+	case Say:
+		dialect.say(w, number, string(step))
+	case Call:
+		dialect.call(w, number, step)
+	case Break:
+		if step.Status == 0 {
+			cutOff(w)
+			return
+		}
+		dialect.fail(w, step)
+	case Hang:
+		select {
+		case <-r.Context().Done():
+		case <-m.closed:
+		}
+	default:
+		panic(fmt.Sprintf("a model can't %T", step))
+	}
+}
+
+func key(r *http.Request) string {
+	if k := r.Header.Get("X-Api-Key"); k != "" {
+		return k
+	}
+	return strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+}
+
+// cutOff begins a stream and ends the connection within it.
+func cutOff(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.WriteHeader(http.StatusOK)
+	_, _ = io.WriteString(w, "event: ping\ndata: {\"type\": \"ping\"}\n\n")
+	_ = http.NewResponseController(w).Flush()
+	panic(http.ErrAbortHandler)
+}
+
+// dialect is one of the two model APIs.
+type dialect interface {
+	say(w http.ResponseWriter, number int, text string)
+	call(w http.ResponseWriter, number int, c Call)
+	fail(w http.ResponseWriter, b Break)
+	aside(w http.ResponseWriter, stream bool)
+}
+
+// stream writes server-sent events, each named by its type member.
+type stream struct{ w http.ResponseWriter }
+
+func newStream(w http.ResponseWriter) stream {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.WriteHeader(http.StatusOK)
+	return stream{w}
+}
+
+func (s stream) send(event string, members map[string]any) {
+	members["type"] = event
+	_, _ = fmt.Fprintf(s.w, "event: %s\ndata: %s\n\n", event, must(members))
+	_ = http.NewResponseController(s.w).Flush()
+}
+
+func must(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}

@@ -1,0 +1,154 @@
+package agenttest
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"stint/worker/agent"
+)
+
+// The variables that name the real programs, set by make test-agents.
+const (
+	ClaudeVar = "STINT_TEST_CLAUDE"
+	CodexVar  = "STINT_TEST_CODEX"
+)
+
+// RealClaude is a job for the real Claude Code whose model is ours. Its user's home
+// and its work folder are new and empty.
+func RealClaude(t testing.TB, m *Model) agent.Job {
+	t.Helper()
+	job := realJob(t, ClaudeVar)
+	job.Begin = agent.NewID()
+	job.Env = append(job.Env, ClaudeEnv(m)...)
+	return job
+}
+
+// ClaudeEnv is the environment in which Claude Code takes the model for its own.
+func ClaudeEnv(m *Model) []string {
+	return []string{
+		"ANTHROPIC_BASE_URL=" + m.URL, "ANTHROPIC_API_KEY=" + Key, "CLAUDE_CODE_MAX_RETRIES=0", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
+	}
+}
+
+// Key is the key to the model that the programs are given. No command of theirs should see it.
+const Key = "sk-scripted-0123456789"
+
+func realJob(t testing.TB, name string) agent.Job {
+	t.Helper()
+	program := os.Getenv(name)
+	if program == "" {
+		t.Fatalf("%s names no program: run make test-agents", name)
+	}
+	home, work := t.TempDir(), t.TempDir()
+	return agent.Job{
+		Executable: []string{program}, Dir: work, StateDir: filepath.Join(home, "state"), Turn: "Please go on.",
+		Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "LANG=C.UTF-8"},
+	}
+}
+
+// Program is a started program.
+type Program struct {
+	agent.Pipes
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	errors *lockedBuffer
+	ended  chan struct{}
+}
+
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// Start starts what an adapter says, as a worker would, and ends it with the test.
+func Start(t testing.TB, a agent.Agent, job agent.Job) *Program {
+	t.Helper()
+	c, err := a.Command(job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Prepare(job.StateDir); err != nil {
+		t.Fatal(err)
+	}
+	p := &Program{errors: &lockedBuffer{}, ended: make(chan struct{})}
+	p.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), c.Argv[0], c.Argv[1:]...)
+	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = job.Dir, slices.Concat(job.Env, c.Env), p.errors
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// Pipes of our own: those of exec are closed as soon as the program ends, before
+	// its last words are read.
+	inR, inW, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	outR, outW, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.cmd.Stdin, p.cmd.Stdout, p.in = inR, outW, inW
+	p.Pipes = agent.Pipes{In: inW, Out: outR}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = inR.Close(), outW.Close()
+	go func() {
+		_ = p.cmd.Wait()
+		close(p.ended)
+	}()
+	t.Cleanup(func() {
+		p.End()
+		_ = outR.Close()
+		if t.Failed() {
+			t.Logf("the program's diagnostics:\n%s", p.errors)
+		}
+	})
+	return p
+}
+
+// Kill ends the program with signal 9.
+func (p *Program) Kill() {
+	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+	<-p.ended
+}
+
+// End closes the program's input and ends it by signals if that isn't enough.
+func (p *Program) End() {
+	_ = p.in.Close()
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		select {
+		case <-p.ended:
+			return
+		case <-time.After(2 * time.Second):
+			_ = syscall.Kill(-p.cmd.Process.Pid, sig)
+		}
+	}
+	<-p.ended
+}
+
+// Run starts a program, holds a conversation with it and ends it.
+func Run(ctx context.Context, t testing.TB, a agent.Agent, job agent.Job, host agent.Host) (agent.Result, error) {
+	t.Helper()
+	p := Start(t, a, job)
+	defer p.End()
+	return a.Converse(ctx, p.Pipes, job, host)
+}

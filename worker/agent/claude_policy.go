@@ -1,0 +1,225 @@
+package agent
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// claudeInput are the inputs of tools that a policy looks at.
+type claudeInput struct {
+	Command   string `json:"command"`
+	Beyond    bool   `json:"dangerouslyDisableSandbox"`
+	File      string `json:"file_path"`
+	Notebook  string `json:"notebook_path"`
+	Path      string `json:"path"`
+	URL       string `json:"url"`
+	Query     string `json:"query"`
+	Host      string `json:"host"`
+	Questions []struct {
+		Question string `json:"question"`
+		Multi    bool   `json:"multiSelect"`
+		Options  []struct {
+			Label       string `json:"label"`
+			Description string `json:"description"`
+		} `json:"options"`
+	} `json:"questions"`
+}
+
+// deeds are what a call of one of Claude Code's tools would do, nil for those that
+// stay within the session. A tool that is new to us is judged as a side effect.
+func (j *judge) claudeDeeds(tool string, input jsontext.Value) []deed {
+	var in claudeInput
+	if json.Unmarshal(input, &in, lenient) != nil {
+		return []deed{{Action: Action{SideEffects, clip(string(input), 4000), tool}}}
+	}
+	one := func(area Area, what string) []deed { return []deed{{Action: Action{area, what, tool}}} }
+	switch tool {
+	case "Bash", "PowerShell", "Monitor":
+		return j.command(tool, in.Command, "", in.Beyond)
+	case "Write", "Edit", "MultiEdit":
+		return []deed{j.write(tool, in.File)}
+	case "NotebookEdit":
+		return []deed{j.write(tool, in.Notebook)}
+	case "Read":
+		return j.read(tool, in.File)
+	case "Grep", "Glob", "LS":
+		return j.read(tool, or(in.Path, j.dir))
+	case "WebFetch":
+		return one(Network, in.URL)
+	case "WebSearch":
+		return one(Network, in.Query)
+	case "AskUserQuestion", "Task", "Agent", "TodoWrite", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "TaskStop", "TaskOutput", "BashOutput",
+		"KillShell", "ToolSearch", "Skill", "EnterPlanMode", "ExitPlanMode", "ReportFindings", "StructuredOutput":
+		return nil
+	}
+	if strings.HasPrefix(tool, "mcp__stint__") {
+		out := one(Workspace, strings.TrimPrefix(tool, "mcp__stint__"))
+		out[0].covered = true // what a run's own token may do there is the coordinator's to decide
+		return out
+	}
+	if in.Host != "" { // a command in the sandbox wants to connect
+		return one(Network, in.Host)
+	}
+	return one(SideEffects, tool+" "+clip(string(input), 4000))
+}
+
+// claudeRequest is one of the program's requests.
+type claudeRequest struct {
+	Subtype  string         `json:"subtype"`
+	ToolName string         `json:"tool_name"`
+	Input    jsontext.Value `json:"input"`
+	CallID   string         `json:"tool_use_id"`
+}
+
+// asked answers a request of the program, at once or when a person has.
+func (t *claudeTalk) asked(line claudeLine) {
+	id := string(line.RequestID) // as JSON: whatever it is, it goes back as it came
+	if id == "" {
+		return
+	}
+	var r claudeRequest
+	if json.Unmarshal(line.Request, &r, lenient) != nil {
+		t.refuse(id, "this request can't be read")
+		return
+	}
+	switch {
+	case r.Subtype == "can_use_tool" && r.ToolName != "" && len(r.Input) > 0:
+		t.permission(id, r)
+	case r.Subtype == "hook_callback":
+		t.hook(id, r)
+	case r.Subtype == "elicitation": // a tool server's form; none is ours
+		t.reply(id, map[string]any{"action": "decline"})
+	default:
+		t.refuse(id, "this request is unknown here: "+clip(r.Subtype, 100))
+	}
+}
+
+// hook tells the program before each tool call what the rules say to it; the rest
+// is its own judgment, which ends in a question to us where it isn't harmless.
+func (t *claudeTalk) hook(id string, r claudeRequest) {
+	var call struct {
+		Tool  string         `json:"tool_name"`
+		Input jsontext.Value `json:"tool_input"`
+	}
+	if json.Unmarshal(r.Input, &call, lenient) != nil || call.Tool == "" {
+		t.refuse(id, "this hook can't be read") // which blocks the call
+		return
+	}
+	ruling, at := t.judge.ruled(t.judge.claudeDeeds(call.Tool, call.Input))
+	decision := ""
+	switch ruling {
+	case Deny, DenyStop:
+		decision = "deny"
+		t.deny(r.CallID, at, ruling)
+	case Ask:
+		decision = "ask"
+	}
+	if decision == "" {
+		t.reply(id, map[string]any{})
+		return
+	}
+	t.reply(id, map[string]any{"hookSpecificOutput": map[string]any{
+		"hookEventName": "PreToolUse", "permissionDecision": decision, "permissionDecisionReason": refusal(at),
+	}})
+	if ruling == DenyStop {
+		t.block(at)
+	}
+}
+
+// deny tells people of a refusal, once for each tool call.
+func (t *claudeTalk) deny(call string, a Action, r Ruling) {
+	if call != "" && t.told[call] {
+		return
+	}
+	t.told[call] = true
+	t.host.Denied(a, r)
+}
+
+// permission decides on a tool call that the program would not make by itself.
+func (t *claudeTalk) permission(id string, r claudeRequest) {
+	if t.stopping != nil || t.blocked != nil {
+		t.told[r.CallID] = true
+		t.reply(id, denial("The session is being ended.", true))
+		return
+	}
+	if r.ToolName == "AskUserQuestion" {
+		t.question(id, r)
+		return
+	}
+	deeds := t.judge.claudeDeeds(r.ToolName, r.Input)
+	ruling, at := t.judge.verdict(deeds)
+	switch ruling {
+	case Allow:
+		t.reply(id, map[string]any{"behavior": "allow", "updatedInput": r.Input})
+	case Ask:
+		t.desk.ask(deskAnswer{id: id, call: r.CallID, deeds: deeds, input: r.Input.Clone(), asked: Question{
+			Kind: AskApproval, Action: at, Text: claudeCall(r.ToolName, r.Input),
+		}})
+	default:
+		t.deny(r.CallID, at, ruling)
+		t.reply(id, denial(refusal(at), ruling == DenyStop))
+		if ruling == DenyStop {
+			t.block(at)
+		}
+	}
+}
+
+// question passes the model's own questions on to people.
+func (t *claudeTalk) question(id string, r claudeRequest) {
+	t.told[r.CallID] = true // whatever becomes of it is no refusal
+	var in claudeInput
+	if json.Unmarshal(r.Input, &in, lenient) != nil || len(in.Questions) == 0 {
+		t.reply(id, denial("The questions can't be read.", false))
+		return
+	}
+	if t.job.Policy.Unattended {
+		t.reply(id, denial("There is nobody to ask. Decide yourself, and say what you assumed.", false))
+		return
+	}
+	q := Question{Kind: AskQuestions}
+	for _, one := range in.Questions {
+		c := Choice{ID: one.Question, Text: one.Question, Other: true}
+		for _, o := range one.Options {
+			c.Options = append(c.Options, o.Label)
+		}
+		q.Choices = append(q.Choices, c)
+		q.Text = strings.TrimSpace(q.Text + "\n" + one.Question)
+	}
+	t.desk.ask(deskAnswer{id: id, call: r.CallID, input: r.Input.Clone(), asked: q})
+}
+
+// claudeAnswer is a person's answer in the program's form.
+func claudeAnswer(j *judge, a deskAnswer) map[string]any {
+	if a.asked.Kind == AskQuestions {
+		var in map[string]any
+		_ = json.Unmarshal(a.input, &in, lenient)
+		answers := map[string]string{}
+		for _, c := range a.asked.Choices {
+			answers[c.Text] = a.answer.Choices[c.ID]
+		}
+		in["answers"] = answers
+		return map[string]any{"behavior": "allow", "updatedInput": in}
+	}
+	if !a.answer.Approved {
+		return denial(strings.TrimSpace("A person declined this. "+a.answer.Text), false)
+	}
+	if a.answer.ForSession {
+		j.grant(a.deeds)
+	}
+	return map[string]any{"behavior": "allow", "updatedInput": jsontext.Value(a.input)}
+}
+
+func denial(why string, interrupt bool) map[string]any {
+	out := map[string]any{"behavior": "deny", "message": why}
+	if interrupt {
+		out["interrupt"] = true
+	}
+	return out
+}
+
+func refusal(a Action) string {
+	return fmt.Sprintf("The policy of this worker does not allow it (%s: %s). Go on without.", a.Area, clip(a.What, 300))
+}

@@ -1,0 +1,266 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"stint/api"
+)
+
+// lenient reads what a program of any version says.
+var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+
+// claudeTalk is one conversation with Claude Code. One goroutine owns it, that of
+// run; those that wait for people answer it over a channel.
+type claudeTalk struct {
+	job   Job
+	host  Host
+	wire  *wire
+	judge *judge
+	ctx   context.Context // the caller's
+	desk  *desk           // questions to people
+
+	turning   bool   // a turn runs
+	turn      string // its id
+	stopping  error  // why the conversation is cut short, nil while it isn't
+	blocked   *api.Failure
+	lost      error // what the host said no with
+	result    Result
+	base      api.Usage // the agent session's totals when the turn began
+	baseKnown bool
+	spent     map[string]api.Usage // of this turn's messages, by id
+	limit     time.Time            // until when a usage limit holds
+	cause     string               // the error class of the last synthetic message
+	tools     map[string]string    // open tool calls: name by id
+	told      map[string]bool      // tool calls whose refusal was told, or was a person's
+	plan      plan
+	deadline  <-chan time.Time // of the interrupt, or of the handshake
+	deaf      <-chan struct{}  // closed when the program doesn't read any more
+}
+
+func newClaudeTalk(ctx context.Context, pipes Pipes, job Job, host Host) *claudeTalk {
+	w := newWire(pipes)
+	return &claudeTalk{
+		job: job, host: host, wire: w, deaf: w.broken, judge: newJudge(job, claudeSandbox(job)), ctx: ctx, desk: newDesk(ctx, host),
+		baseKnown: job.Session == "", spent: map[string]api.Usage{}, tools: map[string]string{}, told: map[string]bool{},
+	}
+}
+
+// end gives up what is still open.
+func (t *claudeTalk) end() {
+	t.desk.close()
+	t.wire.close()
+}
+
+const claudeHello = "stint-hello" // the handshake's request id
+
+func (t *claudeTalk) run() (Result, error) {
+	session := t.job.Session
+	if session == "" {
+		session = t.job.Begin
+	}
+	if err := t.host.Began(session); err != nil {
+		return t.result, err
+	}
+	t.control(claudeHello, map[string]any{
+		"subtype":              "initialize",
+		"systemPromptSnapshot": false, // a resumed session gets today's instructions, not those it began with
+		"hooks": map[string]any{"PreToolUse": []any{
+			map[string]any{"hookCallbackIds": []string{"policy"}, "onFailure": "block"},
+		}},
+	})
+	t.deadline = time.After(t.job.answerLimit())
+	t.say(t.job.Turn)
+	for {
+		done, err := t.step()
+		if done {
+			return t.outcome(err)
+		}
+	}
+}
+
+// step waits for the next thing that happens; done says that the conversation is over.
+func (t *claudeTalk) step() (done bool, err error) {
+	ended := t.ctx.Done()
+	if t.stopping != nil {
+		ended = nil
+	}
+	select {
+	case line, open := <-t.wire.lines:
+		if !open {
+			return true, t.hungUp()
+		}
+		return t.hear(line)
+	case <-t.deaf: // its output tells more, and should end soon
+		t.deaf = nil
+		if t.stopping == nil && t.blocked == nil {
+			t.deadline = time.After(t.job.grace())
+		}
+		return false, nil
+	case a := <-t.desk.answers:
+		if !t.desk.settled(a.id) {
+			return false, nil
+		}
+		return t.answered(a)
+	case <-ended:
+		return t.interrupt(context.Cause(t.ctx))
+	case <-t.deadline:
+		t.deadline = nil
+		switch {
+		case t.stopping != nil || t.blocked != nil:
+			return true, nil
+		case t.deaf == nil:
+			return true, fail(CodeCrashed, true, "Claude Code does not listen any more.")
+		default:
+			return true, fail(CodeCrashed, true, "Claude Code did not answer within %v of its start.", t.job.answerLimit())
+		}
+	}
+}
+
+// say begins a turn.
+func (t *claudeTalk) say(text string) {
+	t.turning = true
+	t.spent = map[string]api.Usage{}
+	t.turn = NewID()
+	t.send(map[string]any{
+		"type": "user", "uuid": t.turn, "message": map[string]any{"role": "user", "content": text}, "parent_tool_use_id": nil, "session_id": "",
+	})
+}
+
+func (t *claudeTalk) control(id string, request map[string]any) {
+	t.send(map[string]any{"type": "control_request", "request_id": id, "request": request})
+}
+
+// reply answers one of the program's requests.
+func (t *claudeTalk) reply(id string, response map[string]any) {
+	t.send(map[string]any{"type": "control_response", "response": map[string]any{
+		"subtype": "success", "request_id": jsontext.Value(id), "response": response,
+	}})
+}
+
+func (t *claudeTalk) refuse(id, why string) {
+	t.send(map[string]any{"type": "control_response", "response": map[string]any{
+		"subtype": "error", "request_id": jsontext.Value(id), "error": why,
+	}})
+}
+
+func (t *claudeTalk) send(message any) {
+	if err := t.wire.send(message); err != nil && t.lost == nil {
+		t.lost = err
+	}
+}
+
+// interrupt ends the turn that runs, and the conversation with it.
+func (t *claudeTalk) interrupt(cause error) (done bool, err error) {
+	t.stopping = cause
+	t.desk.withdraw()
+	if !t.turning {
+		return true, nil
+	}
+	t.control("stint-interrupt", map[string]any{"subtype": "interrupt"})
+	t.deadline = time.After(t.job.grace())
+	return false, nil
+}
+
+// block ends the turn that runs because the policy says so.
+func (t *claudeTalk) block(a Action) {
+	if t.blocked != nil || t.stopping != nil {
+		return
+	}
+	t.blocked = blockedBy(a)
+	t.desk.withdraw()
+	t.control("stint-interrupt", map[string]any{"subtype": "interrupt"})
+	t.deadline = time.After(t.job.grace())
+}
+
+// answered takes what people said: to a question, or as the next turn.
+func (t *claudeTalk) answered(a deskAnswer) (done bool, err error) {
+	if a.next {
+		if !a.more || t.stopping != nil {
+			return true, t.stopping
+		}
+		t.say(a.text)
+		return false, nil
+	}
+	if a.err != nil { // parked, or the conversation ends
+		t.reply(a.id, denial("Nobody has answered yet. Ask again, word for word, when the work goes on.", true))
+		if t.stopping == nil {
+			return t.interrupt(a.err)
+		}
+		return false, nil
+	}
+	t.host.Alive()
+	t.told[a.call] = true
+	t.reply(a.id, claudeAnswer(t.judge, a))
+	return false, nil
+}
+
+// hungUp is what the end of the program's output means.
+func (t *claudeTalk) hungUp() error {
+	switch {
+	case t.stopping != nil || t.blocked != nil:
+		return nil
+	case t.wire.err() != nil:
+		return fail(CodeCrashed, true, "Claude Code can't be listened to any more: %v.", t.wire.err())
+	case !t.turning:
+		return nil
+	default:
+		return fail(CodeCrashed, true, "Claude Code ended without a result.")
+	}
+}
+
+// outcome makes the conversation's result of how it ended.
+func (t *claudeTalk) outcome(err error) (Result, error) {
+	var failed *failure
+	switch {
+	case t.lost != nil:
+		return t.result, t.lost
+	case t.blocked != nil:
+		t.result.Failure = t.blocked
+		return t.result, nil
+	case t.stopping != nil:
+		return t.result, t.stopping
+	case errors.As(err, &failed):
+		t.result.Failure, t.result.Retriable, t.result.ResetAt, t.result.Unknown = &failed.Failure, failed.retriable, failed.reset, failed.unknown
+		return t.result, nil
+	default:
+		return t.result, err
+	}
+}
+
+// failure is how a conversation fails, on its way to the result.
+type failure struct {
+	api.Failure
+	retriable bool
+	unknown   bool
+	reset     time.Time
+}
+
+func (f *failure) Error() string { return f.Message }
+
+func fail(code string, retriable bool, format string, args ...any) *failure {
+	return &failure{Failure: api.Failure{Code: code, Message: fmt.Sprintf(format, args...)}, retriable: retriable}
+}
+
+func blockedBy(a Action) *api.Failure {
+	return &api.Failure{Code: CodePolicy, Message: fmt.Sprintf("The policy ends a session that wants this (%s): %s", a.Area, clip(a.What, 500))}
+}
+
+func (j Job) answerLimit() time.Duration {
+	if j.AnswerLimit <= 0 {
+		return 30 * time.Second
+	}
+	return j.AnswerLimit
+}
+
+func (j Job) grace() time.Duration {
+	if j.Grace <= 0 {
+		return 10 * time.Second
+	}
+	return j.Grace
+}
