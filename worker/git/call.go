@@ -1,0 +1,224 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"stint/worker/proc"
+)
+
+const (
+	// patience bounds one call: a checkout of a large repository takes minutes, and a
+	// setting that includes a pipe never ends.
+	patience = 5 * time.Minute
+	// mostOutput bounds what is kept of a call's output; the rest is thrown away.
+	mostOutput = 8 << 20
+	mostErrors = 4 << 10
+)
+
+// Error says that git refused a call.
+type Error struct {
+	Call   string // git's own name of it, such as "worktree add"
+	Stderr string // what it printed, cut
+	Err    error  // how it ended
+}
+
+// Error is git's own words, on one line.
+func (e *Error) Error() string {
+	text := strings.Join(strings.Fields(e.Stderr), " ")
+	if text == "" {
+		text = e.Err.Error()
+	}
+	return "git " + e.Call + ": " + text
+}
+
+// Unwrap is how it ended.
+func (e *Error) Unwrap() error { return e.Err }
+
+// settings hold for every call, whatever the repository's own say. Filters, which are
+// known by name alone, come on top: see overrides.
+var settings = [][2]string{
+	{"core.hooksPath", "/dev/null"},
+	{"core.fsmonitor", "false"},
+	{"core.sshCommand", "false"},
+	{"core.gitProxy", ""},
+	{"core.askPass", "false"},
+	{"core.pager", "cat"},
+	{"core.editor", "false"},
+	{"core.alternateRefsCommand", "false"},
+	{"credential.helper", ""},
+	{"protocol.allow", "never"},
+	{"protocol.ext.allow", "never"},
+	{"submodule.recurse", "false"},
+	{"status.submoduleSummary", "false"},
+	{"log.showSignature", "false"},
+	{"commit.gpgSign", "false"},
+	{"diff.external", ""},
+	{"gc.auto", "0"},
+	{"maintenance.auto", "false"},
+	{"checkout.workers", "1"},
+	{"advice.detachedHead", "false"},
+}
+
+// tree is a git directory with its work tree.
+type tree struct {
+	common string // what all trees of a repository share
+	dir    string // this one's git directory
+	top    string // where its files are
+}
+
+// program is an installed git and the environment that it gets.
+type program struct {
+	path string
+	env  []string
+}
+
+// passedOn are the variables of the worker's that git gets.
+var passedOn = []string{"PATH", "HOME", "TZ", "TMPDIR"}
+
+func find(env []string) (program, error) {
+	path, err := proc.LookPath("git", "/", env)
+	if err != nil {
+		return program{}, fmt.Errorf("%w: %w", ErrNoGit, err)
+	}
+	own := []string{
+		"LC_ALL=C",
+		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_ATTR_NOSYSTEM=1",
+		"GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=false", "SSH_ASKPASS=false", "GIT_EDITOR=false", "GIT_PAGER=cat",
+		"GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1",
+		"GIT_ALLOW_PROTOCOL=", "GIT_PROTOCOL_FROM_USER=0", "GIT_SSH_COMMAND=false",
+	}
+	for _, assignment := range env {
+		if name, _, ok := strings.Cut(assignment, "="); ok && slices.Contains(passedOn, name) {
+			own = append(own, assignment)
+		}
+	}
+	return program{path, own}, nil
+}
+
+// call runs git and returns what it printed, without its settings for filters.
+func (p program) call(ctx context.Context, at tree, extra [][2]string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, p.path, append([]string{"--no-pager", "--literal-pathspecs"}, args...)...)
+	cmd.Dir = at.top
+	cmd.Env = slices.Clip(p.env)
+	if at.dir != "" {
+		// Named in full, so that neither a .git file in a folder nor a setting can lead
+		// to another repository.
+		cmd.Env = append(cmd.Env, "GIT_DIR="+at.dir, "GIT_COMMON_DIR="+at.common, "GIT_WORK_TREE="+at.top)
+	}
+	all := slices.Concat(settings, extra)
+	cmd.Env = append(cmd.Env, fmt.Sprintf("GIT_CONFIG_COUNT=%d", len(all)))
+	for i, s := range all {
+		cmd.Env = append(cmd.Env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, s[0]), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, s[1]))
+	}
+	stdout, stderr := &capped{most: mostOutput}, &capped{most: mostErrors}
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 2 * time.Second
+	err := cmd.Run()
+	if err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return "", &Error{Call: named(args), Stderr: stderr.String(), Err: err}
+	}
+	return stdout.String(), nil
+}
+
+// named is the call without its arguments, for messages.
+func named(args []string) string {
+	if len(args) > 1 && args[0] == "worktree" {
+		return args[0] + " " + args[1]
+	}
+	return args[0]
+}
+
+// run calls git on a repository with everything off that its settings name.
+func (p program) run(ctx context.Context, at tree, args ...string) (string, error) {
+	off, err := p.overrides(ctx, at)
+	if err != nil {
+		return "", err
+	}
+	return p.call(ctx, at, off, args...)
+}
+
+// overrides switch off each filter that the repository's settings name, those of
+// included files and of the work tree too. Reading settings executes nothing.
+func (p program) overrides(ctx context.Context, at tree) ([][2]string, error) {
+	list, err := p.call(ctx, at, nil, "config", "--includes", "--list", "--name-only", "-z")
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == mostOutput {
+		return nil, errors.New("git config: the repository has too many settings")
+	}
+	var off [][2]string
+	seen := map[string]bool{}
+	for name := range strings.SplitSeq(list, "\x00") {
+		rest, ok := strings.CutPrefix(name, "filter.")
+		dot := strings.LastIndexByte(rest, '.')
+		if !ok || dot < 0 || seen[rest[:dot]] {
+			continue
+		}
+		filter := "filter." + rest[:dot]
+		seen[rest[:dot]] = true
+		off = append(off, [2]string{filter + ".smudge", ""}, [2]string{filter + ".clean", ""}, [2]string{filter + ".process", ""}, [2]string{filter + ".required", "false"})
+	}
+	return off, nil
+}
+
+// capped keeps the beginning of what is written.
+type capped struct {
+	bytes.Buffer
+	most int
+}
+
+// Write takes all and keeps what fits.
+func (c *capped) Write(p []byte) (int, error) {
+	c.Buffer.Write(p[:min(len(p), max(0, c.most-c.Len()))])
+	return len(p), nil
+}
+
+// owned refuses what belongs to somebody else: git itself checks this only when it
+// looks for the repository by itself.
+func owned(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if s, ok := info.Sys().(*syscall.Stat_t); ok && int(s.Uid) != os.Getuid() && s.Uid != 0 {
+		return fmt.Errorf("%w: %s", ErrForeign, path)
+	}
+	return nil
+}
+
+// Version is the version of the git that an environment's PATH leads to.
+func Version(ctx context.Context, env []string) (string, error) {
+	p, err := find(env)
+	if err != nil {
+		return "", err
+	}
+	out, err := p.call(ctx, tree{top: "/"}, nil, "version")
+	return strings.TrimPrefix(strings.TrimSpace(out), "git version "), err
+}
+
+// clean resolves links and dots.
+func clean(path string) (string, error) {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Abs(real)
+}

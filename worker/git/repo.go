@@ -1,0 +1,208 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+var (
+	// ErrNoGit says that there is no git to call.
+	ErrNoGit = errors.New("git is not installed")
+	// ErrNoRepository says that a folder is in no repository with files.
+	ErrNoRepository = errors.New("the folder is in no git repository")
+	// ErrForeign says that a repository belongs to another user.
+	ErrForeign = errors.New("the git repository belongs to another user")
+	// ErrNoCommit says that a name stands for no commit.
+	ErrNoCommit = errors.New("there is no such branch or commit")
+)
+
+// Repo is a repository with one of its trees.
+type Repo struct {
+	Top    string // the top folder of its files, links resolved
+	Prefix string // where in it the folder lies that was asked for; "" = at the top
+	Common string // the git directory that all its trees share
+
+	at      tree
+	program program
+}
+
+// Open finds the repository that a folder lies in. env is where PATH and HOME are
+// taken from; nothing else of it reaches git.
+//
+// The error may be ErrNoGit, ErrNoRepository or ErrForeign.
+func Open(ctx context.Context, folder string, env []string) (Repo, error) {
+	p, err := find(env)
+	if err != nil {
+		return Repo{}, err
+	}
+	if folder, err = clean(folder); err != nil {
+		return Repo{}, fmt.Errorf("look for the git repository: %w", err)
+	}
+	// Looking for it executes nothing: settings are read, and none acted on.
+	out, err := p.call(ctx, tree{top: folder}, nil, "rev-parse", "--path-format=absolute", "--git-common-dir", "--absolute-git-dir", "--show-toplevel", "--show-prefix")
+	if err != nil {
+		var refused *Error
+		switch {
+		case !errors.As(err, &refused):
+			return Repo{}, err
+		case strings.Contains(refused.Stderr, "dubious ownership"):
+			return Repo{}, fmt.Errorf("%w: %s", ErrForeign, folder)
+		case ctx.Err() != nil:
+			return Repo{}, err
+		}
+		return Repo{}, fmt.Errorf("%w: %s: %w", ErrNoRepository, folder, err)
+	}
+	lines := strings.SplitN(strings.TrimSuffix(out, "\n"), "\n", 4)
+	if len(lines) != 4 || strings.Contains(lines[3], "\n") {
+		return Repo{}, fmt.Errorf("%w: %s has a path that can't be told apart", ErrNoRepository, folder)
+	}
+	r := Repo{Prefix: strings.TrimSuffix(lines[3], "/"), program: p}
+	for i, to := range []*string{&r.Common, &r.at.dir, &r.Top} {
+		if *to, err = clean(lines[i]); err != nil {
+			return Repo{}, fmt.Errorf("look at the git repository: %w", err)
+		}
+		if err := owned(*to); err != nil {
+			return Repo{}, err
+		}
+	}
+	r.at.common, r.at.top = r.Common, r.Top
+	// A setting can move the tree elsewhere; then it isn't the one that was meant.
+	if filepath.Join(r.Top, r.Prefix) != folder {
+		return Repo{}, fmt.Errorf("%w: the repository at %s has its files elsewhere, in %s", ErrNoRepository, folder, r.Top)
+	}
+	return r, nil
+}
+
+func (r Repo) run(ctx context.Context, args ...string) (string, error) {
+	return r.program.run(ctx, r.at, args...)
+}
+
+// Commit is the id of the commit that a name stands for: a branch, a remote's branch,
+// a tag or an id; "" is the tree's current one. The error may be ErrNoCommit.
+func (r Repo) Commit(ctx context.Context, name string) (string, error) {
+	if name == "" {
+		name = "HEAD"
+	}
+	out, err := r.run(ctx, "rev-parse", "--quiet", "--verify", "--end-of-options", name+"^{commit}")
+	if err != nil {
+		if ctx.Err() != nil {
+			return "", err
+		}
+		return "", fmt.Errorf("%w: %q", ErrNoCommit, name)
+	}
+	return strings.TrimSpace(out), nil
+}
+
+// Branch is the id of the commit at the tip of a local branch; "" when there is none.
+func (r Repo) Branch(ctx context.Context, name string) (string, error) {
+	out, err := r.run(ctx, "for-each-ref", "--format=%(refname) %(objectname)", "refs/heads/"+name)
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(out) { // the pattern finds a folder of branches too
+		if ref, tip, _ := strings.Cut(strings.TrimSpace(line), " "); ref == "refs/heads/"+name {
+			return tip, nil
+		}
+	}
+	return "", nil
+}
+
+// Worktree is one registered tree of a repository.
+type Worktree struct {
+	Path   string // as registered; there need not be anything
+	Branch string // what is checked out there; "" = none
+}
+
+// Worktrees lists what is registered, the main one first.
+func (r Repo) Worktrees(ctx context.Context) ([]Worktree, error) {
+	out, err := r.run(ctx, "worktree", "list", "--porcelain", "-z")
+	if err != nil {
+		return nil, err
+	}
+	var all []Worktree
+	for field := range strings.SplitSeq(out, "\x00") {
+		key, value, _ := strings.Cut(field, " ")
+		switch key {
+		case "worktree":
+			all = append(all, Worktree{Path: value})
+		case "branch":
+			all[len(all)-1].Branch = strings.TrimPrefix(value, "refs/heads/")
+		}
+	}
+	return all, nil
+}
+
+// Add makes a tree at a path where nothing is yet, with a branch checked out: a new
+// one that begins at start, or with start "" one that exists.
+func (r Repo) Add(ctx context.Context, path, branch, start string) (Tree, error) {
+	args := []string{"worktree", "add", "--quiet", "--force", "--no-checkout"}
+	if start == "" {
+		args = append(args, "--", path, branch)
+	} else {
+		args = append(args, "--no-track", "-b", branch, "--", path, start)
+	}
+	if _, err := r.run(ctx, args...); err != nil {
+		return Tree{}, err
+	}
+	t, err := r.Tree(path)
+	if err != nil {
+		return Tree{}, err
+	}
+	// Apart from the first step, so that the settings of the new tree are overridden too.
+	_, err = t.run(ctx, "reset", "--quiet", "--hard", "--no-recurse-submodules")
+	return t, err
+}
+
+// Forget removes the registration of a tree whose folder is gone.
+func (r Repo) Forget(ctx context.Context, path string) error {
+	if _, err := os.Lstat(path); err == nil {
+		return fmt.Errorf("forget the worktree %s: its folder is there", path)
+	}
+	_, err := r.run(ctx, "worktree", "remove", "--force", "--force", "--", path) // twice: locked ones too
+	return err
+}
+
+// DeleteBranch deletes a branch if its tip is still the commit named.
+func (r Repo) DeleteBranch(ctx context.Context, branch, tip string) error {
+	_, err := r.run(ctx, "update-ref", "-d", "refs/heads/"+branch, tip)
+	return err
+}
+
+// ErrUnregistered says that a repository doesn't know a folder as its tree.
+var ErrUnregistered = errors.New("the repository has no worktree there")
+
+// Tree is one linked tree of a repository.
+type Tree struct {
+	Path string
+	repo Repo
+	at   tree
+}
+
+// Tree finds the tree that is registered at a path, by the repository's own files and
+// not by what lies in the folder. The error may be ErrUnregistered.
+func (r Repo) Tree(path string) (Tree, error) {
+	admin := filepath.Join(r.Common, "worktrees")
+	entries, err := os.ReadDir(admin)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return Tree{}, fmt.Errorf("list the worktrees: %w", err)
+	}
+	for _, e := range entries {
+		dir := filepath.Join(admin, e.Name())
+		text, err := os.ReadFile(filepath.Join(dir, "gitdir"))
+		if err != nil {
+			continue // being made or removed
+		}
+		to := strings.TrimSpace(string(text))
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(dir, to)
+		}
+		if e.IsDir() && filepath.Dir(filepath.Clean(to)) == path {
+			return Tree{Path: path, repo: r, at: tree{common: r.Common, dir: dir, top: path}}, nil
+		}
+	}
+	return Tree{}, fmt.Errorf("%w: %s", ErrUnregistered, path)
+}

@@ -1,0 +1,444 @@
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"stint/worker/git"
+	"stint/worker/proc"
+	"stint/worker/workflow"
+)
+
+func TestMain(m *testing.M) {
+	proc.GuardianMain()
+	os.Exit(m.Run())
+}
+
+// bench is a repository and a folder for workspaces beside it.
+type bench struct {
+	*testing.T
+	dir, repo, root string
+}
+
+func newBench(t *testing.T) bench {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	b := bench{t, dir, filepath.Join(dir, "repo"), filepath.Join(dir, "root")}
+	b.must(err)
+	b.must(os.MkdirAll(b.repo, 0o755))
+	b.git(b.repo, "init", "-q", "--template=", "-b", "main")
+	b.put("repo/file", "text\n")
+	b.put("repo/.gitignore", "*.log\nbuilt/\n")
+	b.put("repo/sub/file", "text\n")
+	b.git(b.repo, "add", ".")
+	b.git(b.repo, "commit", "-qm", "one")
+	return b
+}
+
+func (b bench) must(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b bench) git(dir string, args ...string) string {
+	b.Helper()
+	cmd := exec.Command("git", append([]string{"-C", dir}, args...)...)
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1",
+		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		b.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// put writes a file below the bench.
+func (b bench) put(name, text string) {
+	b.Helper()
+	b.must(os.MkdirAll(filepath.Dir(filepath.Join(b.dir, name)), 0o755))
+	b.must(os.WriteFile(filepath.Join(b.dir, name), []byte(text), 0o644))
+}
+
+func (b bench) text(name string) string {
+	text, err := os.ReadFile(filepath.Join(b.dir, name))
+	if errors.Is(err, os.ErrNotExist) {
+		return ""
+	}
+	b.must(err)
+	return string(text)
+}
+
+func (b bench) spec(key string) Spec {
+	return Spec{
+		Mode: workflow.ModeWorktree, Repository: b.repo, Root: b.root, Key: key, Agent: "robot", Session: "ses_1",
+		Hooks: Hooks{Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.dir}},
+	}
+}
+
+// prepare makes or finds the workspace and checks what must always hold.
+func (b bench) prepare(spec Spec) *Workspace {
+	b.Helper()
+	w, err := Prepare(b.Context(), spec)
+	b.must(err)
+	b.must(w.Check())
+	if rel, err := filepath.Rel(b.root, w.Path); err != nil || !filepath.IsLocal(rel) || strings.Contains(rel, "/") {
+		b.Fatalf("%s is not right below %s", w.Path, b.root)
+	}
+	return w
+}
+
+func (b bench) done(w *Workspace) *Workspace {
+	b.Helper()
+	b.must(w.Close(true))
+	return w
+}
+
+func TestName(t *testing.T) {
+	for key, want := range map[string]string{
+		"T-42": "T-42", "ses_01abc": "ses_01abc", "a.b": "a.b",
+	} {
+		if got := Name(key); got != want {
+			t.Errorf("%q is %q, want %q", key, got, want)
+		}
+	}
+	seen := map[string]string{}
+	odd := []string{
+		"", ".", "..", "../../etc", "/etc", "a/b", "a\\b", "-rf", "--upload-pack=x", ".git", "a..b", "a.lock", "A.LOCK", "a.", "x\"; touch /tmp/pwn; \"", "$(touch /tmp/pwn)",
+		"`touch`", "a\nb", "a\x00b", "ü", strings.Repeat("x", 65), strings.Repeat("x", 300), "con ", "a:b", "~", "@{-1}", "a_b", "a b", "\u202eabc", ".stint",
+	}
+	for _, key := range odd {
+		name := Name(key)
+		if was, ok := seen[strings.ToLower(name)]; ok {
+			t.Errorf("%q and %q are both %q", was, key, name)
+		}
+		seen[strings.ToLower(name)] = key
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		key := rapid.OneOf(rapid.String(), rapid.StringMatching(`[-./a-z]{0,70}(\.lock)?`), rapid.SampledFrom(odd)).Draw(t, "key")
+		name := Name(key)
+		if name == "" || len(name) > 64 || name[0] == '.' || name[0] == '-' || strings.Contains(name, "..") || strings.HasSuffix(strings.ToLower(name), ".lock") ||
+			strings.HasSuffix(name, ".") || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != "" {
+			t.Fatalf("%q is %q", key, name)
+		}
+		if name != key && len(name) < 20 {
+			t.Fatalf("%q became %q, with less than 64 bits of its hash", key, name)
+		}
+	})
+}
+
+func TestPrepare_WorktreeAndBranchPerKey(t *testing.T) {
+	b := newBench(t)
+	w := b.prepare(b.spec("T-1"))
+	if !w.Created || w.Branch != "stint/T-1" || w.Base != b.git(b.repo, "rev-parse", "HEAD") || w.Dir != w.Path || b.text("root/T-1/file") != "text\n" {
+		t.Errorf("%+v", w)
+	}
+	if got := b.git(w.Path, "symbolic-ref", "HEAD"); got != "refs/heads/stint/T-1" {
+		t.Error(got)
+	}
+	b.put("root/T-1/mine", "kept")
+	b.done(w)
+	again := b.prepare(b.spec("T-1"))
+	if again.Created || again.Path != w.Path || again.Branch != w.Branch || again.Base != w.Base || b.text("root/T-1/mine") != "kept" {
+		t.Errorf("%+v", again)
+	}
+	other := b.prepare(b.spec("T-2"))
+	if other.Path == w.Path || other.Branch == w.Branch {
+		t.Errorf("two keys share %+v", other)
+	}
+}
+
+func TestPrepare_BaseBranchAndDirectory(t *testing.T) {
+	b := newBench(t)
+	b.git(b.repo, "branch", "old")
+	b.put("repo/newer", "x")
+	b.git(b.repo, "add", ".")
+	b.git(b.repo, "commit", "-qm", "two")
+	spec := b.spec("a")
+	spec.BaseBranch, spec.Repository, spec.Directory = "old", filepath.Join(b.repo, "sub"), "."
+	w := b.prepare(spec)
+	if b.text("root/a/newer") != "" || w.Dir != filepath.Join(w.Path, "sub") {
+		t.Errorf("%+v", w)
+	}
+	spec = b.spec("b")
+	spec.BaseBranch = "none"
+	if _, err := Prepare(t.Context(), spec); !errors.Is(err, git.ErrNoCommit) || Failure(err).Code != CodeFolderNotFound {
+		t.Error(err)
+	}
+	b.must(os.Symlink("/etc", filepath.Join(b.repo, "link")))
+	b.git(b.repo, "add", ".")
+	b.git(b.repo, "commit", "-qm", "three")
+	for key, directory := range map[string]string{"c": "none", "d": "file", "e": "link"} {
+		spec := b.spec(key)
+		spec.Directory = directory
+		if w, err := Prepare(t.Context(), spec); err == nil {
+			t.Errorf("%s is entered as %s", directory, w.Dir)
+		}
+	}
+}
+
+func TestPrepare_MendsWhatIsOutOfStep(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(b bench, w *Workspace)
+		path  string // relative to the root, after
+	}{
+		"folder removed": {func(b bench, w *Workspace) { b.must(os.RemoveAll(w.Path)) }, "k"},
+		"registration removed": {func(b bench, w *Workspace) {
+			b.put("root/k/mine", "x")
+			b.must(os.RemoveAll(filepath.Join(b.repo, ".git", "worktrees")))
+		}, "k-2"},
+		"both removed": {func(b bench, w *Workspace) { b.git(b.repo, "worktree", "remove", "--force", w.Path) }, "k"},
+		"branch removed": {func(b bench, w *Workspace) {
+			b.git(b.repo, "worktree", "remove", w.Path)
+			b.git(b.repo, "branch", "-D", w.Branch)
+		}, "k"},
+		"branch is elsewhere": {func(b bench, w *Workspace) {
+			b.git(b.repo, "worktree", "remove", w.Path)
+			b.git(b.repo, "checkout", "-q", w.Branch)
+		}, "k-2"},
+		"record removed": {func(b bench, w *Workspace) { b.must(os.RemoveAll(filepath.Join(b.root, hidden))) }, "k-2"},
+		"record broken":  {func(b bench, w *Workspace) { b.put("root/.stint/k.json", "{") }, "k-2"},
+		"replaced by a link": {func(b bench, w *Workspace) {
+			b.must(os.Rename(w.Path, w.Path+"-real"))
+			b.must(os.Symlink("/etc", w.Path))
+		}, "k-2"},
+		"replaced by a folder": {func(b bench, w *Workspace) {
+			b.must(os.Rename(w.Path, w.Path+"-real"))
+			b.must(os.Mkdir(w.Path, 0o755))
+		}, "k-2"},
+		"locked by git": {func(b bench, w *Workspace) {
+			b.git(b.repo, "worktree", "lock", w.Path)
+			b.must(os.RemoveAll(w.Path))
+		}, "k"},
+		"a branch of the prefix": {func(b bench, w *Workspace) {
+			b.git(b.repo, "worktree", "remove", w.Path)
+			b.git(b.repo, "branch", "-D", w.Branch)
+			b.git(b.repo, "branch", "stint")
+		}, "k"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			first := b.done(b.prepare(b.spec("k")))
+			if name != "branch removed" && name != "a branch of the prefix" {
+				b.git(first.Path, "commit", "-q", "--allow-empty", "-m", "work")
+			}
+			tip := b.git(b.repo, "rev-parse", first.Branch)
+			c.spoil(b, first)
+			w := b.prepare(b.spec("k"))
+			if w.Path != filepath.Join(b.root, c.path) || b.text("root/"+c.path+"/file") != "text\n" {
+				t.Errorf("%+v, want %s", w, c.path)
+			}
+			if c.path == "k" {
+				if got := b.git(w.Path, "rev-parse", "HEAD"); got != tip {
+					t.Errorf("the branch's work is gone: at %s, was %s", got, tip)
+				}
+			}
+			if name == "registration removed" && b.text("root/k/mine") != "x" {
+				t.Error("the files of the old folder are gone")
+			}
+			b.done(w)
+			if again := b.prepare(b.spec("k")); again.Path != w.Path || again.Created {
+				t.Errorf("the next time it is %+v", again)
+			}
+		})
+	}
+}
+
+func TestPrepare_OneWorkerAtATime(t *testing.T) {
+	b := newBench(t)
+	w := b.prepare(b.spec("k"))
+	if _, err := Prepare(t.Context(), b.spec("k")); !errors.Is(err, ErrBusy) {
+		t.Errorf("a second one got it: %v", err)
+	}
+	b.done(w)
+	b.done(b.prepare(b.spec("k")))
+	b.must(w.Close(true)) // again does nothing
+}
+
+func TestPrepare_UnfitRoots(t *testing.T) {
+	b := newBench(t)
+	b.must(os.MkdirAll(filepath.Join(b.dir, "open"), 0o777))
+	b.must(os.Chmod(filepath.Join(b.dir, "open"), 0o777))
+	for _, root := range []string{"relative", "", filepath.Join(b.dir, "open"), filepath.Join(b.repo, "file"), filepath.Join(b.repo, "trees")} {
+		spec := b.spec("k")
+		spec.Root = root
+		if _, err := Prepare(t.Context(), spec); !errors.Is(err, ErrRoot) {
+			t.Errorf("%q: %v", root, err)
+		}
+	}
+	spec := b.spec("k")
+	spec.Root = filepath.Join(b.dir, "link")
+	b.must(os.Mkdir(b.root, 0o700))
+	b.must(os.Symlink(b.root, spec.Root))
+	if w := b.prepare(spec); w.Path != filepath.Join(b.root, "k") {
+		t.Errorf("by a link: %s", w.Path)
+	}
+}
+
+func TestCheck_SeesASwap(t *testing.T) {
+	b := newBench(t)
+	w := b.prepare(b.spec("k"))
+	b.must(os.Rename(w.Path, w.Path+"-away"))
+	if err := w.Check(); !errors.Is(err, ErrMoved) {
+		t.Error(err)
+	}
+	b.must(os.Symlink(w.Path+"-away", w.Path)) // a link to the very folder
+	if err := w.BeforeRun(t.Context()); !errors.Is(err, ErrMoved) {
+		t.Error(err)
+	}
+	b.must(os.Remove(w.Path))
+	b.must(os.Mkdir(w.Path, 0o755))
+	if err := w.AfterRun(t.Context()); !errors.Is(err, ErrMoved) {
+		t.Error(err)
+	}
+}
+
+func TestPrepare_FolderAndEmpty(t *testing.T) {
+	b := newBench(t)
+	spec := b.spec("k")
+	spec.Mode, spec.Directory, spec.Repository = workflow.ModeFolder, "sub", filepath.Join(b.dir, "link")
+	b.must(os.Symlink(b.repo, spec.Repository))
+	spec.Hooks.Scripts = map[string]string{AfterCreate: "exit 1", BeforeRun: "pwd >> ../seen"}
+	w, err := Prepare(t.Context(), spec)
+	b.must(err)
+	b.must(w.BeforeRun(t.Context()))
+	if w.Path != b.repo || w.Dir != filepath.Join(b.repo, "sub") || w.Created || b.text("seen") != b.repo+"\n" {
+		t.Errorf("%+v, %q", w, b.text("seen"))
+	}
+	b.must(w.Close(true))
+	spec.Repository = filepath.Join(b.repo, "file")
+	if _, err := Prepare(t.Context(), spec); err == nil {
+		t.Error("a file is taken for a folder")
+	}
+
+	spec = b.spec("k")
+	spec.Mode, spec.Repository = workflow.ModeEmpty, ""
+	spec.Hooks.Scripts = map[string]string{AfterCreate: "echo x > made"}
+	w = b.prepare(spec)
+	if !w.Created || w.Branch != "" || b.text("root/k/made") != "x\n" {
+		t.Errorf("%+v", w)
+	}
+	b.done(w)
+	if w := b.prepare(spec); w.Created {
+		t.Error("made twice")
+	}
+}
+
+func TestHooks_PointsOfALife(t *testing.T) {
+	b := newBench(t)
+	spec := b.spec("k")
+	spec.Hooks.Scripts = map[string]string{}
+	for _, hook := range []string{AfterCreate, BeforeRun, AfterRun, BeforeRemove} {
+		spec.Hooks.Scripts[hook] = fmt.Sprintf("echo $STINT_HOOK:%s >> %s/seen; [ \"$PWD\" = %s/k ] && [ $STINT_BRANCH = stint/k ]", hook, b.dir, b.root)
+	}
+	for range 2 {
+		w := b.prepare(spec)
+		for range 2 {
+			b.must(w.BeforeRun(t.Context()))
+			b.must(w.AfterRun(t.Context()))
+		}
+		b.done(w)
+	}
+	r, err := Collect(t.Context(), b.root, Rules{OlderThan: 1, Env: spec.Hooks.Env, Hooks: func(agent string) Hooks { return spec.Hooks }})
+	if err != nil || len(r.Removed) != 1 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	run := strings.Repeat("before_run:before_run\nafter_run:after_run\n", 4)
+	if got, want := b.text("seen"), "after_create:after_create\n"+run+"before_remove:before_remove\n"; got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}
+
+func TestHooks_FailedCreationLeavesNothingAndIsTriedAgain(t *testing.T) {
+	b := newBench(t)
+	spec := b.spec("k")
+	spec.Hooks.Scripts = map[string]string{AfterCreate: "echo clutter > clutter; echo what went wrong; [ -e " + b.dir + "/fixed ]"}
+	_, err := Prepare(t.Context(), spec)
+	var hook *HookError
+	if !errors.As(err, &hook) || hook.ExitCode != 1 || !strings.Contains(hook.Excerpt, "what went wrong") {
+		t.Fatalf("%v", err)
+	}
+	if f := Failure(err); f.Code != CodeHookFailed || !strings.Contains(f.Message, "what went wrong") {
+		t.Errorf("%+v", f)
+	}
+	if _, err := os.Stat(filepath.Join(b.root, "k")); err == nil || b.git(b.repo, "branch", "--list", "stint/*") != "" || strings.Contains(b.git(b.repo, "worktree", "list"), b.root) {
+		t.Error("something is left")
+	}
+	b.put("fixed", "")
+	if w := b.prepare(spec); !w.Created || w.Path != filepath.Join(b.root, "k") || b.text("root/k/clutter") == "" {
+		t.Errorf("%+v", w)
+	}
+}
+
+func TestHooks_ValuesAreOnlyVariables(t *testing.T) {
+	b := newBench(t)
+	evil := []string{"x\"; touch PWN; \"", "$(touch PWN)", "`touch PWN`", "--upload-pack=touch PWN", "a\nb", "'; touch PWN; '", "${IFS}", "../../x", "\u202e"}
+	for i, value := range evil {
+		spec := b.spec(value)
+		spec.Session = fmt.Sprintf("ses_%d", i)
+		spec.Hooks.Values = map[string]string{"STINT_TITLE": value}
+		spec.Hooks.Env = append(spec.Hooks.Env, "STINT_TOKEN=secret", "EXTRA=e")
+		spec.Hooks.Scripts = map[string]string{BeforeRun: "printf %s \"$STINT_TITLE\" > " + b.dir + "/title; env > " + b.dir + "/env"}
+		w := b.prepare(spec)
+		b.must(w.BeforeRun(t.Context()))
+		if got := b.text("title"); got != value {
+			t.Errorf("the hook sees %q, want %q", got, value)
+		}
+		if env := b.text("env"); strings.Contains(env, "secret") || !strings.Contains(env, "EXTRA=e\n") || !strings.Contains(env, "STINT_SESSION_ID="+spec.Session+"\n") {
+			t.Errorf("the hook's environment is\n%s", env)
+		}
+		b.done(w)
+	}
+	_ = filepath.WalkDir(b.dir, func(path string, _ os.DirEntry, _ error) error {
+		if filepath.Base(path) == "PWN" {
+			t.Errorf("executed: %s", path)
+		}
+		return nil
+	})
+}
+
+func TestHooks_TimeLimitEndsAllOfIt(t *testing.T) {
+	b := newBench(t)
+	spec := b.spec("k")
+	w := b.prepare(spec)
+	w.spec.Hooks.Timeout = 300 * time.Millisecond
+	w.spec.Hooks.Scripts = map[string]string{BeforeRun: "echo begun; (setsid sh -c 'trap \"\" INT TERM; while :; do date +%s%N > " + b.dir + "/alive; sleep 0.05; done' &) ; sleep 60"}
+	w.spec.Hooks.Start = quick
+	begun := time.Now()
+	err := w.BeforeRun(t.Context())
+	var hook *HookError
+	if !errors.As(err, &hook) || hook.Err == nil || !strings.Contains(hook.Excerpt, "begun") || time.Since(begun) > 20*time.Second {
+		t.Fatalf("%v after %v", err, time.Since(begun))
+	}
+	last := b.text("alive")
+	time.Sleep(300 * time.Millisecond)
+	if last == "" || b.text("alive") != last {
+		t.Errorf("something of the hook is alive: %q, then %q", last, b.text("alive"))
+	}
+}
+
+func TestExcerpt_KeepsBothEnds(t *testing.T) {
+	var e excerpt
+	for i := range 5000 {
+		e.add(fmt.Appendf(nil, "line %d ü\n", i))
+	}
+	got := e.String()
+	if len(got) > excerptHead+excerptTail+20 || !strings.HasPrefix(got, "line 0 ü\nline 1 ") || !strings.HasSuffix(got, "line 4999 ü\n") || !strings.Contains(got, "\n…\n") {
+		t.Errorf("%d bytes: %.40q … %q", len(got), got, got[len(got)-40:])
+	}
+	var short excerpt
+	short.add([]byte("all of it"))
+	if short.String() != "all of it" {
+		t.Error(short.String())
+	}
+}
