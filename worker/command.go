@@ -95,7 +95,7 @@ func (c *command) environ() ([]string, error) {
 // its limits.
 func (c *command) follow(ctx context.Context, cancel context.CancelCauseFunc, running *proc.Process) proc.Result {
 	var watches sync.WaitGroup
-	watches.Go(func() { c.keepDeadline(running) })
+	watches.Go(func() { c.s.keepDeadline(running, running.Done()) })
 	watches.Go(func() { c.keepLimits(cancel, running.Done()) })
 	c.s.launched(func() {
 		at := c.s.p.boot().Add(c.s.p.opts.DrainGrace + c.s.p.stages.Kill)
@@ -107,23 +107,6 @@ func (c *command) follow(ctx context.Context, cancel context.CancelCauseFunc, ru
 	c.s.launched(nil)
 	watches.Wait()
 	return r
-}
-
-// keepDeadline tells the guardian each time the lease's end moves.
-func (c *command) keepDeadline(running *proc.Process) {
-	for {
-		at, moved := c.s.leash.deadline()
-		if c.s.leash.cause() == nil {
-			if err := running.SetDeadline(at); err != nil {
-				c.s.log.Debug("the guardian keeps the earlier deadline, or has ended", "error", err)
-			}
-		}
-		select {
-		case <-moved:
-		case <-running.Done():
-			return
-		}
-	}
 }
 
 // keepLimits ends the command when it runs for too long, is silent for too long,

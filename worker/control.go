@@ -112,7 +112,7 @@ func (r *record) obey(ctx context.Context) (gone, err error) {
 func (r *record) wind() int {
 	left := r.p.sessionsOf(r.agent)
 	for _, s := range left {
-		s.leash.end(errToldToStop)
+		s.endGently(errToldToStop)
 	}
 	return len(left)
 }

@@ -94,7 +94,7 @@ func examine(a api.Agent, me api.Whoami, o Options) Report {
 	f, failure := openFolder(a.Run.WorkFolder)
 	check("work folder", failure)
 	r.RealFolder = f.real
-	plan, unfit := planRun(a.Type, a.Run, o.environ, o.Env)
+	plan, unfit := planRun(a.Type, a.Run, o.environ, o.Env, o.adapters)
 	r.Executable = plan.path
 	if failure == nil {
 		check("command", unfit)

@@ -45,7 +45,7 @@ func (p *Process) follow(ctx, beats context.Context, beating *sync.WaitGroup) er
 }
 
 // wanted lists the agents to serve: those that were named, else every local one
-// of type command that runs as this user.
+// of a type that this process runs and that runs as this user.
 func (p *Process) wanted(ctx context.Context, first bool) ([]api.Agent, error) {
 	var out []api.Agent
 	for _, ref := range p.opts.Agents {
@@ -67,7 +67,7 @@ func (p *Process) wanted(ctx context.Context, first bool) ([]api.Agent, error) {
 			return nil, fmt.Errorf("list the agents: %w", err)
 		}
 		for _, a := range list.Items {
-			if a.Mode == api.Local && a.Type == api.TypeCommand && (p.asked(a) || slices.Contains(p.leftAgents(), a.ID)) {
+			if a.Mode == api.Local && slices.Contains(p.types(), a.Type) && (p.asked(a) || slices.Contains(p.leftAgents(), a.ID)) {
 				out = append(out, a)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/adrg/xdg"
 
 	"stint/api"
+	"stint/worker/agent"
 	"stint/worker/proc"
 )
 
@@ -31,7 +32,7 @@ type Options struct {
 	// they keep out of each other's folders.
 	MachineFile string
 
-	// Agents are the ids or slugs to serve; none = every local agent of type command
+	// Agents are the ids or slugs to serve; none = every local agent of a type that this process runs
 	// that runs as this user, also those made later.
 	Agents []string
 	// Register allows to make a worker record anew that was deleted, and to take a
@@ -70,13 +71,23 @@ type Options struct {
 	// has to wait; 0 = 64 MiB.
 	OutboxBytes int64
 
+	// PromptHold is how long an agent that has asked people waits with its claim kept;
+	// then its session is parked and the slot freed. 0 = 10 min. contract 6.5
+	PromptHold time.Duration
+	// OwnSettings lets agents load settings, tool servers and hooks that lie in the
+	// work folder or in the home of this user. contract 10.2
+	OwnSettings bool
+	// Hidden are paths besides StateDir that agents must not read, absolute.
+	Hidden []string
+
 	Clocks Clocks
 	Log    *slog.Logger // nil = slog.Default()
 
-	transport http.RoundTripper    // nil = a client's own
-	environ   []string             // nil = os.Environ()
-	boot      func() proc.BootTime // nil = proc.BootNow
-	at        func(p string)       // called at each step that a crash may come at; nil = nothing
+	adapters  map[api.AgentType]adapter // nil = those that this program has
+	transport http.RoundTripper         // nil = a client's own
+	environ   []string                  // nil = os.Environ()
+	boot      func() proc.BootTime      // nil = proc.BootNow
+	at        func(p string)            // called at each step that a crash may come at; nil = nothing
 }
 
 // Clocks are the paces of a worker process. The zero value of each means its default.
@@ -88,6 +99,12 @@ type Clocks struct {
 	Hold   time.Duration // 50 s, at most 60 s: how long a request for work is held
 	Look   time.Duration // 1 s: how often a command's silence and folder are looked at
 	Answer time.Duration // 10 s: how long a beat or renewal waits for its answer
+}
+
+// adapter is how agents of a type are run, and the name of their program.
+type adapter struct {
+	agent      agent.Agent
+	executable string
 }
 
 func or[T comparable](value, otherwise T) T {
@@ -126,6 +143,7 @@ func (o Options) complete() (Options, error) {
 	o.Stages = or(o.Stages, proc.DefaultStages())
 	o.Stages.Kill = or(o.Stages.Kill, proc.DefaultStages().Kill)
 	o.DrainGrace = or(o.DrainGrace, 1500*time.Millisecond)
+	o.PromptHold = or(o.PromptHold, 10*time.Minute)
 	o.Goodbye = or(o.Goodbye, 10*time.Second)
 	o.OutboxBytes = or(o.OutboxBytes, 64<<20)
 	o.Log = or(o.Log, slog.Default())
@@ -133,6 +151,9 @@ func (o Options) complete() (Options, error) {
 		Beat: or(o.Clocks.Beat, 30*time.Second), Signal: or(o.Clocks.Signal, 5*time.Second), Poll: or(o.Clocks.Poll, 30*time.Second),
 		Agents: or(o.Clocks.Agents, 30*time.Second), Hold: min(or(o.Clocks.Hold, 50*time.Second), time.Minute),
 		Look: or(o.Clocks.Look, time.Second), Answer: or(o.Clocks.Answer, 10*time.Second),
+	}
+	if o.adapters == nil {
+		o.adapters = ownAdapters()
 	}
 	if o.environ == nil {
 		o.environ = os.Environ()

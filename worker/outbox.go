@@ -17,6 +17,7 @@ import (
 const (
 	entryItem     = "item"
 	entryActivity = "activity"
+	entryPatch    = "patch" // of the session: plan, usage, agent session, the end of a turn
 	entryComplete = "complete"
 	entryFail     = "fail"
 	entryRelease  = "release"
@@ -150,6 +151,23 @@ func (o *outbox) insert(entries []entry, also func(*sql.Tx) error) error {
 	o.mu.Unlock()
 	o.wake()
 	return nil
+}
+
+// empty waits until all was answered, or ctx ends.
+func (o *outbox) empty(ctx context.Context) {
+	for {
+		o.mu.Lock()
+		left, shrunk := o.bytes > 0 && !o.discard, o.shrunk
+		o.mu.Unlock()
+		if !left {
+			return
+		}
+		select {
+		case <-shrunk:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // finished reports whether the finishing entry is in.

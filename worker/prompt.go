@@ -54,7 +54,8 @@ func (p *Process) sweepPrompts() error {
 	return nil
 }
 
-// sessionEnv are the variables that tell a command about its session. None of
+// sessionEnv are the variables that tell an agent about its session; one that
+// converses has no files. None of
 // them is a token. contract 10.4
 func sessionEnv(c api.Claim, url, workspace string, f promptFiles, try int) map[string]string {
 	env := map[string]string{
@@ -67,13 +68,13 @@ func sessionEnv(c api.Claim, url, workspace string, f promptFiles, try int) map[
 		"STINT_FENCE":        fmt.Sprint(c.Fence),
 		"STINT_TRIGGERED_BY": string(c.Session.TriggeredBy),
 		"STINT_TRIGGERED_AT": c.Session.TriggeredAt.String(),
-		"STINT_PROMPT_FILE":  f.prompt,
 	}
 	set := func(name, value string) {
 		if value != "" && !strings.ContainsRune(value, 0) { // no variable can hold a NUL; the file can
 			env[name] = value
 		}
 	}
+	set("STINT_PROMPT_FILE", f.prompt)
 	if len(f.text) <= promptInEnv {
 		set("STINT_PROMPT", f.text)
 	}

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -163,10 +165,15 @@ func (r *record) call(ctx context.Context, in api.WorkerInput) (api.Registered, 
 func (p *Process) registration(a api.Agent) api.WorkerInput {
 	return api.WorkerInput{
 		Name: p.opts.Name, InstanceID: p.instance, ProcessID: p.processID, Mode: a.Mode,
-		Types: []api.AgentType{api.TypeCommand}, Labels: p.opts.Labels, MaxConcurrent: int64(p.opts.Slots),
+		Types: p.types(), Labels: p.opts.Labels, MaxConcurrent: int64(p.opts.Slots),
 		Platform: runtime.GOOS + "/" + runtime.GOARCH, Version: p.opts.Version,
 		FolderKey: folderKey(p.machine, a.Run.WorkFolder), FolderShared: p.opts.FolderShared,
 	}
+}
+
+// types are the agent types that this process runs.
+func (p *Process) types() []api.AgentType {
+	return append([]api.AgentType{api.TypeCommand}, slices.Sorted(maps.Keys(p.opts.adapters))...)
 }
 
 // keepBeating beats on its own clock, oftener while something runs, and at once

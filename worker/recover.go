@@ -159,18 +159,48 @@ func (p *Process) resume(rec *record, l *leftover, c api.Claim, lives bool, leas
 		p.log.Error("an earlier session can't be taken up", "session", c.SessionID, "error", err)
 		return
 	}
-	s.leash = newLeash(context.Background(), p.boot, 0, leaseEnd, leaseEnd)
+	goesOn := lives && !l.ended && c.Trusted.Type != api.TypeCommand
+	if s.leash = newLeash(context.Background(), p.boot, 0, leaseEnd, leaseEnd); goesOn {
+		s.leash = newLeash(context.Background(), p.boot, p.stages.Total(), leaseEnd, rec.lastBeat().Add(offlineAfter(c)))
+	}
 	if !lives {
 		s.dead = c.ClaimID
 	}
 	p.start(s, func() {
 		<-l.swept
 		p.at("swept")
-		if l.ended {
-			return // the outbox has it
+		switch {
+		case l.ended: // the outbox has it
+		case goesOn && l.err == nil:
+			s.conclude(s.goOn())
+		default:
+			s.conclude(s.afterCrash(l, lives))
 		}
-		s.conclude(s.afterCrash(l, lives))
 	})
+}
+
+// goOn resumes a conversation that an earlier life of this worker held, under the
+// same claim. While people are asked there is nothing to resume yet: the session
+// is parked. contract 10.7
+func (s *session) goOn() outcome {
+	times, err := s.p.state.crashed(s.addr.Session)
+	if err != nil {
+		s.log.Error("the crash can't be counted", "error", err)
+	}
+	if times >= maxCrashes {
+		return failed(&api.Failure{Code: CodeCrashed, Message: fmt.Sprintf("The worker was killed %d times while it ran this session.", times)}, "")
+	}
+	if s.claim.Session.Prompted != nil {
+		return outcome{entryRelease, api.ReleaseRequest{Reason: "parked", Park: true}}
+	}
+	select {
+	case s.p.slots <- struct{}{}:
+		defer func() { <-s.p.slots }()
+	case <-s.leash.ctx.Done():
+		return s.ended(s.leash.cause(), "")
+	}
+	s.status("The worker was killed while the agent worked; it is resumed.")
+	return s.execute(proc.NewRecord(s.addr.Session.String()), true)
 }
 
 // afterCrash is what becomes of a session whose worker was killed under it.

@@ -135,6 +135,17 @@ func (s *session) post(ctx context.Context, claim api.ClaimID, batch []entry) er
 		in.UnderClaim = proof
 		got, err := s.p.client.AddActivity(ctx, s.addr, in)
 		return ours(err, got.SessionID, s.addr.Session)
+	case entryPatch:
+		in, err := decode[api.SessionPatch](e)
+		if err != nil {
+			return err
+		}
+		in.UnderClaim = proof
+		got, err := s.patch(ctx, in)
+		if err == nil && got.SpendExceeded != "" {
+			s.overspent(got.SpendExceeded)
+		}
+		return err
 	case entryComplete:
 		in, err := decode[api.CompleteRequest](e)
 		if err != nil {
@@ -162,6 +173,12 @@ func (s *session) post(ctx context.Context, claim api.ClaimID, batch []entry) er
 	default:
 		return fmt.Errorf("the outbox holds an entry of unknown kind %q", e.kind)
 	}
+}
+
+// patch changes the session under the claim.
+func (s *session) patch(ctx context.Context, in api.SessionPatch) (api.Session, error) {
+	got, err := s.p.client.PatchSession(ctx, s.addr, in)
+	return got, ours(err, got.ID, s.addr.Session)
 }
 
 // ours turns an answer that is about something else than what was asked into no

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"stint/api"
+	"stint/worker/agent"
 	"stint/worker/proc"
 )
 
@@ -27,13 +28,15 @@ type session struct {
 	retry  chan struct{} // one token: a report that waits for its next try is to be sent now
 
 	mu        sync.Mutex
-	id        api.ClaimID // the claim now; guarded by mu
-	dead      api.ClaimID // a claim that was told to be gone; guarded by mu
-	ours      bool        // the claim was closed by our own report; guarded by mu
-	survivors bool        // processes could not be ended; guarded by mu
-	hurry     func()      // makes a running command's end quick; guarded by mu
-	starting  bool        // a command is being started; guarded by mu
-	draining  bool        // guarded by mu
+	id        api.ClaimID        // the claim now; guarded by mu
+	dead      api.ClaimID        // a claim that was told to be gone; guarded by mu
+	ours      bool               // the claim was closed by our own report; guarded by mu
+	survivors bool               // processes could not be ended; guarded by mu
+	hurry     func()             // makes a running command's end quick; guarded by mu
+	starting  bool               // a command is being started; guarded by mu
+	draining  bool               // guarded by mu
+	gentle    func(error)        // lets a conversation end with its turn; guarded by mu
+	costly    func(limit string) // ends a conversation that has cost too much; guarded by mu
 
 	handedIn int    // owned by the sender
 	final    string // the kind of the entry that finished the claim; owned by the sender
@@ -243,6 +246,23 @@ func (s *session) launched(hurry func()) {
 	}
 }
 
+// keepDeadline tells the guardian each time the lease's end moves.
+func (s *session) keepDeadline(running *proc.Process, done <-chan struct{}) {
+	for {
+		at, moved := s.leash.deadline()
+		if s.leash.cause() == nil {
+			if err := running.SetDeadline(at); err != nil {
+				s.log.Debug("the guardian keeps the earlier deadline, or has ended", "error", err)
+			}
+		}
+		select {
+		case <-moved:
+		case <-done:
+			return
+		}
+	}
+}
+
 // drain ends the session because the worker shuts down, in stages that are much
 // shorter than usual.
 func (s *session) drain() {
@@ -260,6 +280,47 @@ func (s *session) hasten(hurry func()) {
 		hurry() // before the context ends: an ending that has begun keeps its stages
 	}
 	s.leash.end(errDraining)
+}
+
+// converses says how a conversation that begins now ends with its turn, nil when
+// it is over. It reports false when the session is to end already.
+func (s *session) converses(gentle func(error)) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gentle = gentle
+	return s.leash.ctx.Err() == nil
+}
+
+// endGently ends the session as a person or a signal asked for: a conversation
+// with its current turn, a command at once. contract 2.5, 5.3
+func (s *session) endGently(cause error) {
+	s.mu.Lock()
+	gentle := s.gentle
+	s.mu.Unlock()
+	switch {
+	case gentle == nil:
+		s.leash.end(cause)
+	case errors.Is(cause, errStop):
+		gentle(agent.ErrStopped)
+	default:
+		gentle(cause)
+	}
+}
+
+// spending says whom to tell when the session has cost too much.
+func (s *session) spending(costly func(limit string)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.costly = costly
+}
+
+func (s *session) overspent(limit string) {
+	s.mu.Lock()
+	costly := s.costly
+	s.mu.Unlock()
+	if costly != nil {
+		costly(limit)
+	}
 }
 
 // gone notes that a claim is not the session's live one any more and ends what
@@ -312,7 +373,7 @@ func (s *session) renew(ctx context.Context) error {
 	if err == nil {
 		s.leash.renewed(s.p.lease(sent, lease.LeaseExpiresAt, lease.ServerTime))
 		if lease.StopRequested {
-			s.leash.end(errStop)
+			s.endGently(errStop)
 		}
 		return nil
 	}
@@ -353,7 +414,7 @@ func (s *session) beaten(sent proc.BootTime, a api.ClaimBeat, server api.Time) {
 	case api.BeatRenewed, api.BeatStopRequested:
 		s.leash.renewed(s.p.lease(sent, a.LeaseExpiresAt, server))
 		if a.State == api.BeatStopRequested {
-			s.leash.end(errStop)
+			s.endGently(errStop)
 		}
 	case api.BeatCancelled:
 		s.gone(a.ClaimID, errCancelled)

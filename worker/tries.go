@@ -131,15 +131,18 @@ func (s *session) execute(life proc.Record, held bool) outcome {
 		return s.ended(err, "")
 	}
 	defer leave()
-	files, err := s.p.writePrompt(s.claim)
-	if err != nil {
-		s.log.Error("the prompt can't be written", "error", err)
-		return released("worker_state_not_writable")
+	attempt := func(try int, life proc.Record) (outcome, bool) { return newConversation(s, plan, try).run(ctx, life) }
+	if plan.adapter == nil {
+		files, err := s.p.writePrompt(s.claim)
+		if err != nil {
+			s.log.Error("the prompt can't be written", "error", err)
+			return released("worker_state_not_writable")
+		}
+		defer files.remove()
+		attempt = func(try int, life proc.Record) (outcome, bool) { return newCommand(s, plan, files, try).run(ctx, life) }
 	}
-	defer files.remove()
 	for try := 1; ; try++ {
-		c := newCommand(s, plan, files, try)
-		o, again := c.run(ctx, life)
+		o, again := attempt(try, life)
 		if !again || try > s.p.opts.MaxRetryAttempts {
 			return o
 		}

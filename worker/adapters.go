@@ -1,0 +1,10 @@
+package worker
+
+import (
+	"stint/api"
+)
+
+// ownAdapters are the programs that this worker can talk to.
+func ownAdapters() map[api.AgentType]adapter {
+	return map[api.AgentType]adapter{}
+}

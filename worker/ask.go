@@ -1,0 +1,171 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"stint/api"
+	"stint/worker/agent"
+)
+
+// Ask puts a question to people: it opens a prompt of the session and waits for
+// the answer, as long as the claim lives, but no longer than promptHold: then the
+// session is parked. A question that was answered while nobody held the claim is
+// answered at once. contract 6.5
+func (h *host) Ask(ctx context.Context, q agent.Question) (agent.Answer, error) {
+	if a, ok := h.answeredBefore(q); ok {
+		return a, nil
+	}
+	resume := h.pace.hold()
+	defer resume()
+	h.flush(ctx)
+	if err := h.winding(); err != nil {
+		return agent.Answer{}, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if !h.asking(cancel) {
+		return agent.Answer{}, h.winding()
+	}
+	defer h.asked()
+	p, err := h.open(ctx, q)
+	if err != nil {
+		return agent.Answer{}, err
+	}
+	h.c.s.activity(api.ActivityAwaitingInput, "Asks: "+cut(q.Text, 1000)[0])
+	return h.await(ctx, p)
+}
+
+// open opens the prompt. An answer that got lost is asked for again; a prompt of
+// an earlier life that asks the same is taken over, another one withdrawn.
+func (h *host) open(ctx context.Context, q agent.Question) (api.Prompt, error) {
+	s := h.c.s
+	in := promptOf(q, h.secrets)
+	var wait backoff
+	for {
+		claim := s.claimID()
+		got, err := s.patch(ctx, api.SessionPatch{UnderClaim: under(claim, s.p.instance), Status: api.AwaitingInput, Prompt: &in})
+		if api.CodeOf(err) == api.CodePromptOpen {
+			if got, err = s.p.client.Session(ctx, s.addr.Session); err == nil && got.Prompted != nil && !sameQuestion(*got.Prompted, in) {
+				_, err = s.patch(ctx, api.SessionPatch{UnderClaim: under(claim, s.p.instance), Status: api.Active})
+				if err == nil {
+					continue
+				}
+			}
+		}
+		switch {
+		case ctx.Err() != nil:
+			return api.Prompt{}, context.Cause(ctx)
+		case err == nil && got.Prompted != nil:
+			return *got.Prompted, nil
+		case err == nil: // it was closed in the same instant
+			return api.Prompt{}, errors.New("the question was closed before anybody could answer")
+		case api.CodeOf(err) == api.CodeConflict: // a stop was requested: the beat tells
+			s.rec.kick()
+			return api.Prompt{}, agent.ErrStopped
+		case refusedForGood(err):
+			return api.Prompt{}, fmt.Errorf("ask: %w", err)
+		}
+		s.log.Warn("a question can't be asked yet", "error", err)
+		if !sleep(ctx, wait.next(api.RetryAfter(err)), s.retry) {
+			return api.Prompt{}, context.Cause(ctx)
+		}
+	}
+}
+
+// await waits for the answer to an open prompt.
+func (h *host) await(ctx context.Context, p api.Prompt) (agent.Answer, error) {
+	s := h.c.s
+	hold := time.NewTimer(s.p.opts.PromptHold)
+	defer hold.Stop()
+	parked, park := context.WithCancelCause(ctx)
+	defer park(nil)
+	stop := context.AfterFunc(ctx, func() { park(context.Cause(ctx)) })
+	defer stop()
+	go func() {
+		select {
+		case <-hold.C:
+			park(agent.ErrParked)
+		case <-parked.Done():
+		}
+	}()
+	var wait backoff
+	for {
+		got, err := s.p.client.AwaitAnswer(parked, s.addr.Session, p.ID, s.p.clocks.Hold)
+		if err = ours(err, got.ID, p.ID); err == nil && !got.ClosedAt.IsZero() {
+			return h.answerOf(ctx, got)
+		}
+		if parked.Err() != nil {
+			return agent.Answer{}, context.Cause(parked)
+		}
+		if err == nil {
+			wait.reset()
+			continue
+		}
+		if refusedForGood(err) {
+			return agent.Answer{}, fmt.Errorf("wait for an answer: %w", err)
+		}
+		if !sleep(parked, wait.next(api.RetryAfter(err)), s.retry) {
+			return agent.Answer{}, context.Cause(parked)
+		}
+	}
+}
+
+func (h *host) answerOf(ctx context.Context, p api.Prompt) (agent.Answer, error) {
+	if p.Resolution == api.PromptAnswered && p.Answer != nil {
+		return toAnswer(*p.Answer), nil
+	}
+	h.c.s.rec.kick() // the session was stopped or cancelled, which the beat tells
+	select {
+	case <-ctx.Done():
+		return agent.Answer{}, context.Cause(ctx)
+	case <-time.After(h.c.s.p.clocks.Answer):
+		return agent.Answer{}, agent.ErrStopped
+	}
+}
+
+// answeredBefore looks for the question among those that were answered since the
+// last finished turn. Each answer counts once.
+func (h *host) answeredBefore(q agent.Question) (agent.Answer, bool) {
+	in := promptOf(q, h.secrets)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	i := slices.IndexFunc(h.answered, func(p api.Prompt) bool { return p.Answer != nil && sameQuestion(p, in) })
+	if i < 0 {
+		return agent.Answer{}, false
+	}
+	a := toAnswer(*h.answered[i].Answer)
+	h.answered = slices.Delete(h.answered, i, i+1)
+	return a, true
+}
+
+func promptOf(q agent.Question, secrets [][]byte) api.PromptInput {
+	masked := func(text string) string { return excerpt(maskString(text, secrets), itemBytes-1024) }
+	in := api.PromptInput{Kind: string(q.Kind), Text: masked(q.Text)}
+	if q.Kind == agent.AskApproval {
+		in.Action = &api.AskedAction{Area: string(q.Action.Area), What: masked(q.Action.What), Tool: q.Action.Tool}
+	}
+	for _, c := range q.Choices {
+		in.Choices = append(in.Choices, api.Choice{ID: c.ID, Text: masked(c.Text), Options: c.Options, Other: c.Other, Secret: c.Secret})
+	}
+	return in
+}
+
+func sameQuestion(p api.Prompt, in api.PromptInput) bool {
+	if p.Kind != in.Kind || p.Text != in.Text || (p.Action == nil) != (in.Action == nil) || len(p.Choices) != len(in.Choices) {
+		return false
+	}
+	for i, c := range p.Choices { // the programs make ids anew
+		if c.Text != in.Choices[i].Text || !slices.Equal(c.Options, in.Choices[i].Options) {
+			return false
+		}
+	}
+	return p.Action == nil || *p.Action == *in.Action
+}
+
+func toAnswer(a api.Answer) agent.Answer {
+	return agent.Answer{Approved: a.Approved != nil && *a.Approved, ForSession: a.ForSession, Text: a.Text, Choices: a.Choices}
+}

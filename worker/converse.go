@@ -1,0 +1,389 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"stint/api"
+	"stint/worker/agent"
+	"stint/worker/proc"
+)
+
+var (
+	errTalked = errors.New("the conversation is over")
+	errSpent  = errors.New("a spend limit is reached")
+)
+
+const (
+	defaultTurnLimit  = time.Hour       // of an agent that converses, when it says nothing
+	defaultStallLimit = 5 * time.Minute // likewise
+	goodbyeGrace      = 5 * time.Second // for a program to end by itself once its input has ended
+)
+
+// conversation is one try at a session of an agent that converses: its program
+// under the guardian, its adapter on the program's streams, and this worker's
+// side of the talk.
+type conversation struct {
+	s     *session
+	plan  plan
+	try   int
+	brief brief
+	out   *output // the program's stderr
+	host  *host
+
+	mu    sync.Mutex
+	spent string // which spend limit is reached; guarded by mu
+}
+
+func newConversation(s *session, p plan, try int) *conversation {
+	return &conversation{s: s, plan: p, try: try, brief: newBrief(s.claim)}
+}
+
+// run holds the conversation and waits until nothing of the program is left.
+// again says that it failed in a way that another try may mend.
+func (c *conversation) run(ctx context.Context, life proc.Record) (o outcome, again bool) {
+	s := c.s
+	known, m, err := c.lookBack()
+	if err != nil {
+		s.log.Error("what is kept of the agent session can't be read", "error", err)
+		return released("worker_state_not_readable"), false
+	}
+	job := c.job(known)
+	cmd, err := c.plan.adapter.Command(job)
+	if failure := (*api.Failure)(nil); errors.As(err, &failure) {
+		return failed(failure, ""), false
+	}
+	if err == nil {
+		err = cmd.Prepare(job.StateDir)
+	}
+	if err != nil {
+		s.log.Error("the agent can't be prepared", "error", err)
+		return failed(refuse(CodeCrashed, "The agent's own files can't be written."), ""), false
+	}
+	for _, sentence := range cmd.Unheld {
+		s.status(sentence)
+	}
+	secrets := secretsOf(slices.Concat(job.Env, cmd.Env), s.p.opts.Token, s.claim.ClaimID.String())
+	c.out = newOutput(s, secrets)
+	c.host = newHost(c, secrets, m)
+	if !s.converses(c.host.windDown) {
+		return s.ended(s.leash.cause(), ""), false
+	}
+	defer s.converses(nil)
+	return c.hold(ctx, life, job, cmd)
+}
+
+// lookBack finds out whether this worker can resume the session's agent session.
+func (c *conversation) lookBack() (agentSession string, m memory, err error) {
+	id, err := c.s.p.state.fact(latestName(c.s.addr.Session)) // one that this claim, or an earlier one of it, has begun
+	if err != nil {
+		return "", m, err
+	}
+	id = or(id, c.s.claim.Session.AgentSessionID)
+	m, known, err := c.s.p.state.remembered(id)
+	if !known {
+		id = ""
+	}
+	return id, m.taken(c.s.addr.Session), err
+}
+
+func latestName(s api.SessionID) string { return "agent-session-of " + s.String() }
+
+func (c *conversation) job(resume string) agent.Job {
+	s, p := c.s, c.plan
+	run := p.run
+	resumed := resume != "" && (c.try > 1 || s.claim.Fence > 1)
+	fresh := resume == "" && s.claim.Session.AgentSessionID != "" && s.claim.Session.Fence > 1
+	if fresh {
+		s.status("The agent session of the earlier run lives on another worker, or is gone; this one starts a new one.")
+	}
+	env := slices.Concat(p.env, envOf(sessionEnv(s.claim, s.p.client.URL(), s.p.client.Workspace(), promptFiles{}, c.try)))
+	return agent.Job{
+		Executable: executableOf(run), Dir: p.folder.real, Env: env,
+		StateDir: filepath.Join(s.p.opts.StateDir, "agents", string(s.claim.Trusted.Type)),
+		Hidden:   slices.Concat([]string{s.p.opts.StateDir}, s.p.opts.Hidden),
+		System:   c.brief.system(), Turn: c.brief.turn("", resumed, fresh), Session: resume, Begin: agent.NewID(),
+		Model: run.Model, MaxTurns: int(run.MaxTurns), Permissions: agent.Permissions(or(run.Permissions, string(agent.Approval))),
+		Policy: policyOf(run), OwnSettings: s.p.opts.OwnSettings,
+		Grace: s.p.stages.Interrupt,
+	}
+}
+
+func executableOf(run api.Run) []string {
+	if run.Executable == "" {
+		return nil
+	}
+	return []string{run.Executable}
+}
+
+func policyOf(run api.Run) agent.Policy {
+	out := agent.Policy{Unattended: run.Unattended}
+	for _, r := range run.Rules {
+		out.Rules = append(out.Rules, agent.Rule{Area: agent.Area(r.Area), Pattern: r.Pattern, Ruling: agent.Ruling(r.Ruling)})
+	}
+	return out
+}
+
+func envOf(set map[string]string) []string {
+	out := make([]string, 0, len(set))
+	for name, value := range set {
+		out = append(out, name+"="+value)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// hold starts the program, talks, and ends it.
+func (c *conversation) hold(ctx context.Context, life proc.Record, job agent.Job, cmd agent.Command) (o outcome, again bool) {
+	s := c.s
+	if c.plan.folder.vanished() {
+		return failed(refuse(CodeFolderNotFound, "The work folder %q vanished before the agent was started.", c.plan.folder.path), ""), false
+	}
+	if !s.persist("journal the start", func() error { return s.p.state.setLife(s.heldID, life) }) {
+		return released(reasonStopped), false
+	}
+	// The program is not ended with the claim's context: the adapter interrupts it
+	// first, by its own means, which counts as the first of the stages.
+	running, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer end(nil)
+	deadline, _ := s.leash.deadline()
+	if !s.launching() {
+		return released(reasonStopped), false
+	}
+	stages := s.p.stages
+	stages.Interrupt = 0
+	in, feed := io.Pipe()
+	listen, heard := io.Pipe()
+	s.at("start")
+	p, err := proc.Start(running, proc.Spec{
+		Record: life, Argv: cmd.Argv, Dir: c.plan.folder.real, Env: with(job.Env, cmd.Env),
+		Stdin: in, Stages: stages, Deadline: deadline,
+	}, func(chunk proc.Chunk) {
+		if chunk.Stream == proc.Stdout {
+			_, _ = heard.Write(chunk.Data) // nobody listens once the conversation is over
+			return
+		}
+		c.out.sink(chunk)
+	})
+	s.at("started")
+	if err != nil {
+		s.launched(nil)
+		if cause := s.leash.cause(); cause != nil || errors.Is(err, proc.ErrDeadline) {
+			return s.ended(cause, ""), false
+		}
+		s.log.Warn("agent not started", "error", err)
+		return failed(startFailure(cmd.Argv[0], err), ""), false
+	}
+	if err := s.p.state.setLife(s.heldID, p.Record()); err != nil {
+		s.log.Error("the agent's process ids can't be journaled", "error", err)
+	}
+	s.at("recorded")
+	s.log.Info("agent started", "pid", p.Record().Agent.Pid, "try", c.try, "resumed", job.Session != "")
+	s.activity(api.ActivityProgress, c.startWords(cmd, job))
+	go func() {
+		<-p.Done()
+		heard.Close() // the adapter learns that the program is gone
+	}()
+	res, err := c.talk(ctx, p, agent.Pipes{In: feed, Out: listen}, job)
+	s.at("talked")
+	// Nothing is read any more, and the program's input ends: it has its grace to go by itself.
+	listen.CloseWithError(errTalked)
+	feed.Close()
+	r := c.end(p, end)
+	s.at("exited")
+	c.out.close()
+	return c.conclude(res, err, r)
+}
+
+func (c *conversation) startWords(cmd agent.Command, job agent.Job) string {
+	what := "Started"
+	if job.Session != "" {
+		what = "Resumed the agent session with"
+	}
+	words := fmt.Sprintf("%s %s in %s", what, filepath.Base(cmd.Argv[0]), c.plan.folder.path)
+	if c.try > 1 {
+		words += fmt.Sprintf(", try %d", c.try)
+	}
+	return words + "."
+}
+
+// with is env with additions that win.
+func with(env, additions []string) []string {
+	names := map[string]bool{}
+	for _, v := range additions {
+		name, _, _ := strings.Cut(v, "=")
+		names[name] = true
+	}
+	out := slices.DeleteFunc(slices.Clone(env), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return names[name]
+	})
+	return append(out, additions...)
+}
+
+// talk runs the adapter while it keeps the program's deadline and the limits.
+func (c *conversation) talk(ctx context.Context, p *proc.Process, pipes agent.Pipes, job agent.Job) (agent.Result, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	over := make(chan struct{})
+	var watches sync.WaitGroup
+	watches.Go(func() { c.s.keepDeadline(p, p.Done()) })
+	watches.Go(func() { c.keepLimits(cancel, over) })
+	c.s.launched(func() {
+		at := c.s.p.boot().Add(c.s.p.opts.DrainGrace + c.s.p.stages.Kill)
+		if err := p.SetDeadline(at); err != nil {
+			c.s.log.Warn("the agent can't be hurried", "error", err)
+		}
+	})
+	c.s.spending(func(limit string) {
+		c.mu.Lock()
+		c.spent = limit
+		c.mu.Unlock()
+		cancel(errSpent)
+	})
+	res, err := c.plan.adapter.Converse(ctx, pipes, job, c.host)
+	c.s.spending(nil)
+	close(over)
+	if err == nil && ctx.Err() != nil && res.Failure != nil {
+		err = context.Cause(ctx) // it failed because it was cut short
+	}
+	go func() { <-p.Done() }()
+	c.watches(&watches)
+	return res, err
+}
+
+// watches are left to end with the program.
+func (c *conversation) watches(all *sync.WaitGroup) { c.s.p.parts.Go(all.Wait) }
+
+// end lets the program go and sees to it that it is gone.
+func (c *conversation) end(p *proc.Process, end context.CancelCauseFunc) proc.Result {
+	grace := time.NewTimer(goodbyeGrace)
+	defer grace.Stop()
+	select {
+	case <-p.Done():
+	case <-grace.C:
+	case <-c.s.leash.ctx.Done():
+	}
+	end(errTalked)
+	r := p.Wait()
+	c.s.launched(nil)
+	return r
+}
+
+func (c *conversation) limits() (turn, stall time.Duration) {
+	t := c.s.claim.Trusted
+	turn, stall = defaultTurnLimit, defaultStallLimit
+	if t.TurnTimeoutSeconds > 0 {
+		turn = seconds(t.TurnTimeoutSeconds)
+	}
+	if t.StallTimeoutSeconds > 0 {
+		stall = seconds(t.StallTimeoutSeconds)
+	}
+	return turn, stall
+}
+
+// keepLimits cuts the conversation short when a turn takes too long, the agent is
+// silent for too long, or its folder is gone.
+func (c *conversation) keepLimits(cancel context.CancelCauseFunc, over <-chan struct{}) {
+	turn, stall := c.limits()
+	tick := time.NewTicker(c.s.p.clocks.Look)
+	defer tick.Stop()
+	for {
+		select {
+		case <-over:
+			return
+		case <-tick.C:
+			if err := c.host.pace.over(turn, stall); err != nil {
+				cancel(err)
+			}
+			if c.plan.folder.vanished() {
+				cancel(errFolderGone)
+			}
+		}
+	}
+}
+
+// conclude turns how the conversation went into the session's outcome.
+func (c *conversation) conclude(res agent.Result, err error, r proc.Result) (o outcome, again bool) {
+	s := c.s
+	s.log.Info("agent ended", "exit", r.ExitCode, "signal", int(r.Signal), "stage", r.Stage.String(), "swept", r.Swept, "error", err)
+	text := excerpt(maskString(res.Text, c.host.secrets), maxResult)
+	for _, line := range leftWords(r) {
+		s.status(line)
+	}
+	cause := s.leash.cause()
+	if len(r.Survivors) > 0 {
+		s.outlived()
+		if o := s.ended(cause, text); cause == nil || o.kind == entryRelease {
+			return failed(refuse(CodeCrashed, "%d processes of the agent could not be ended.", len(r.Survivors)), text), false
+		}
+	}
+	wind := c.host.winding()
+	switch {
+	case cause != nil:
+		return s.ended(cause, text), false
+	case errors.Is(err, errSpent):
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return failed(refuse(agent.CodeSpendLimit, "%s", c.spent), text), false
+	case errors.Is(err, errTimeout):
+		turn, _ := c.limits()
+		return failed(refuse(CodeTurnTimeout, "A turn of the agent took longer than its limit of %v and was ended.", turn), text), true
+	case errors.Is(err, errStalled):
+		_, stall := c.limits()
+		return failed(refuse(CodeStalled, "The agent gave no sign of life for %v and was ended.", stall), text), true
+	case errors.Is(err, errFolderGone):
+		return s.ended(err, text), false
+	case errors.Is(err, agent.ErrParked):
+		return outcome{entryRelease, api.ReleaseRequest{Reason: "parked", Park: true}}, false
+	case errors.Is(wind, agent.ErrStopped):
+		return completed(outcomeStopped, text), false
+	case errors.Is(r.Cause, proc.ErrGuardianLost):
+		return s.ended(r.Cause, text), true
+	case err == nil && res.Failure == nil && wind != nil && !c.host.done():
+		return released(reasonStopped), false // people have said more, which another worker may take in
+	case err == nil && res.Failure == nil:
+		return completed(outcomeSuccess, text), false
+	case res.Failure == nil:
+		return failed(refuse(CodeCrashed, "The conversation with the agent broke off: %v.", err), text), true
+	}
+	return c.failure(res, r, text)
+}
+
+// failure is the outcome of a conversation that the agent itself, or what it
+// depends on, has brought to an end.
+func (c *conversation) failure(res agent.Result, r proc.Result, text string) (o outcome, again bool) {
+	f := *res.Failure
+	f.Message = maskString(f.Message, c.host.secrets)
+	if f.Code == agent.CodeUsageLimit && res.ResetAt.After(time.Now()) {
+		c.s.status("The agent's usage limit is reached; the session goes on after " + res.ResetAt.UTC().Format("2006-01-02 15:04 UTC") + ".")
+		return outcome{entryRelease, api.ReleaseRequest{Reason: "usage_limit", NotBefore: api.Time{Time: res.ResetAt}}}, false
+	}
+	if f.Code == agent.CodePolicy {
+		c.s.activity(api.ActivityPolicyDecision, f.Message)
+	}
+	if f.Code == agent.CodeCrashed {
+		if r.Signal != 0 {
+			f.Message += fmt.Sprintf(" The program was ended by signal %d (%v).", int(r.Signal), r.Signal)
+		} else if r.ExitCode != 0 {
+			f.Message += fmt.Sprintf(" The program's exit code was %d.", r.ExitCode)
+		}
+		if end := lastLines(c.out.end(proc.Stderr), stderrLines); end != "" {
+			f.Message += "\n" + end
+		}
+	}
+	return failed(&f, text), res.Retriable
+}
+
+// leftWords tells in lines for the session what was left behind.
+func leftWords(r proc.Result) []string {
+	r.Cause = nil
+	return endWords(r)
+}
