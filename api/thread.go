@@ -76,6 +76,8 @@ type Messages struct {
 // Conversation is what a claim's holder must know of its thread: what people
 // said that no finished turn has taken in.
 type Conversation struct {
+	LastConsumed MessageID `json:"lastConsumed,omitzero"`
+
 	Messages []Message `json:"messages"`
 	Answered []Prompt  `json:"answered"` // since the last finished turn
 }

@@ -228,6 +228,17 @@ func (e *Engine) answer(tx *db.Tx, c *claimRow, w *workerRow, s *sessionRow, a *
 	if term.capped {
 		out.CappedToMax, out.MaxLeaseSeconds = true, int64(e.cfg.MaxLease/time.Second)
 	}
+	if s.PromptID != 0 { // a new life of the worker takes the claim over
+		p, err := tx.Prompt(wctx(), s.PromptID)
+		if err != nil {
+			return out, fmt.Errorf("read prompt %s: %w", s.PromptID, err)
+		}
+		asked, err := toPrompt(p)
+		if err != nil {
+			return out, err
+		}
+		out.Session.Prompted = &asked
+	}
 	if a.Type == api.TypeCommand {
 		return out, nil
 	}

@@ -134,7 +134,7 @@ func conversation(tx *db.Tx, s *sessionRow) (*api.Conversation, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &api.Conversation{Answered: []api.Prompt{}}
+	out := &api.Conversation{LastConsumed: t.LastConsumed, Answered: []api.Prompt{}}
 	if out.Messages, err = messagesAfter(wctx(), tx, s.ThreadID, t.LastConsumed, catchUp); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -37,7 +38,7 @@ func (c *command) run(ctx context.Context, life proc.Record) (o outcome, again b
 	if err != nil {
 		return failed(refuse(CodePolicyBlocked, "The agent's environment is not possible: %v.", err), ""), false
 	}
-	c.out = newOutput(s, secretsOf(env, s.p.opts.Token, s.claim.ClaimID.String()))
+	c.out = newOutput(s, secretsOf(env, c.plan.secrets(s.p.opts.Token, s.claim.ClaimID.String())...))
 	if c.plan.folder.vanished() {
 		return failed(refuse(CodeFolderNotFound, "The work folder %q vanished before the command was started.", c.plan.folder.path), ""), false
 	}
@@ -52,7 +53,7 @@ func (c *command) run(ctx context.Context, life proc.Record) (o outcome, again b
 	}
 	s.at("start")
 	running, err := proc.Start(ctx, proc.Spec{
-		Record: life, Argv: c.plan.argv, Dir: c.plan.folder.real, Env: env,
+		Record: life, Argv: slices.Concat(c.plan.wrapper, c.plan.argv), Dir: c.plan.folder.real, Env: env,
 		Stdin: strings.NewReader(c.files.text), Stages: s.p.stages, Deadline: deadline,
 	}, c.out.sink)
 	s.at("started")
@@ -87,8 +88,12 @@ func (c *command) tryWords() string {
 // environ is the command's exact environment.
 func (c *command) environ() ([]string, error) {
 	p := c.s.p
-	set := sessionEnv(c.s.claim, p.client.URL(), p.client.Workspace(), c.files, c.try)
-	return proc.Env(p.source, slices.Concat(p.opts.Env, c.s.claim.Trusted.Run.Env), set)
+	set := maps.Clone(c.plan.envSet)
+	if set == nil {
+		set = map[string]string{}
+	}
+	maps.Copy(set, sessionEnv(c.s.claim, p.client.URL(), p.client.Workspace(), c.files, c.try))
+	return proc.Env(p.source, slices.Concat(p.opts.Env, c.plan.envNames), set)
 }
 
 // follow waits for the end of the command and meanwhile keeps its deadline and

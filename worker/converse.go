@@ -34,7 +34,7 @@ type conversation struct {
 	s     *session
 	plan  plan
 	try   int
-	brief brief
+	brief briefing
 	out   *output // the program's stderr
 	host  *host
 
@@ -43,7 +43,7 @@ type conversation struct {
 }
 
 func newConversation(s *session, p plan, try int) *conversation {
-	return &conversation{s: s, plan: p, try: try, brief: newBrief(s.claim)}
+	return &conversation{s: s, plan: p, try: try, brief: newBriefing(s.claim)}
 }
 
 // run holds the conversation and waits until nothing of the program is left.
@@ -57,8 +57,8 @@ func (c *conversation) run(ctx context.Context, life proc.Record) (o outcome, ag
 	}
 	job := c.job(known)
 	cmd, err := c.plan.adapter.Command(job)
-	if failure := (*api.Failure)(nil); errors.As(err, &failure) {
-		return failed(failure, ""), false
+	if refused := (*agent.Refusal)(nil); errors.As(err, &refused) {
+		return failed(&refused.Failure, ""), false
 	}
 	if err == nil {
 		err = cmd.Prepare(job.StateDir)
@@ -70,7 +70,7 @@ func (c *conversation) run(ctx context.Context, life proc.Record) (o outcome, ag
 	for _, sentence := range cmd.Unheld {
 		s.status(sentence)
 	}
-	secrets := secretsOf(slices.Concat(job.Env, cmd.Env), s.p.opts.Token, s.claim.ClaimID.String())
+	secrets := secretsOf(slices.Concat(job.Env, cmd.Env), c.plan.secrets(s.p.opts.Token, s.claim.ClaimID.String())...)
 	c.out = newOutput(s, secrets)
 	c.host = newHost(c, secrets, m)
 	if !s.converses(c.host.windDown) {
@@ -98,7 +98,6 @@ func latestName(s api.SessionID) string { return "agent-session-of " + s.String(
 
 func (c *conversation) job(resume string) agent.Job {
 	s, p := c.s, c.plan
-	run := p.run
 	resumed := resume != "" && (c.try > 1 || s.claim.Fence > 1)
 	fresh := resume == "" && s.claim.Session.AgentSessionID != "" && s.claim.Session.Fence > 1
 	if fresh {
@@ -106,29 +105,13 @@ func (c *conversation) job(resume string) agent.Job {
 	}
 	env := slices.Concat(p.env, envOf(sessionEnv(s.claim, s.p.client.URL(), s.p.client.Workspace(), promptFiles{}, c.try)))
 	return agent.Job{
-		Executable: executableOf(run), Dir: p.folder.real, Env: env,
-		StateDir: filepath.Join(s.p.opts.StateDir, "agents", string(s.claim.Trusted.Type)),
+		Executable: p.executable, Dir: p.folder.real, Env: env,
+		StateDir: s.p.agentState(p.kind),
 		Hidden:   slices.Concat([]string{s.p.opts.StateDir}, s.p.opts.Hidden),
-		System:   c.brief.system(), Turn: c.brief.turn("", resumed, fresh), Session: resume, Begin: agent.NewID(),
-		Model: run.Model, MaxTurns: int(run.MaxTurns), Permissions: agent.Permissions(or(run.Permissions, string(agent.Approval))),
-		Policy: policyOf(run), OwnSettings: s.p.opts.OwnSettings,
+		System:   c.brief.system(p.instructions), Turn: c.brief.turn(p.template, resumed, fresh), Session: resume, Begin: agent.NewID(),
+		Model: p.model, MaxTurns: p.maxTurns, Permissions: p.permissions, Policy: p.policy, OwnSettings: p.ownSettings,
 		Grace: s.p.stages.Interrupt,
 	}
-}
-
-func executableOf(run api.Run) []string {
-	if run.Executable == "" {
-		return nil
-	}
-	return []string{run.Executable}
-}
-
-func policyOf(run api.Run) agent.Policy {
-	out := agent.Policy{Unattended: run.Unattended}
-	for _, r := range run.Rules {
-		out.Rules = append(out.Rules, agent.Rule{Area: agent.Area(r.Area), Pattern: r.Pattern, Ruling: agent.Ruling(r.Ruling)})
-	}
-	return out
 }
 
 func envOf(set map[string]string) []string {
@@ -163,7 +146,7 @@ func (c *conversation) hold(ctx context.Context, life proc.Record, job agent.Job
 	listen, heard := io.Pipe()
 	s.at("start")
 	p, err := proc.Start(running, proc.Spec{
-		Record: life, Argv: cmd.Argv, Dir: c.plan.folder.real, Env: with(job.Env, cmd.Env),
+		Record: life, Argv: slices.Concat(c.plan.wrapper, cmd.Argv), Dir: c.plan.folder.real, Env: with(job.Env, cmd.Env),
 		Stdin: in, Stages: stages, Deadline: deadline,
 	}, func(chunk proc.Chunk) {
 		if chunk.Stream == proc.Stdout {
@@ -277,22 +260,10 @@ func (c *conversation) end(p *proc.Process, end context.CancelCauseFunc) proc.Re
 	return r
 }
 
-func (c *conversation) limits() (turn, stall time.Duration) {
-	t := c.s.claim.Trusted
-	turn, stall = defaultTurnLimit, defaultStallLimit
-	if t.TurnTimeoutSeconds > 0 {
-		turn = seconds(t.TurnTimeoutSeconds)
-	}
-	if t.StallTimeoutSeconds > 0 {
-		stall = seconds(t.StallTimeoutSeconds)
-	}
-	return turn, stall
-}
-
 // keepLimits cuts the conversation short when a turn takes too long, the agent is
 // silent for too long, or its folder is gone.
 func (c *conversation) keepLimits(cancel context.CancelCauseFunc, over <-chan struct{}) {
-	turn, stall := c.limits()
+	turn, stall := c.plan.turnLimit, c.plan.stallLimit
 	tick := time.NewTicker(c.s.p.clocks.Look)
 	defer tick.Stop()
 	for {
@@ -334,11 +305,9 @@ func (c *conversation) conclude(res agent.Result, err error, r proc.Result) (o o
 		defer c.mu.Unlock()
 		return failed(refuse(agent.CodeSpendLimit, "%s", c.spent), text), false
 	case errors.Is(err, errTimeout):
-		turn, _ := c.limits()
-		return failed(refuse(CodeTurnTimeout, "A turn of the agent took longer than its limit of %v and was ended.", turn), text), true
+		return failed(refuse(CodeTurnTimeout, "A turn of the agent took longer than its limit of %v and was ended.", c.plan.turnLimit), text), true
 	case errors.Is(err, errStalled):
-		_, stall := c.limits()
-		return failed(refuse(CodeStalled, "The agent gave no sign of life for %v and was ended.", stall), text), true
+		return failed(refuse(CodeStalled, "The agent gave no sign of life for %v and was ended.", c.plan.stallLimit), text), true
 	case errors.Is(err, errFolderGone):
 		return s.ended(err, text), false
 	case errors.Is(err, agent.ErrParked):

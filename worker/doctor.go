@@ -94,7 +94,9 @@ func examine(a api.Agent, me api.Whoami, o Options) Report {
 	f, failure := openFolder(a.Run.WorkFolder)
 	check("work folder", failure)
 	r.RealFolder = f.real
-	plan, unfit := planRun(a.Type, a.Run, o.environ, o.Env, o.adapters)
+	t := recordTerms(api.Trusted{AgentSlug: a.Slug, Type: a.Type, Run: a.Run}, o)
+	t.adapt(o.adapters)
+	plan, unfit := t.check(o.environ, o.Env)
 	r.Executable = plan.path
 	if failure == nil {
 		check("command", unfit)

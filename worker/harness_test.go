@@ -292,6 +292,7 @@ type childConfig struct {
 	KillAt                                  string // a point of the journal
 	KillOn                                  int    // the how manyeth time it is passed, from 1
 	Register                                bool
+	Parrot                                  string // the file of the parrot's program; empty = no parrot
 }
 
 func (w *world) spawn(edit func(*childConfig)) *child {
@@ -350,8 +351,13 @@ func childMain(config string) {
 	defer stop()
 	var mu sync.Mutex
 	passed := 0
+	var adapters map[api.AgentType]adapter
+	if c.Parrot != "" {
+		adapters = map[api.AgentType]adapter{api.TypeClaudeCode: {parrot{os.Args[0], c.Parrot}, os.Args[0]}}
+	}
 	code, err := Run(ctx, Options{
-		URL: c.URL, Token: c.Token, StateDir: c.StateDir, MachineFile: c.MachineFile, Name: c.Name, Register: c.Register,
+		adapters: adapters,
+		URL:      c.URL, Token: c.Token, StateDir: c.StateDir, MachineFile: c.MachineFile, Name: c.Name, Register: c.Register,
 		Stages: testStages(), Clocks: testClocks(), Version: "test",
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo})),
 		at: func(point string) {

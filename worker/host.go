@@ -36,7 +36,7 @@ type host struct {
 func newHost(c *conversation, secrets [][]byte, m memory) *host {
 	h := &host{c: c, pace: newPace(time.Now), secrets: secrets, prefix: rand.Text()[:10], memory: m}
 	if said := c.s.claim.Conversation; said != nil {
-		h.answered = said.Answered
+		h.answered, h.consumed = said.Answered, said.LastConsumed
 		if n := len(said.Messages); n > 0 {
 			h.consumed = said.Messages[n-1].ID
 		}

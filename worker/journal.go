@@ -39,7 +39,7 @@ func (s *state) hold(agent api.AgentID, c api.Claim, life proc.Record) (id int64
 
 // claimText leaves out what people wrote: the journal doesn't need it.
 func claimText(c api.Claim) (string, error) {
-	c.Untrusted, c.Session.Prompt, c.Session.UntrustedContext = api.Untrusted{}, "", ""
+	c.Untrusted, c.Conversation, c.Session.Prompt, c.Session.UntrustedContext = api.Untrusted{}, nil, "", ""
 	b, err := json.Marshal(c)
 	if err != nil {
 		return "", fmt.Errorf("journal the claim: %w", err)

@@ -14,6 +14,7 @@ import (
 
 	"stint/api"
 	"stint/worker/proc"
+	"stint/worker/workflow"
 )
 
 // The exit codes of [Run].
@@ -62,6 +63,7 @@ type Process struct {
 
 	mu        sync.Mutex
 	records   map[api.AgentID]*record      // guarded by mu
+	flows     map[string]*workflow.Watcher // by path; guarded by mu
 	sessions  map[int64]*session           // by line of the journal; guarded by mu
 	leftovers map[int64]*leftover          // of an earlier life, not taken up yet; guarded by mu
 	stopped   map[api.AgentID]api.WorkerID // records that were told to stop; guarded by mu
@@ -142,7 +144,7 @@ func newProcess(o Options, client *api.Client) (*Process, error) {
 		opts: o, clocks: o.Clocks, stages: o.Stages, client: client, state: s, log: o.Log, boot: o.boot, at: o.at, source: o.environ,
 		machine: machine, instance: "ins_" + strings.ToLower(rand.Text()),
 		folders: newFolders(), slots: make(chan struct{}, o.Slots), relist: make(chan struct{}, 1),
-		records: map[api.AgentID]*record{}, sessions: map[int64]*session{}, leftovers: map[int64]*leftover{}, hurried: make(chan struct{}),
+		records: map[api.AgentID]*record{}, flows: map[string]*workflow.Watcher{}, sessions: map[int64]*session{}, leftovers: map[int64]*leftover{}, hurried: make(chan struct{}),
 		stopped: map[api.AgentID]api.WorkerID{}, forgotten: map[api.AgentID]bool{},
 	}
 	p.reporting, p.stopAll = context.WithCancelCause(context.Background())
@@ -163,6 +165,7 @@ func (p *Process) nameProcess() (err error) {
 
 func (o *opened) close() {
 	o.stopAll(errReportsOver)
+	o.closeFlows()
 	if err := o.state.close(); err != nil {
 		o.log.Error("the worker's state was not closed well", "error", err)
 	}

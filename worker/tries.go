@@ -117,7 +117,7 @@ func (s *session) execute(life proc.Record, held bool) outcome {
 	if err := s.leash.check(); err != nil {
 		return s.ended(err, "")
 	}
-	plan, failure := s.p.planFor(s.claim.Trusted)
+	plan, failure := s.p.planFor(s.claim)
 	if failure != nil {
 		if failure.Code == CodePolicyBlocked {
 			s.activity(api.ActivityPolicyDecision, failure.Message)
@@ -143,11 +143,11 @@ func (s *session) execute(life proc.Record, held bool) outcome {
 	}
 	for try := 1; ; try++ {
 		o, again := attempt(try, life)
-		if !again || try > s.p.opts.MaxRetryAttempts {
+		if !again || try > plan.tries {
 			return o
 		}
-		pause := tryDelay(try, s.p.opts.MaxRetryBackoff)
-		s.status(fmt.Sprintf("Try %d of %d failed; the next one starts in %v.", try, s.p.opts.MaxRetryAttempts+1, pause))
+		pause := tryDelay(try, plan.tryPause)
+		s.status(fmt.Sprintf("Try %d of %d failed; the next one starts in %v.", try, plan.tries+1, pause))
 		if !sleep(ctx, pause, nil) {
 			return s.ended(context.Cause(ctx), "")
 		}

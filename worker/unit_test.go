@@ -206,16 +206,16 @@ func TestFolders_OverlapIsExclusiveAndCut(t *testing.T) {
 }
 
 func TestPlanFor_OnlyTheOwnersRunBlockIsLookedAt(t *testing.T) {
-	p := &Process{me: api.Whoami{UserID: 7, Name: "me"}, source: []string{"PATH=/bin:/usr/bin"}}
-	own := api.Trusted{AgentSlug: "x", Type: api.TypeCommand, RunSetBy: 7, Run: api.Run{Command: []string{"sh"}, WorkFolder: t.TempDir()}}
-	if got, failure := p.planFor(own); failure != nil || got.path == "" {
+	p := &Process{me: api.Whoami{UserID: 7, Name: "me"}, source: []string{"PATH=/bin:/usr/bin"}, opts: Options{StateDir: t.TempDir()}}
+	own := api.Trusted{AgentSlug: "other", Type: api.TypeCommand, RunSetBy: 7, Run: api.Run{Command: []string{"sh"}, WorkFolder: t.TempDir()}}
+	if got, failure := p.planFor(api.Claim{Trusted: own}); failure != nil || got.path == "" {
 		t.Errorf("own: %+v", failure)
 	}
 	for _, by := range []api.UserID{0, 8} {
 		foreign := own
 		foreign.RunSetBy = by
 		foreign.Run.WorkFolder = "relative" // must not even be looked at
-		if _, failure := p.planFor(foreign); failure == nil || failure.Code != CodePolicyBlocked {
+		if _, failure := p.planFor(api.Claim{Trusted: foreign}); failure == nil || failure.Code != CodePolicyBlocked {
 			t.Errorf("set by %d: %+v", by, failure)
 		}
 	}

@@ -36,59 +36,57 @@ func refuse(code, format string, args ...any) *api.Failure {
 
 // plan is what a session will execute, found fit.
 type plan struct {
-	folder  folder
-	run     api.Run
-	adapter agent.Agent // of an agent that converses; nil for a command
-	argv    []string    // of a command
-	path    string      // where the executable was found
-	env     []string    // without the session's own variables
+	folder folder
+	path   string   // where the executable was found
+	env    []string // without the session's own variables
+	terms
 }
 
-// planFor decides what a claim makes this worker execute, or why nothing. The
-// order of the checks is contract 10.2's, behind the one that decides whether
-// the run block may be looked at: it counts only if the worker's own user set it.
-func (p *Process) planFor(t api.Trusted) (plan, *api.Failure) {
-	if t.RunSetBy == 0 || t.RunSetBy != p.me.UserID {
-		return plan{}, refuse(CodePolicyBlocked,
-			"What the agent %s executes was last changed by somebody else than this worker's user %s, so this worker does not run it. Save the agent yourself to accept it.",
-			t.AgentSlug, p.me.Name)
-	}
-	return planRun(t.Type, t.Run, p.source, p.opts.Env, p.opts.adapters)
-}
-
-// planRun checks a run block against this machine. source is the worker's own
-// environment, extra the names that the worker passes on to every agent.
-func planRun(kind api.AgentType, run api.Run, source, extra []string, adapters map[api.AgentType]adapter) (plan, *api.Failure) {
-	f, failure := openFolder(run.WorkFolder)
+// planFor decides what a claim makes this worker execute, or why nothing. Whose
+// word counts comes before the checks of contract 10.2, which come in its order.
+func (p *Process) planFor(c api.Claim) (plan, *api.Failure) {
+	o, failure := p.termsFor(c)
 	if failure != nil {
 		return plan{}, failure
 	}
-	out := plan{folder: f, run: run, argv: run.Command}
-	name := run.Executable
-	if a, ok := adapters[kind]; ok {
-		out.adapter = a.agent
-		name = or(name, a.executable)
-	} else if kind != api.TypeCommand {
-		return plan{}, refuse(CodeTypeUnsupported, "This worker doesn't run agents of type %q.", string(kind))
+	return o.check(p.source, p.opts.Env)
+}
+
+// check holds terms against this machine. source is the worker's own
+// environment, extra the names that the worker passes on to every agent.
+func (o terms) check(source, extra []string) (plan, *api.Failure) {
+	f, failure := openFolder(o.workFolder)
+	if failure != nil {
+		return plan{}, failure
 	}
-	if !slices.Contains([]string{"", string(agent.Approval), string(agent.Autonomous)}, run.Permissions) {
-		return plan{}, refuse(CodePermissionsUnsupported, "The permissions %q are not supported; use approval or autonomous.", run.Permissions)
+	out := plan{folder: f, terms: o}
+	if o.adapter == nil && o.kind != api.TypeCommand {
+		return plan{}, refuse(CodeTypeUnsupported, "This worker doesn't run agents of type %q.", string(o.kind))
 	}
-	if out.adapter == nil {
-		if len(run.Command) == 0 || run.Command[0] == "" {
-			return plan{}, refuse(CodeExecutableNotFound, "The agent names no command; set run.command.")
-		}
-		if i := slices.IndexFunc(run.Command, func(arg string) bool { return strings.ContainsRune(arg, 0) }); i >= 0 {
-			return plan{}, refuse(CodePolicyBlocked, "Argument %d of the agent's command holds a NUL, which no program can be given.", i)
-		}
-		name = run.Command[0]
+	if o.permissions != agent.Approval && o.permissions != agent.Autonomous {
+		return plan{}, refuse(CodePermissionsUnsupported, "The permissions %q are not supported; use approval or autonomous.", string(o.permissions))
+	}
+	words := o.argv
+	if o.adapter != nil {
+		words = o.executable
+	}
+	if len(words) == 0 || words[0] == "" {
+		return plan{}, refuse(CodeExecutableNotFound, "The agent names no command; set run.command.")
+	}
+	if i := slices.IndexFunc(words, func(arg string) bool { return strings.ContainsRune(arg, 0) }); i >= 0 {
+		return plan{}, refuse(CodePolicyBlocked, "Argument %d of the agent's command holds a NUL, which no program can be given.", i)
 	}
 	var err error
-	if out.env, err = proc.Env(source, slices.Concat(extra, run.Env), nil); err != nil {
+	if out.env, err = proc.Env(source, slices.Concat(extra, o.envNames), o.envSet); err != nil {
 		return plan{}, refuse(CodePolicyBlocked, "The agent's environment is not possible: %v.", err)
 	}
-	if out.path, err = proc.LookPath(name, f.real, out.env); err != nil {
-		return plan{}, executableFailure(name, err)
+	for _, program := range [][]string{o.wrapper, words} {
+		if len(program) == 0 {
+			continue
+		}
+		if out.path, err = proc.LookPath(program[0], f.real, out.env); err != nil {
+			return plan{}, executableFailure(program[0], err)
+		}
 	}
 	return out, nil
 }

@@ -116,6 +116,7 @@ func (c *cli) work(ctx context.Context, k *coordinator) error {
 	o.Stages = k.clocks.stages
 	o.URL, o.Token, o.StateDir, o.Register, o.Embedded = k.url(), token, k.dir.worker(), true, true
 	o.Version, o.Log = builtFrom().Version, k.log
+	o.Hidden = []string{string(k.dir)}
 	o.DrainGrace, o.Goodbye = drainGrace, tenantPatience-drainGrace
 	_, err = worker.Run(ctx, o)
 	return err

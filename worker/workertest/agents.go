@@ -41,6 +41,7 @@ func AgentMain() {
 //	deaf FILE        as stamp FILE 0, and takes no interrupt nor TERM
 //	flood BYTES      prints as fast as it can, in numbered lines
 //	pieces FILE MS   prints what is in FILE byte by byte, pausing
+//	chat FILE        notes start, each line that it is told and end in FILE and says the line again; ends with its input, or at the line "die"
 func Agent(t testing.TB, play string, args ...string) []string {
 	t.Helper()
 	self, err := os.Executable()
@@ -56,6 +57,7 @@ var plays = map[string]func(args []string){
 	"deaf":   deaf,
 	"flood":  flood,
 	"pieces": pieces,
+	"chat":   chat,
 }
 
 func number(args []string, i int) int {
@@ -173,4 +175,23 @@ func Apart(t testing.TB, lives []Life) {
 			t.Errorf("two agents ran at once: fence %s until %v, fence %s from %v", lives[i-1].Fence, lives[i-1].Last, lives[i].Fence, lives[i].Start)
 		}
 	}
+}
+
+func chat(args []string) {
+	f, err := os.OpenFile(args[0], os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(97)
+	}
+	fmt.Fprintf(f, "start %s %d %d\n", os.Getenv("STINT_FENCE"), os.Getpid(), proc.BootNow())
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		fmt.Fprintf(f, "%s %s %d %d\n", lines.Text(), os.Getenv("STINT_FENCE"), os.Getpid(), proc.BootNow())
+		if lines.Text() == "die" {
+			fmt.Fprintln(os.Stderr, "a bad end")
+			os.Exit(3)
+		}
+		fmt.Println(lines.Text())
+	}
+	fmt.Fprintf(f, "end %s %d %d\n", os.Getenv("STINT_FENCE"), os.Getpid(), proc.BootNow())
 }

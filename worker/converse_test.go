@@ -1,0 +1,362 @@
+package worker
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"stint/api"
+	"stint/worker/agent"
+)
+
+// parrot is an adapter to the play chat: it does what lines of its turns that begin
+// with an exclamation mark say, wherever they stand.
+//
+//	!say TEXT   the program says it    !ask TEXT   asks for approval
+//	!cost N     has cost N in all      !hang       until it is cut short
+//	!die        the program ends       !limit      a usage limit that ends in an hour
+//	!deny       a refusal by policy    !plan TEXT
+type parrot struct{ self, file string }
+
+func (p parrot) Command(agent.Job) (agent.Command, error) {
+	return agent.Command{Argv: []string{p.self, "workertest-agent", "chat", p.file}, Files: map[string]string{"settings": "quiet"}}, nil
+}
+
+func (p parrot) Converse(ctx context.Context, pipes agent.Pipes, job agent.Job, host agent.Host) (agent.Result, error) {
+	id := job.Session
+	if id == "" {
+		id = job.Begin
+	}
+	if err := host.Began(id); err != nil {
+		return agent.Result{}, err
+	}
+	heard := make(chan string)
+	go func() {
+		defer close(heard)
+		lines := bufio.NewScanner(pipes.Out)
+		for lines.Scan() {
+			heard <- lines.Text()
+		}
+	}()
+	defer func() {
+		go func() {
+			for range heard {
+			}
+		}()
+	}()
+	words := ""
+	for turn, more := job.Turn, true; more; turn, more = host.Next(ctx) {
+		for line := range strings.Lines(turn) {
+			do, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+			switch do {
+			case "!say", "!die":
+				text := rest
+				if do == "!die" {
+					text = "die"
+				}
+				if _, err := io.WriteString(pipes.In, text+"\n"); err != nil {
+					return agent.Result{Failure: refuse(agent.CodeCrashed, "The program is gone.")}, nil
+				}
+				select {
+				case said, ok := <-heard:
+					if !ok {
+						return agent.Result{Text: words, Failure: refuse(agent.CodeCrashed, "The program is gone."), Retriable: true}, nil
+					}
+					words = said
+					host.Item(agent.Item{Kind: api.ItemToolCall, Tool: "Echo", CallID: said, Text: said})
+					host.Item(agent.Item{Kind: api.ItemToolResult, Tool: "Echo", CallID: said, Text: said})
+					host.Item(agent.Item{Kind: api.ItemText, Text: said})
+				case <-ctx.Done():
+					return agent.Result{Text: words}, context.Cause(ctx)
+				}
+			case "!ask":
+				a, err := host.Ask(ctx, agent.Question{Kind: agent.AskApproval, Text: rest, Action: agent.Action{Area: agent.Shell, What: rest, Tool: "Bash"}})
+				if errors.Is(err, agent.ErrStopped) {
+					continue // it was refused; the turn goes on to its end
+				}
+				if err != nil {
+					return agent.Result{Text: words}, err
+				}
+				words = fmt.Sprintf("approved %v %s", a.Approved, a.Text)
+				host.Item(agent.Item{Kind: api.ItemText, Text: words})
+			case "!cost":
+				n, _ := strconv.ParseInt(rest, 10, 64)
+				host.Usage(api.Usage{CostMicros: n, Turns: 1})
+			case "!plan":
+				host.Plan("- [ ] " + rest)
+			case "!deny":
+				host.Denied(agent.Action{Area: agent.SideEffects, What: rest, Tool: "Bash"}, agent.DenyStop)
+				return agent.Result{Failure: refuse(agent.CodePolicy, "Not allowed: %s.", rest)}, nil
+			case "!limit":
+				return agent.Result{ResetAt: time.Now().Add(time.Hour), Failure: refuse(agent.CodeUsageLimit, "Limit reached.")}, nil
+			case "!hang":
+				<-ctx.Done()
+				return agent.Result{Text: words}, context.Cause(ctx)
+			}
+		}
+	}
+	return agent.Result{Text: words}, nil
+}
+
+// talks makes an agent of the parrot's, and the options of a worker that runs it.
+func (w *world) talks(slug string, edit func(*api.AgentInput)) (api.Agent, Options, string) {
+	w.Helper()
+	file := filepath.Join(w.TempDir(), "heard")
+	self, err := os.Executable()
+	w.must(err)
+	o := w.options()
+	o.adapters = map[api.AgentType]adapter{api.TypeClaudeCode: {parrot{self, file}, self}}
+	a := w.agentWith(slug, func(in *api.AgentInput) {
+		in.Type, in.Run.Command = api.TypeClaudeCode, nil
+		in.Instructions = "Be brief."
+		if edit != nil {
+			edit(in)
+		}
+	})
+	return a, o, file
+}
+
+func kinds(items []api.Item, of ...api.ItemKind) (out []string) {
+	for _, it := range items {
+		if slices.Contains(of, it.Kind) {
+			out = append(out, string(it.Kind)+" "+it.Text)
+		}
+	}
+	return out
+}
+
+func (w *world) answer(s api.Session, a api.Answer) {
+	w.Helper()
+	_, err := w.client.AnswerPrompt(w.Context(), s.ID, api.AnswerInput{PromptID: s.Prompted.ID, Answer: a})
+	w.must(err)
+}
+
+func approve(yes bool) api.Answer { return api.Answer{Approved: &yes} }
+
+func TestConverse_AWholeConversation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, o, _ := w.talks("talker", nil)
+	w.start(o)
+	id := w.trigger(a, "!plan see to it\n!say one\n!ask rm -r build\n!cost 1000")
+	asked := w.untilStatus(id, api.AwaitingInput)
+	if p := asked.Prompted; p.Action == nil || p.Action.What != "rm -r build" || p.Kind != api.PromptApproval {
+		t.Errorf("it asks %+v", asked.Prompted)
+	}
+	for _, text := range []string{"!say two", "!say three"} {
+		_, err := w.client.PostMessage(t.Context(), id, api.MessageInput{Text: text})
+		w.must(err)
+	}
+	w.answer(asked, approve(true))
+	s := w.untilStatus(id, api.Complete)
+	if s.Outcome != outcomeSuccess || s.Result != "three" || s.Plan != "- [ ] see to it" || s.Usage.CostMicros != 1000 || s.AgentSessionID == "" {
+		t.Errorf("it ended as %+v", s)
+	}
+	got := kinds(w.items(id), api.ItemText, api.ItemPrompt, api.ItemPromptResolved, api.ItemMessage)
+	want := []string{"text one", "pending_prompt rm -r build", "message !say two", "message !say three", "pending_prompt_resolved Approved.", "text approved true ", "text two", "text three"}
+	if !slices.Equal(got, want) {
+		t.Errorf("the transcript is\n%s\nnot\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	th, err := w.client.Thread(t.Context(), s.ThreadID)
+	w.must(err)
+	if th.LastConsumed != th.LastPosted || th.LastConsumed == 0 {
+		t.Errorf("the thread's cursors are %+v", th)
+	}
+	// What is said afterwards goes on with the same agent session.
+	posted, err := w.client.PostMessage(t.Context(), id, api.MessageInput{Text: "!say four\n!cost 1500"})
+	w.must(err)
+	next := w.untilStatus(posted.Session.ID, api.Complete)
+	if next.AgentSessionID != s.AgentSessionID || next.Usage.CostMicros != 500 || next.Result != "four" {
+		t.Errorf("it went on as %+v", next)
+	}
+}
+
+// A question that nobody answers is parked: the slot is free, no process is left,
+// and the answer takes the agent session up again.
+func TestConverse_ParksAndGoesOnWithTheAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, o, file := w.talks("talker", nil)
+	o.PromptHold, o.Slots = 300*time.Millisecond, 1
+	w.start(o)
+	id := w.trigger(a, "!say one\n!ask push\n!say two")
+	s := w.until(id, "parked", func(s api.Session) bool { return s.Status == api.Pending && s.Prompted != nil })
+	w.untilDrained(a)
+	if b, err := os.ReadFile(file); err != nil || !strings.Contains(string(b), "\nend ") {
+		t.Errorf("the program lives on: %q, %v", b, err)
+	}
+	if s.WaitingFor == nil || s.WaitingFor.Code != "open_prompt" {
+		t.Errorf("it waits for %+v", s.WaitingFor)
+	}
+	other := w.trigger(a, "!say other") // the slot is free
+	w.untilStatus(other, api.Complete)
+	w.answer(s, api.Answer{Approved: new(bool), Text: "not today"})
+	done := w.untilStatus(id, api.Complete)
+	if got := kinds(w.items(id), api.ItemText); !slices.Equal(got, []string{"text one", "text one", "text approved false not today", "text two"}) {
+		t.Errorf("it said %q", got)
+	}
+	if done.AgentSessionID != s.AgentSessionID || done.Fence != 2 {
+		t.Errorf("it was resumed as %+v", done)
+	}
+}
+
+func TestConverse_StopEndsAfterTheTurnAndClosesTheQuestion(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, o, _ := w.talks("talker", nil)
+	w.start(o)
+	id := w.trigger(a, "!ask push\n!say after")
+	asked := w.untilStatus(id, api.AwaitingInput)
+	_, err := w.client.PostMessage(t.Context(), id, api.MessageInput{Text: "!say never"})
+	w.must(err)
+	_, err = w.client.StopSession(t.Context(), id)
+	w.must(err)
+	s := w.untilStatus(id, api.Complete)
+	if s.Outcome != outcomeStopped || s.Result != "after" {
+		t.Errorf("it ended as %q with %q", s.Outcome, s.Result)
+	}
+	p, err := w.client.AwaitAnswer(t.Context(), id, asked.Prompted.ID, 0)
+	w.must(err)
+	if p.Resolution != api.PromptCancelled {
+		t.Errorf("the question is %+v", p)
+	}
+	if all, err := w.client.Sessions(t.Context(), api.SessionFilter{}, api.Page{}); err != nil || len(all.Items) != 1 {
+		t.Errorf("it went on: %d sessions, %v", len(all.Items), err)
+	}
+}
+
+// Each way to end early: its code, nothing left, the slot free.
+func TestConverse_EarlyEnds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, o, _ := w.talks("talker", func(in *api.AgentInput) {
+		in.MaxConcurrent, in.StallTimeoutSeconds, in.TurnTimeoutSeconds, in.SessionSpendLimitMicros = 10, 2, 3, 5_000_000
+	})
+	o.FolderShared = true
+	w.start(o)
+	for prompt, want := range map[string]string{
+		"!say x\n!hang":        CodeStalled,
+		"!say x\n!die":         agent.CodeCrashed,
+		"!deny git push":       agent.CodePolicy,
+		"!cost 6000000\n!hang": agent.CodeSpendLimit,
+	} {
+		t.Run(want, func(t *testing.T) {
+			s := w.until(w.trigger(a, prompt), "ended", func(s api.Session) bool { return s.Status.Terminal() })
+			if s.Error == nil || s.Error.Code != want {
+				t.Fatalf("ended as %s, %+v", s.Status, s.Error)
+			}
+			if want == agent.CodeCrashed && (!strings.Contains(s.Error.Message, "a bad end") || !strings.Contains(s.Error.Message, "exit code was 3")) {
+				t.Errorf("it says %q", s.Error.Message)
+			}
+			acts, err := w.client.Activities(t.Context(), s.ID, api.Page{})
+			w.must(err)
+			if told := slices.ContainsFunc(acts.Items, func(a api.Activity) bool { return a.Type == api.ActivityPolicyDecision }); told != (want == agent.CodePolicy) {
+				t.Errorf("its activities are %+v", acts.Items)
+			}
+		})
+	}
+	s := w.until(w.trigger(a, "!limit"), "released", func(s api.Session) bool { return s.Status == api.Pending })
+	if until := time.Until(s.NotBefore.Time); until < 50*time.Minute || until > time.Hour {
+		t.Errorf("it goes on in %v", until)
+	}
+	w.untilDrained(a)
+}
+
+// The worker is killed with -9 in mid-turn: its next life resumes the agent
+// session under the same claim; nothing of the first program lives on.
+func TestConverse_AKilledWorkerResumesUnderTheSameClaim(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, o, file := w.talks("talker", func(in *api.AgentInput) { in.LeaseSeconds = 60 })
+	self, err := os.Executable()
+	w.must(err)
+	first := w.spawn(func(c *childConfig) { c.Parrot = file })
+	id := w.trigger(a, "!say one\n!hang")
+	running := w.until(id, "begun", func(s api.Session) bool { return s.AgentSessionID != "" })
+	w.eventually("it said one", func() bool { return len(kinds(w.items(id), api.ItemText)) > 0 })
+	first.signal(syscall.SIGKILL)
+	first.wait()
+	// The second life's program is told the same, and the person has it end.
+	o.adapters = map[api.AgentType]adapter{api.TypeClaudeCode: {parrot{self, file}, self}}
+	w.start(o)
+	w.eventually("it is resumed", func() bool {
+		b, err := os.ReadFile(file)
+		return err == nil && strings.Count(string(b), "start ") == 2
+	})
+	now, err := w.client.CancelSession(t.Context(), id, api.CancelInput{})
+	w.must(err)
+	if s := now.Session; s.Fence != running.Fence || s.AgentSessionID != running.AgentSessionID || s.Lapses != 0 {
+		t.Errorf("resumed as %+v", s)
+	}
+	w.untilDrained(a)
+	b, err := os.ReadFile(file)
+	w.must(err)
+	if !strings.Contains(string(b), "start 1 ") || strings.Contains(string(b), "start 2 ") {
+		t.Errorf("it ran as\n%s", b)
+	}
+}
+
+// A worker that shuts down gives the session back; its next life goes on with it.
+func TestConverse_AShutdownGivesBackAndTheNextLifeGoesOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, o, _ := w.talks("talker", nil)
+	first := w.start(o)
+	id := w.trigger(a, "!say one\n!ask on?\n!say two")
+	s := w.untilStatus(id, api.AwaitingInput)
+	began := time.Now()
+	first.end()
+	if took := time.Since(began); took > time.Minute {
+		t.Errorf("the shutdown took %v", took)
+	}
+	w.untilStatus(id, api.Queued)
+	if p, err := w.client.AwaitAnswer(t.Context(), id, s.Prompted.ID, 0); err != nil || p.Resolution != api.PromptCancelled {
+		t.Errorf("the question is %+v, %v", p, err)
+	}
+	w.start(o)
+	again := w.untilStatus(id, api.AwaitingInput)
+	w.answer(again, approve(true))
+	if done := w.untilStatus(id, api.Complete); done.AgentSessionID != s.AgentSessionID || done.Lapses != 0 {
+		t.Errorf("it went on as %+v", done)
+	}
+}
+
+func TestPace_WhatCounts(t *testing.T) {
+	at := time.Unix(0, 0)
+	p := newPace(func() time.Time { return at })
+	step := func(d time.Duration, want error) {
+		t.Helper()
+		at = at.Add(d)
+		if got := p.over(100*time.Second, 10*time.Second); !errors.Is(got, want) {
+			t.Errorf("at %v: %v, want %v", at.Unix(), got, want)
+		}
+	}
+	step(9*time.Second, nil)
+	p.live()
+	step(9*time.Second, nil) // each sign of life counts
+	ask := p.hold()
+	step(10*time.Minute, nil) // nobody is pressed while people think
+	ask()
+	step(9*time.Second, nil)
+	step(time.Second, errStalled) // counted from the answer
+	p.live()
+	p.tool("a", true)
+	step(60*time.Second, nil) // a tool may be quiet
+	p.tool("a", false)
+	p.live()
+	step(9*time.Second, nil)
+	p.live()
+	step(5*time.Second, errTimeout) // 102 s in all, the waiting left out
+	p.begin()
+	step(0, nil)
+}

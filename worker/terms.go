@@ -1,0 +1,254 @@
+package worker
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"stint/api"
+	"stint/worker/agent"
+	"stint/worker/setup"
+	"stint/worker/workflow"
+)
+
+// terms are what a session is run by: what is executed, where and with which
+// rights, put together of the owner's own file, the workflow file that it names,
+// and the agent's record, in this order. contract 10.2
+type terms struct {
+	kind       api.AgentType
+	workFolder string
+	argv       []string    // of a command
+	adapter    agent.Agent // of an agent that converses; nil for a command
+	executable []string    // likewise
+	wrapper    []string    // a sandbox to start it in
+
+	model       string
+	maxTurns    int
+	permissions agent.Permissions
+	policy      agent.Policy
+	ownSettings bool
+
+	instructions string // the owner's; trusted
+	template     string // the workflow's prompt, filled in for the session
+	hooks        workflow.Hooks
+	workspace    setup.Workspace
+	shared       bool
+
+	envNames []string
+	envSet   map[string]string
+
+	turnLimit, stallLimit time.Duration // 0 = none
+	tries                 int           // after the first
+	tryPause              time.Duration // at most
+
+	spend setup.Spend
+}
+
+// termsFor puts together what a claim is run by, or says why nothing. What
+// others than the worker's owner set counts only in the form that the owner
+// accepted.
+func (p *Process) termsFor(c api.Claim) (terms, *api.Failure) {
+	t := c.Trusted
+	files := setup.Find(p.opts.StateDir)
+	own, _, err := files.Agent(t.AgentSlug)
+	if err != nil {
+		return terms{}, refuse(CodePolicyBlocked, "The worker's own file on this agent can't be used: %v.", err)
+	}
+	accepted, err := files.Accepted(t.AgentSlug)
+	if err != nil {
+		return terms{}, refuse(CodePolicyBlocked, "What was accepted for this agent can't be read: %v.", err)
+	}
+	t, failure := p.trusts(t, own, accepted)
+	if failure != nil {
+		return terms{}, failure
+	}
+	var flow workflow.Workflow
+	if own.Workflow != "" {
+		if flow, failure = p.followFlow(own.Workflow, accepted, t.AgentSlug); failure != nil {
+			return terms{}, failure
+		}
+		own = own.Under(flow)
+	}
+	out := recordTerms(t, p.opts)
+	if err := out.override(own, flow, c); err != nil {
+		return terms{}, refuse(CodePolicyBlocked, "The agent's variables can't be read: %v.", err)
+	}
+	out.adapt(p.opts.adapters)
+	return out, nil
+}
+
+// adapt finds the adapter of an agent that converses, and its usual program.
+func (o *terms) adapt(all map[api.AgentType]adapter) {
+	a, ok := all[o.kind]
+	if !ok {
+		return
+	}
+	o.adapter = a.agent
+	if len(o.executable) == 0 {
+		o.executable = []string{a.executable}
+	}
+}
+
+// trusts decides whether the record's run block and instructions count: its
+// worker's owner set them by a sign-in of his own, or accepted exactly these.
+// Otherwise the owner's own file must say what to run. contract 10.2
+func (p *Process) trusts(t api.Trusted, own setup.Agent, accepted setup.Accepted) (api.Trusted, *api.Failure) {
+	if t.RunSetBy != 0 && t.RunSetBy == p.me.UserID {
+		return t, nil
+	}
+	digest, err := setup.RunDigest(t.Type, t.Run, t.Instructions)
+	if err == nil && accepted.Runs(digest) {
+		return t, nil
+	}
+	if own.Type != "" && (own.Type != api.TypeCommand || len(own.Executable) > 0) {
+		t.Type, t.Run, t.Instructions = own.Type, api.Run{}, ""
+		return t, nil
+	}
+	return t, refuse(CodePolicyBlocked,
+		"What the agent %s executes was last changed by somebody else than this worker's user %s, so this worker does not run it. Look at it and accept it with “stint worker trust %s”, or save the agent yourself.",
+		t.AgentSlug, p.me.Name, t.AgentSlug)
+}
+
+// recordTerms are the terms of an agent's record alone.
+func recordTerms(t api.Trusted, o Options) terms {
+	run := t.Run
+	out := terms{
+		kind: t.Type, workFolder: run.WorkFolder, argv: run.Command, model: run.Model, maxTurns: int(run.MaxTurns),
+		permissions: or(agent.Permissions(run.Permissions), agent.Approval), ownSettings: o.OwnSettings, shared: o.FolderShared,
+		workspace: setup.Workspace{Mode: run.Workspace, BaseBranch: run.BaseBranch}, envNames: run.Env,
+		turnLimit: seconds(t.TurnTimeoutSeconds), stallLimit: seconds(t.StallTimeoutSeconds),
+		tries: o.MaxRetryAttempts, tryPause: o.MaxRetryBackoff,
+	}
+	if run.Executable != "" {
+		out.executable = []string{run.Executable}
+	}
+	if t.Type != api.TypeCommand { // contract 10.6: off by default for commands only
+		out.turnLimit, out.stallLimit = or(out.turnLimit, defaultTurnLimit), or(out.stallLimit, defaultStallLimit)
+	}
+	out.policy = agent.Policy{Unattended: run.Unattended}
+	if run.Unattended {
+		out.policy.Otherwise = agent.Deny
+	}
+	for _, r := range run.Rules {
+		out.policy.Rules = append(out.policy.Rules, agent.Rule{Area: agent.Area(r.Area), Pattern: r.Pattern, Ruling: agent.Ruling(r.Ruling)})
+	}
+	return out
+}
+
+// override puts what the owner's file and the workflow say over the record.
+func (o *terms) override(own setup.Agent, flow workflow.Workflow, c api.Claim) (err error) {
+	o.kind = or(own.Type, o.kind)
+	if len(own.Executable) > 0 {
+		o.executable, o.argv = own.Executable, own.Executable
+	}
+	o.wrapper = own.Wrapper
+	o.model, o.workFolder = or(own.Model, o.model), or(own.Folder, o.workFolder)
+	if own.Preset != "" || own.Permissions != "" || own.Otherwise != "" || len(own.Rules) > 0 {
+		// The owner's policy replaces the record's: nobody else's rule may widen it.
+		o.permissions, o.policy = own.Rights(), own.Policy()
+	}
+	o.ownSettings = o.ownSettings || own.OwnSettings
+	o.shared = o.shared || own.Shared
+	o.instructions = own.Instructions
+	if own.Workspace != (setup.Workspace{}) {
+		o.workspace = own.Workspace
+	}
+	o.envNames = slices.Concat(o.envNames, own.Env)
+	if own.MaxRetries != nil {
+		o.tries = *own.MaxRetries
+	}
+	o.spend = own.Spend
+	if o.envSet, err = own.Variables(); err != nil {
+		return err
+	}
+	if flow.Path == "" {
+		return nil
+	}
+	o.hooks = flow.Config.Hooks
+	o.template = flow.Render(workflow.Variables{Prompt: c.Untrusted.Prompt, Title: c.Untrusted.Title, Attempt: attemptText(c.Session.Attempt)})
+	if flow.Says("agent.max_turns") {
+		o.maxTurns = flow.Config.Agent.MaxTurns
+	}
+	if flow.Says("agent.max_retry_backoff_ms") {
+		o.tryPause = flow.Config.Agent.MaxRetryBackoff
+	}
+	if flow.Says("codex.turn_timeout_ms") && o.kind != api.TypeCommand {
+		o.turnLimit = flow.Config.Codex.TurnTimeout
+	}
+	if flow.Says("codex.stall_timeout_ms") && o.kind != api.TypeCommand {
+		o.stallLimit = flow.Config.Codex.StallTimeout
+	}
+	return nil
+}
+
+// secrets are the values of the owner's env files, and others, which must not
+// appear in what is shown.
+func (o *terms) secrets(others ...string) []string {
+	return slices.AppendSeq(others, maps.Values(o.envSet))
+}
+
+func attemptText(n int64) string {
+	if n <= 1 {
+		return ""
+	}
+	return fmt.Sprint(n - 1)
+}
+
+// followFlow reads a workflow file by the parts of it that the owner accepted. A file
+// that is not good now goes on with the last good one.
+func (p *Process) followFlow(path string, accepted setup.Accepted, slug string) (workflow.Workflow, *api.Failure) {
+	w := p.watcher(path)
+	flow, err := w.Current()
+	if err != nil && flow.Path == "" {
+		return flow, refuse(CodePolicyBlocked, "The workflow file can't be used: %v.", err)
+	}
+	follow, changed, err := accepted.Follow(flow)
+	if err != nil {
+		return flow, refuse(CodePolicyBlocked, "What was accepted of the workflow file has no meaning any more: %v. Look at it and accept it anew with “stint worker trust %s”.", err, slug)
+	}
+	if changed {
+		p.log.Warn("the workflow file executes what its owner has not accepted; what was accepted last holds", "agent", slug, "file", path)
+	}
+	return follow, nil
+}
+
+// watcher follows a workflow file from its first use on.
+func (p *Process) watcher(path string) *workflow.Watcher {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := p.flows[path]
+	if w == nil {
+		w = workflow.Watch(path, pathVariable, p.log)
+		p.flows[path] = w
+	}
+	return w
+}
+
+// pathVariable is a variable that may stand in a workflow's paths.
+func pathVariable(name string) string {
+	if looksSecret(name) || strings.HasPrefix(name, "STINT_") {
+		return ""
+	}
+	return os.Getenv(name)
+}
+
+// closeFlows ends the watching of workflow files.
+func (p *Process) closeFlows() {
+	p.mu.Lock()
+	all := slices.Collect(maps.Values(p.flows))
+	p.mu.Unlock()
+	for _, w := range all {
+		if err := w.Close(); err != nil {
+			p.log.Warn("a workflow file was not let go well", "error", err)
+		}
+	}
+}
+
+// agentState is the folder that an adapter keeps its own files in.
+func (p *Process) agentState(kind api.AgentType) string {
+	return filepath.Join(p.opts.StateDir, "agents", string(kind))
+}
