@@ -107,7 +107,7 @@ func (c *conversation) job(resume string) agent.Job {
 	return agent.Job{
 		Executable: p.executable, Dir: p.folder.real, Env: env,
 		StateDir: s.p.agentState(p.kind),
-		Hidden:   slices.Concat([]string{s.p.opts.StateDir}, s.p.opts.Hidden),
+		Hidden:   hiddenFrom(p.folder.real, slices.Concat([]string{s.p.opts.StateDir}, s.p.opts.Hidden)),
 		System:   c.brief.system(p.instructions), Turn: c.brief.turn(p.template, resumed, fresh), Session: resume, Begin: agent.NewID(),
 		Model: p.model, MaxTurns: p.maxTurns, Permissions: p.permissions, Policy: p.policy, OwnSettings: p.ownSettings,
 		Grace: s.p.stages.Interrupt,

@@ -109,7 +109,7 @@ func (s *session) persist(doing string, do func() error) bool {
 // execute runs the session's command and says what became of it. Nothing of it
 // runs any more when it returns. held says that the claim's request had waited,
 // so that the lease is younger than we may count on: it is renewed first.
-func (s *session) execute(life proc.Record, held bool) outcome {
+func (s *session) execute(life proc.Record, held bool) (out outcome) {
 	ctx := s.leash.ctx
 	if held {
 		s.renewFirst(ctx)
@@ -124,13 +124,11 @@ func (s *session) execute(life proc.Record, held bool) outcome {
 		}
 		return failed(failure, "")
 	}
-	leave, err := s.p.folders.take(ctx, plan.folder.real, func(other string) {
-		s.status("Waiting: another session of this worker is in the folder " + other + ".")
-	})
-	if err != nil {
-		return s.ended(err, "")
+	at, o := s.enter(ctx, &plan, life)
+	if at == nil {
+		return o
 	}
-	defer leave()
+	defer func() { at.close(ends(out)) }()
 	attempt := func(try int, life proc.Record) (outcome, bool) { return newConversation(s, plan, try).run(ctx, life) }
 	if plan.adapter == nil {
 		files, err := s.p.writePrompt(s.claim)
@@ -142,7 +140,11 @@ func (s *session) execute(life proc.Record, held bool) outcome {
 		attempt = func(try int, life proc.Record) (outcome, bool) { return newCommand(s, plan, files, try).run(ctx, life) }
 	}
 	for try := 1; ; try++ {
-		o, again := attempt(try, life)
+		o, again := at.before(ctx)
+		if ctx.Err() == nil && !again {
+			o, again = attempt(try, life)
+			at.after()
+		}
 		if !again || try > plan.tries {
 			return o
 		}
@@ -154,6 +156,9 @@ func (s *session) execute(life proc.Record, held bool) outcome {
 		life = proc.NewRecord(s.addr.Session.String())
 	}
 }
+
+// ends reports whether an outcome is the session's last: it isn't given back.
+func ends(o outcome) bool { return o.kind == entryComplete || o.kind == entryFail }
 
 // renewFirst renews until it works or the lease is over. contract 4.4
 func (s *session) renewFirst(ctx context.Context) {

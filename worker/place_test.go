@@ -1,0 +1,197 @@
+package worker
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"stint/api"
+	"stint/worker/setup"
+	"stint/worker/workflow"
+	"stint/worker/workspace"
+)
+
+// repository makes a git repository with one commit.
+func (w *world) repository() string {
+	w.Helper()
+	dir := w.TempDir()
+	for _, args := range [][]string{
+		{"init", "-q", "-b", "main"}, {"-c", "user.name=x", "-c", "user.email=x@example.org", "commit", "-q", "--allow-empty", "-m", "first"},
+	} {
+		cmd := exec.Command("git", args...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			w.Fatalf("git %v: %v: %s", args, err, out)
+		}
+	}
+	return dir
+}
+
+// owns writes the worker owner's own file of an agent.
+func (w *world) owns(o Options, slug, content string) setup.Files {
+	w.Helper()
+	dir := filepath.Join(o.StateDir, "setup", "agents")
+	w.must(os.MkdirAll(dir, 0o700))
+	w.must(os.WriteFile(filepath.Join(dir, slug+".toml"), []byte(content), 0o600))
+	return setup.Find(o.StateDir)
+}
+
+func TestPlace_AWorktreePerThread(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	repo := w.repository()
+	a := w.agentWith("branchy", func(in *api.AgentInput) {
+		in.Run.WorkFolder, in.Run.Workspace, in.MaxConcurrent = repo, workflow.ModeWorktree, 2
+	}, "sh", "-c", `git rev-parse --abbrev-ref HEAD; pwd; test -e left && echo again; echo x > left; exit 3`)
+	w.start(w.options())
+	first, second := w.trigger(a, ""), w.trigger(a, "")
+	said := func(id api.SessionID) []string {
+		w.until(id, "failed", func(s api.Session) bool { return s.Status == api.Failed })
+		return strings.Fields(w.text(id, "stdout"))
+	}
+	one, two := said(first), said(second)
+	if len(one) != 2 || len(two) != 2 || one[0] == two[0] || one[1] == two[1] || !strings.HasPrefix(one[0], "stint/") {
+		t.Fatalf("they worked as %q and %q", one, two)
+	}
+	again, err := w.client.RetrySession(t.Context(), first)
+	w.must(err)
+	if got := said(again.ID); !slices.Equal(got, append(one, "again")) {
+		t.Errorf("the retry worked as %q, not in %q", got, one)
+	}
+	if left, err := os.ReadDir(repo); err != nil || len(left) != 1 {
+		t.Errorf("the repository's own folder has %v, %v", left, err)
+	}
+}
+
+// The owner's file and the workflow that it names: what is executed of it counts
+// once the owner has accepted it, in that form, and the rest at once.
+func TestPlace_TheOwnersFileAndItsWorkflow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, o, _ := w.talks("talker", nil)
+	flow := filepath.Join(t.TempDir(), "WORKFLOW.md")
+	write := func(hook, template string) {
+		w.must(os.WriteFile(flow, []byte("---\nhooks:\n  before_run: "+hook+"\n---\n"+template+"\n"), 0o600))
+	}
+	mark := filepath.Join(t.TempDir(), "mark")
+	write(`'echo "$STINT_SESSION_ID$SECRET_OF_MINE" >> `+mark+`'`, "!say {{ issue.prompt }}\n!say {{ issue.prompt }}{{ unknown }}")
+	files := w.owns(o, "talker", "workflow = '"+flow+"'\n")
+	w.start(o)
+	run := func(prompt string) api.Session {
+		t.Helper()
+		return w.untilStatus(w.trigger(a, prompt), api.Complete)
+	}
+	if s := run("hello"); s.Result != "hello{{ unknown }}" {
+		t.Errorf("the template came out as %q", s.Result)
+	}
+	if _, err := os.Stat(mark); err == nil {
+		t.Fatal("a hook ran that nobody had accepted")
+	}
+	loaded, err := workflow.Load(flow, os.Getenv)
+	w.must(err)
+	now := loaded.Executing()
+	w.must(files.Accept("talker", setup.Accepted{Workflow: &setup.AcceptedWorkflow{Path: flow, Digest: now.Digest(), Executing: now}}))
+	s := run("!say injected {{ attempt }}")
+	if b, err := os.ReadFile(mark); err != nil || string(b) != s.ID.String()+"\n" {
+		t.Errorf("the accepted hook wrote %q, %v", b, err)
+	}
+	if s.Result != "!say injected {{ attempt }}{{ unknown }}" {
+		t.Errorf("the prompt came out as %q", s.Result)
+	}
+	// Somebody changes the hook: the accepted one goes on, the template is the new one.
+	write(`'echo evil >> `+mark+`'`, "!say new")
+	if s := run("x"); s.Result != "new" {
+		t.Errorf("the new template came out as %q", s.Result)
+	}
+	if b, err := os.ReadFile(mark); err != nil || strings.Contains(string(b), "evil") || strings.Count(string(b), "\n") != 2 {
+		t.Errorf("the hooks wrote %q, %v", b, err)
+	}
+	// A file that can't be read keeps the last good one.
+	w.must(os.WriteFile(flow, []byte("---\nhooks: [\n---\n"), 0o600))
+	if s := run("x"); s.Result != "new" {
+		t.Errorf("with a bad file it came out as %q", s.Result)
+	}
+}
+
+func TestPlace_AFailingHookIsTheSessionsFailure(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, o, file := w.talks("talker", nil)
+	flow := filepath.Join(t.TempDir(), "WORKFLOW.md")
+	w.must(os.WriteFile(flow, []byte("---\nhooks:\n  before_run: echo no luck; exit 4\n---\n!say x\n"), 0o600))
+	loaded, err := workflow.Load(flow, os.Getenv)
+	w.must(err)
+	files := w.owns(o, "talker", "workflow = '"+flow+"'\n")
+	w.must(files.Accept("talker", setup.Accepted{Workflow: &setup.AcceptedWorkflow{Path: flow, Digest: loaded.Executing().Digest(), Executing: loaded.Executing()}}))
+	w.start(o)
+	s := w.until(w.trigger(a, "x"), "failed", func(s api.Session) bool { return s.Status == api.Failed })
+	if s.Error.Code != workspace.CodeHookFailed || !strings.Contains(s.Error.Message, "no luck") {
+		t.Errorf("it failed with %+v", s.Error)
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Error("the agent ran after all")
+	}
+}
+
+// A run block that somebody else set counts once the owner accepted it, and only
+// in that form.
+func TestTerms_WhatSomebodyElseSetCountsOnlyAsAccepted(t *testing.T) {
+	p := &Process{me: api.Whoami{UserID: 7, Name: "me"}, opts: Options{StateDir: t.TempDir(), adapters: ownAdapters()}, source: []string{"PATH=/bin:/usr/bin"}}
+	if err := os.MkdirAll(filepath.Join(p.opts.StateDir, "setup"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	files := setup.Find(p.opts.StateDir)
+	theirs := api.Trusted{AgentSlug: "their", Type: api.TypeCommand, RunSetBy: 8, Instructions: "Be kind.", Run: api.Run{Command: []string{"sh"}, WorkFolder: t.TempDir()}}
+	try := func(t api.Trusted) *api.Failure {
+		_, failure := p.planFor(api.Claim{Trusted: t})
+		return failure
+	}
+	if f := try(theirs); f == nil || f.Code != CodePolicyBlocked {
+		t.Fatalf("before: %+v", f)
+	}
+	digest, err := setup.RunDigest(theirs.Type, theirs.Run, theirs.Instructions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := files.Accept("their", setup.Accepted{Run: &setup.AcceptedRun{Digest: digest}}); err != nil {
+		t.Fatal(err)
+	}
+	if f := try(theirs); f != nil {
+		t.Errorf("accepted: %+v", f)
+	}
+	for name, change := range map[string]func(*api.Trusted){
+		"command":      func(t *api.Trusted) { t.Run.Command = []string{"sh", "-c", "x"} },
+		"folder":       func(t *api.Trusted) { t.Run.WorkFolder = "/" },
+		"env":          func(t *api.Trusted) { t.Run.Env = []string{"SECRET"} },
+		"instructions": func(t *api.Trusted) { t.Instructions = "Be rude." },
+		"type":         func(t *api.Trusted) { t.Type = api.TypeClaudeCode },
+		"permissions":  func(t *api.Trusted) { t.Run.Permissions = "autonomous" },
+		"rules":        func(t *api.Trusted) { t.Run.Rules = []api.RunRule{{Area: "shell", Ruling: "allow"}} },
+	} {
+		other := theirs
+		change(&other)
+		if f := try(other); f == nil || f.Code != CodePolicyBlocked {
+			t.Errorf("%s changed: %+v", name, f)
+		}
+	}
+}
+
+func TestHiddenFrom_AllButTheWayToTheFolder(t *testing.T) {
+	dir := t.TempDir()
+	for _, path := range []string{"data/worker/workspaces/a", "data/worker/workspaces/b", "data/worker/agents", "data/stint.db"} {
+		if err := os.MkdirAll(filepath.Join(dir, path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := hiddenFrom(filepath.Join(dir, "data/worker/workspaces/a"), []string{filepath.Join(dir, "data"), "/elsewhere"})
+	for i, path := range got {
+		got[i] = strings.TrimPrefix(path, dir)
+	}
+	slices.Sort(got)
+	if want := []string{"/data/stint.db", "/data/worker/agents", "/data/worker/workspaces/b", "/elsewhere"}; !slices.Equal(got, want) {
+		t.Errorf("hidden are %q, not %q", got, want)
+	}
+}
