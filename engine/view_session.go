@@ -29,6 +29,7 @@ type SessionPage struct {
 	Names      map[string]string
 	Expected   time.Duration // median length of the last complete runs; 0 = unknown
 	LastItem   int64         // sequence number of the newest output
+	MayAnswer  bool          // the caller may answer its prompts and write to it
 }
 
 // SessionPageOf reads a session's page. Errors: not_found.
@@ -41,6 +42,7 @@ func (e *Engine) SessionPageOf(ctx context.Context, c Caller, id api.SessionID) 
 		if out.Session, err = r.session(ctx, s); err != nil {
 			return err
 		}
+		out.MayAnswer = c.mayWith(s, toAnswer) == nil
 		a, err := r.agent(ctx, s.AgentID)
 		if err != nil {
 			return err
@@ -147,4 +149,20 @@ func medianRun(runs []RunView) time.Duration {
 	}
 	slices.Sort(took)
 	return took[len(took)/2]
+}
+
+// Author is what somebody who wrote into a session is called, “You” for the
+// caller. Errors: not_found.
+func (e *Engine) Author(ctx context.Context, c Caller, id api.SessionID, user api.UserID) (name string, err error) {
+	if user == c.UserID {
+		return "You", nil
+	}
+	_, err = e.look(ctx, c, func(r *viewReader) error {
+		if _, err := visible(ctx, r.q, c, id); err != nil {
+			return err
+		}
+		name, err = r.user(ctx, user)
+		return err
+	})
+	return name, err
 }

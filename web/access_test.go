@@ -22,6 +22,7 @@ var pageAccess = map[string]string{
 	"GET /sessions/{session}/{verb}":                 "4 4 4 +",
 	"POST /sessions/{session}/{verb}":                "4 4 4 +",
 	"POST /sessions/{session}/answer":                "4 4 4 +",
+	"POST /sessions/{session}/say":                   "4 4 4 +",
 	"GET /run":                                       "+ + + +",
 	"POST /run":                                      "3 + + +",
 	"GET /agents":                                    "+ + + +",

@@ -50,6 +50,12 @@ func TestBrowser_NoPageHasAnAccessibilityFault(t *testing.T) {
 	for _, status := range []api.Status{api.Active, api.AwaitingInput, api.Failed, api.Stale, api.Complete, api.Queued} {
 		paths = append(paths, sessionURL(s.sessions[status].ID))
 	}
+	j := s.converse(t)
+	j.tell(everyKind...)
+	j.ask(questions)
+	asks := s.another(j)
+	asks.ask(approval)
+	paths = append(paths, j.path(), asks.path())
 	base := sessionURL(s.sessions[api.Active].ID)
 	paths = append(paths, base+"?view=timeline", base+"?view=input", base+"?view=json", base+"/cancel")
 	b.haveNoFault(t, paths)

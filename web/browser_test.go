@@ -99,6 +99,9 @@ func (b *tab) hear(ev any) {
 		}
 	case *runtime.EventExceptionThrown:
 		text = e.ExceptionDetails.Text
+		if x := e.ExceptionDetails.Exception; x != nil {
+			text += " " + x.Description
+		}
 	case *log.EventEntryAdded:
 		if e.Entry.Level != "error" {
 			return
@@ -187,7 +190,7 @@ func TestBrowser_OutputArrivesAndWhatIsTypedStays(t *testing.T) {
 	asking := s.sessions[api.AwaitingInput]
 	b.open(sessionURL(asking.ID))
 	b.until("the page is live", isLive)
-	b.do(chromedp.Click(chromedp.CSS("#text")), chromedp.SendKeys(chromedp.CSS("#text"), "half an ans"))
+	b.do(chromedp.Click(chromedp.CSS("[name=text]")), chromedp.SendKeys(chromedp.CSS("[name=text]"), "half an ans"))
 	for range 5 {
 		s.New(s.agents["log-summary"])
 		s.Clock.Step(time.Second)
@@ -196,8 +199,8 @@ func TestBrowser_OutputArrivesAndWhatIsTypedStays(t *testing.T) {
 		}
 	}
 	// The count in the rail changes with a stale session more: proof that updates came.
-	b.do(chromedp.SendKeys(chromedp.CSS("#text"), "wer"))
-	if got := js[string](b, `document.querySelector('#text').value + '|' + document.activeElement.id`); got != "half an answer|text" {
+	b.do(chromedp.SendKeys(chromedp.CSS("[name=text]"), "wer"))
+	if got := js[string](b, `document.querySelector('[name=text]').value + '|' + document.activeElement.name`); got != "half an answer|text" {
 		t.Errorf("while updates came the field became %q", got)
 	}
 	b.do(chromedp.Click(chromedp.CSS("#session-answer button")))

@@ -2,9 +2,11 @@ package web
 
 import "github.com/a-h/templ"
 
-// Input is one field of a form. Its ID is also its name in the request.
+// Input is one field of a form. Its ID is also its name in the request, unless
+// it has a name of its own.
 type Input struct {
 	ID          string
+	Name        string // "" = the id
 	Label       string
 	Hint        string
 	Error       string
@@ -18,6 +20,13 @@ type Input struct {
 
 // Option is one answer of a [Select].
 type Option struct{ Value, Word string }
+
+func (f Input) name() string {
+	if f.Name == "" {
+		return f.ID
+	}
+	return f.Name
+}
 
 func (f Input) kind() string {
 	if f.Type == "" {

@@ -13,6 +13,7 @@ type Shell struct {
 	Density  string // auto, compact
 	Keys     bool   // single-letter shortcuts are on
 	Prose    bool   // the page is a long text
+	Talk     bool   // the page holds a conversation or questions
 	Now      time.Time
 }
 

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,18 +21,28 @@ import (
 // sessionPage is what session.templ draws.
 type sessionPage struct {
 	engine.SessionPage
-	view   string // output, timeline, input, json
+	view   string // transcript, output, timeline, input, json
 	log    Log
+	talk   talkView
 	json   string
-	answer answerForm
+	answer answerForm // that was refused
+	sayKey string     // makes a second press of the button the same message
 	zone   *time.Location
 }
 
-// answerForm is what was typed for an open question and refused.
-type answerForm struct{ text, refused string }
+type sessionTab struct{ key, word string }
 
-var sessionViews = []struct{ key, word string }{
-	{"output", "Output"}, {"timeline", "Timeline"}, {"input", "Input"}, {"json", "JSON"},
+var (
+	commandTabs = []sessionTab{{"output", "Output"}, {"timeline", "Timeline"}, {"input", "Input"}, {"json", "JSON"}}
+	talkTabs    = []sessionTab{{"transcript", "Transcript"}, {"output", "Log"}, {"timeline", "Timeline"}, {"input", "Input"}, {"json", "JSON"}}
+)
+
+// tabs are the views of the session; the first is what its page opens with.
+func (p sessionPage) tabs() []sessionTab {
+	if p.conversed() {
+		return talkTabs
+	}
+	return commandTabs
 }
 
 func (v *visit) session() error {
@@ -47,16 +58,24 @@ func (v *visit) drawSession(status int, answer answerForm) error {
 	if err != nil {
 		return err
 	}
-	p := sessionPage{SessionPage: view, view: "output", answer: answer, zone: v.prefs.zone}
-	for _, known := range sessionViews {
+	p := sessionPage{SessionPage: view, answer: answer, sayKey: rand.Text(), zone: v.prefs.zone}
+	if key := answer.typed.Get("key"); key != "" {
+		p.sayKey = key
+	}
+	p.view = p.tabs()[0].key
+	for _, known := range p.tabs() {
 		if v.r.URL.Query().Get("view") == known.key {
 			p.view = known.key
 		}
 	}
 	at := position{seq: view.Seq}
+	before, _ := strconv.ParseInt(v.r.URL.Query().Get("before"), 10, 64)
 	switch p.view {
+	case "transcript":
+		if p.talk, at.item, err = v.readTalk(v.r.Context(), view, before); err != nil {
+			return err
+		}
 	case "output":
-		before, _ := strconv.ParseInt(v.r.URL.Query().Get("before"), 10, 64)
 		if p.log, at.item, err = v.readLog(v.r.Context(), view, before); err != nil {
 			return err
 		}
@@ -68,7 +87,7 @@ func (v *visit) drawSession(status int, answer answerForm) error {
 		p.json = string(text)
 	}
 	shell := Shell{
-		Title: titleOf(view.Session.Session) + " · " + StatusWord(view.Session.Status), Place: "sessions", Now: view.At,
+		Talk: true, Title: titleOf(view.Session.Session) + " · " + StatusWord(view.Session.Status), Place: "sessions", Now: view.At,
 		Stream: "/ui/stream?" + url.Values{"page": {"session"}, "id": {id.String()}, "view": {p.view}, "at": {at.String()}}.Encode(),
 	}
 	return v.page(status, shell, session(p))
@@ -80,11 +99,20 @@ func (v *visit) watchSession(q url.Values, at position) (watch watcher, woken fu
 	if err != nil || id == 0 {
 		return nil, nil, nil, api.Refuse(api.CodeNotFound, "There is no such session here.")
 	}
-	var tail *logTail
-	if q.Get("view") == "output" {
-		if tail, err = v.openTail(v.r.Context(), id, at.item); err != nil {
-			return nil, nil, nil, err
-		}
+	var tail interface {
+		read(context.Context, engine.Caller, engine.SessionPage) ([]part, error)
+		at() int64
+	}
+	switch q.Get("view") {
+	case "output":
+		tail, err = v.openTail(v.r.Context(), id, at.item)
+	case "transcript":
+		tail, err = v.openTalk(v.r.Context(), id, at.item)
+	}
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if tail != nil {
 		woken = func() (<-chan struct{}, func()) { return v.web.engine.ItemsChanged(id) }
 	}
 	watch = func(ctx context.Context, c engine.Caller) ([]part, position, error) {
@@ -99,6 +127,9 @@ func (v *visit) watchSession(q url.Values, at position) (watch watcher, woken fu
 			{target: "session-answer", draw: sessionAnswer(p)},
 			{target: "session-aside", draw: sessionAside(p)},
 		}
+		if p.maySay() {
+			parts = append(parts, part{target: "say-hint", draw: sayHint(p)})
+		}
 		now := position{seq: view.Seq}
 		switch {
 		case p.view == "timeline":
@@ -109,7 +140,7 @@ func (v *visit) watchSession(q url.Values, at position) (watch watcher, woken fu
 				return nil, position{}, err
 			}
 			parts = append(parts, more...)
-			now.item = tail.last
+			now.item = tail.at()
 		}
 		return parts, now, nil
 	}
@@ -204,26 +235,4 @@ func said(changed bool, now, before string) string {
 		return now
 	}
 	return before
-}
-
-// answer passes a person's answer on. One that came too late keeps what was typed.
-func (v *visit) answer() error {
-	id, err := v.sessionID()
-	if err != nil {
-		return err
-	}
-	var prompt api.PromptID
-	if prompt.UnmarshalText([]byte(v.r.PostForm.Get("prompt"))) != nil {
-		return api.Refuse(api.CodeNotFound, "There is no such question.")
-	}
-	text := v.r.PostForm.Get("text")
-	_, err = v.web.engine.AnswerPrompt(v.r.Context(), v.caller, id, api.AnswerInput{PromptID: prompt, Answer: api.Answer{Text: text}})
-	if err != nil {
-		f := failureOf(err)
-		if f.status == http.StatusConflict || f.status == http.StatusUnprocessableEntity {
-			return v.drawSession(f.status, answerForm{text: text, refused: f.text})
-		}
-		return err
-	}
-	return v.to(sessionURL(id), "Answered")
 }

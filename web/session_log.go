@@ -172,6 +172,8 @@ func (v *visit) openTail(ctx context.Context, id api.SessionID, last int64) (*lo
 	return t, nil
 }
 
+func (t *logTail) at() int64 { return t.last }
+
 // keepOpen forgets all blocks but the open one.
 func (t *logTail) keepOpen() {
 	if n := len(t.w.blocks); n > 0 && t.w.open() {

@@ -63,6 +63,7 @@ var eventLooks = map[string]eventLook{
 	"claim_drained":          {"check", "", "The worker's processes are gone"},
 	"lease_extended":         {"timer", "", "Lease extended by {who}"},
 	"late_result":            {"history", "", "A late result was kept"},
+	"message_posted":         {"message-square", "", "{who} wrote a message"},
 }
 
 // timelineOf merges events and activities, newest first.
@@ -167,6 +168,10 @@ var advice = map[string]string{
 	"CHECK_FAILED":               "The command ended well, but its check didn't.",
 	"TURN_TIMEOUT":               "It ran longer than the agent's limit; raise the limit or make the work smaller.",
 	"STALLED":                    "It printed nothing for longer than the agent allows.",
+	"SPEND_LIMIT":                "It has cost what the agent allows; raise the limit on the agent's page, or let it go on tomorrow.",
+	"USAGE_LIMIT":                "The model's provider lets this account do no more for now.",
+	"AGENT_NOT_SIGNED_IN":        "Sign the agent's program in on the worker's machine.",
+	"AGENT_CRASHED":              "The agent's program ended in the middle; the transcript's end usually says why.",
 	"POLICY_BLOCKED":             "The worker's owner hasn't accepted what this agent would execute: “stint worker trust”.",
 	"lease_lapsed_repeatedly":    "Its worker was lost again and again; look at the workers' page and the machine.",
 	"never_claimed":              "No worker took it in time; look at the workers' page.",
@@ -213,10 +218,11 @@ func (p sessionPage) remaining() string {
 }
 
 func sessionTabs(p sessionPage) []Tab {
-	tabs := make([]Tab, 0, len(sessionViews))
-	for _, v := range sessionViews {
+	known := p.tabs()
+	tabs := make([]Tab, 0, len(known))
+	for i, v := range known {
 		t := Tab{Label: v.word, URL: sessionURL(p.Session.ID), Current: v.key == p.view}
-		if v.key != "output" {
+		if i > 0 {
 			t.URL += "?view=" + v.key
 		}
 		tabs = append(tabs, t)
@@ -259,7 +265,7 @@ func usageWords(u api.Usage) string {
 		parts = append(parts, fmt.Sprintf("%d tokens in, %d out", u.InputTokens, u.OutputTokens))
 	}
 	if u.CostMicros > 0 {
-		parts = append(parts, fmt.Sprintf("$%.2f", float64(u.CostMicros)/1e6))
+		parts = append(parts, Dollars(u.CostMicros))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -297,4 +303,34 @@ func stepIcon(done bool) string {
 		return "check"
 	}
 	return "circle-dashed"
+}
+
+// maySay reports whether the reader may write to the agent.
+func (p sessionPage) maySay() bool { return p.conversed() && p.MayAnswer && !p.AgentGone }
+
+// sayWords tell what becomes of a message.
+func (p sessionPage) sayWords() string {
+	if p.Session.Status.Terminal() {
+		return "The session has ended: the conversation goes on in a new session."
+	}
+	return "The agent takes it in between its turns; it interrupts nothing."
+}
+
+// decisions are what the agent's rules decided, newest first.
+func (p sessionPage) decisions() []api.Activity {
+	var out []api.Activity
+	for _, a := range p.Activities {
+		if a.Type == api.ActivityPolicyDecision && len(out) < 20 {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// spendLimit says what the session may cost; "" when there is no limit.
+func (p sessionPage) spendLimit() string {
+	if p.Agent.SessionSpendLimitMicros == 0 {
+		return ""
+	}
+	return "of " + Dollars(p.Agent.SessionSpendLimitMicros) + " that one session may cost"
 }

@@ -77,11 +77,13 @@ func TestBudgets(t *testing.T) {
 	}
 	css, _ := size("stint.css")
 	prose, _ := size("prose.css")
+	talk, _ := size("talk.css")
 	js, jsPacked := size("*.js")
 	fonts, _ := size("*.woff2")
 	icons, _ := size("icons.svg")
 	within("style", css, 30<<10)
 	within("style of long texts", prose, 2<<10)
+	within("style of conversations", talk, 6<<10)
 	within("script", js, 130<<10)
 	within("script, packed", jsPacked, 40<<10)
 	within("fonts", fonts, 53<<10)

@@ -99,6 +99,7 @@ var routes = []route{
 	{http.MethodGet, "/sessions/{session}/{verb:cancel|stop}", (*visit).askSession},
 	{http.MethodPost, "/sessions/{session}/{verb:cancel|stop|retry|archive}", (*visit).actSession},
 	{http.MethodPost, "/sessions/{session}/answer", (*visit).answer},
+	{http.MethodPost, "/sessions/{session}/say", (*visit).say},
 	{http.MethodGet, "/run", (*visit).chooseAgent},
 	{http.MethodPost, "/run", (*visit).quickRun},
 	{http.MethodGet, "/agents", (*visit).agents},

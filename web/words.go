@@ -146,3 +146,11 @@ func firstLine(text string, n int) string {
 	}
 	return strings.TrimSpace(string(runes[:n-1])) + "…"
 }
+
+// Dollars is an amount that is kept in millionths of a US dollar.
+func Dollars(micros int64) string {
+	if micros > 0 && micros < 10_000 {
+		return fmt.Sprintf("$%.4f", float64(micros)/1e6)
+	}
+	return fmt.Sprintf("$%.2f", float64(micros)/1e6)
+}

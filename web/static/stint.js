@@ -115,6 +115,28 @@
   }
   document.addEventListener('htmx:after:swap', settle)
 
+  // A form in which something was typed outlives what it belongs to: a live update that would take it away leaves it, and says so.
+  const dirty = form => 'typed' in form.dataset || [...form.elements].some(f =>
+    f.type === 'radio' || f.type === 'checkbox' ? f.checked !== f.defaultChecked : f.type !== 'hidden' && 'defaultValue' in f && f.value !== f.defaultValue)
+  document.addEventListener('htmx:before:swap', e => {
+    for (const task of e.detail.tasks || []) {
+      const target = typeof task.target === 'string' ? $(task.target) : task.target
+      if (!target) continue
+      for (const form of $$('form[data-keep]', target)) {
+        if (!dirty(form) || $('#' + CSS.escape(form.id), task.fragment)) continue
+        const keeper = form.closest('li[data-keeper]') || form.closest('[data-keeper]')
+        $$('[data-late]', keeper).forEach(n => { n.hidden = false })
+        const home = $('#' + CSS.escape(keeper.parentElement.id), task.fragment) || task.fragment.firstElementChild
+        keeper.setAttribute('hx-morph-skip', '') // so that its shell in what comes stands for all of it
+        home?.prepend(keeper.cloneNode(false))
+      }
+    }
+  })
+  document.addEventListener('input', e => {
+    const other = e.target.dataset?.picks && $(`[name="${CSS.escape(e.target.dataset.picks)}"][value=other]`, e.target.form)
+    if (other) other.checked = true
+  })
+
   // Countdowns and elapsed times
   const two = n => String(n).padStart(2, '0')
   const clock = ms => {
@@ -147,11 +169,11 @@
 
   // Log: follow while at the end, else count what came below
   const follow = view => {
-    const log = view.closest('.log'), more = $('[data-more]', log), button = $('[data-log=follow]', log)
+    const log = view.closest('.log,.talk'), talk = log.matches('.talk'), more = $('[data-more]', log), button = $('[data-log=follow]', log)
     let on = button.getAttribute('aria-pressed') === 'true', fresh = 0
     // A page keeps some thousand lines; the rest is a click away.
     const list = $('.lines', view), most = 4000
-    let held = list.querySelectorAll('p').length
+    let held = talk ? -Infinity : list.querySelectorAll('p').length
     const trim = added => {
       held += added
       if (held <= most) return
@@ -173,11 +195,12 @@
     button.addEventListener('click', () => set(!on))
     more.addEventListener('click', () => { set(true); view.focus() })
     new MutationObserver(changes => {
-      const lines = changes.reduce((n, c) => n + [...c.addedNodes].reduce((m, e) => m + (e.children?.length || 0), 0), 0)
+      const lines = talk ? changes.reduce((n, c) => n + (c.target === list ? c.addedNodes.length : 0), 0)
+        : changes.reduce((n, c) => n + [...c.addedNodes].reduce((m, e) => m + (e.children?.length || 0), 0), 0)
       if (on) { trim(lines); view.scrollTop = view.scrollHeight; return }
       fresh += lines
       if (!fresh) return
-      more.lastElementChild.textContent = `${fresh} new ${fresh === 1 ? 'line' : 'lines'}`
+      more.lastElementChild.textContent = talk ? `${fresh} new` : `${fresh} new ${fresh === 1 ? 'line' : 'lines'}`
       more.hidden = false
     }).observe(list, { childList: true, subtree: true })
     if (on && !location.hash) view.scrollTop = view.scrollHeight

@@ -1,0 +1,304 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"stint/api"
+)
+
+// composer is the form that answers one open prompt. The inbox and the
+// session's page draw the same one.
+type composer struct {
+	session api.SessionID
+	prompt  *api.Prompt
+	from    string     // inbox, or "" for the session's page: where the answer leads back to
+	typed   url.Values // what was refused, typed values kept
+	errors  map[string]string
+	now     time.Time
+}
+
+// answerForm is an answer that was refused.
+type answerForm struct {
+	prompt  api.PromptID
+	session api.SessionID
+	typed   url.Values
+	errors  map[string]string
+	refused string // why it came too late; "" = it can be mended
+	said    string // what was typed, in one text
+}
+
+// composerOf is the form for a session's open prompt, with what was typed for it
+// if that was refused.
+func composerOf(s api.Session, from string, refused answerForm, now time.Time) composer {
+	c := composer{session: s.ID, prompt: s.Prompted, from: from, typed: url.Values{}, now: now}
+	if refused.prompt == s.Prompted.ID && refused.typed != nil {
+		c.typed, c.errors = refused.typed, refused.errors
+	}
+	return c
+}
+
+// late reports whether the answer came when the prompt was closed.
+func (f answerForm) late() bool { return f.refused != "" }
+
+// The answers to an approval.
+const (
+	verdictOnce    = "once"
+	verdictSession = "session"
+	verdictDeny    = "deny"
+
+	otherOption = "other"
+)
+
+func (c composer) id() string { return "answer-" + c.prompt.ID.String() }
+
+// field is a field's id in the page, where several forms may stand.
+func (c composer) field(name string) string { return c.prompt.ID.String() + "-" + name }
+
+func (c composer) input(name, label, hint, complaint string) Input {
+	return Input{ID: c.field(name), Name: name, Label: label, Hint: hint, Value: c.typed.Get(name), Error: sentence(c.errors[complaint])}
+}
+
+// question is one of several, with what was typed for it.
+type question struct {
+	api.Choice
+	field  string // its radios' and field's names begin with this
+	picked string // the number of the picked option, other, or ""
+	own    string
+	wrong  string
+}
+
+func (c composer) questions() []question {
+	out := make([]question, 0, len(c.prompt.Choices))
+	for i, q := range c.prompt.Choices {
+		n := strconv.Itoa(i)
+		out = append(out, question{Choice: q, field: "q" + n, picked: c.typed.Get("q" + n), own: c.typed.Get("own" + n), wrong: sentence(c.errors["choices."+q.ID])})
+	}
+	return out
+}
+
+func (q question) ownField() string { return "own" + strings.TrimPrefix(q.field, "q") }
+
+func (q question) kind() string {
+	if q.Secret {
+		return "password"
+	}
+	return "text"
+}
+
+// label is what a question is called: its text, or its id where it has none.
+func (q question) label() string {
+	if q.Text == "" {
+		return q.ID
+	}
+	return PlainText(q.Text)
+}
+
+// answerFrom reads the form of a prompt. What can't be read is named as the
+// engine names it.
+func answerFrom(p *api.Prompt, form url.Values) (api.Answer, map[string]string) {
+	a, bad := api.Answer{}, map[string]string{}
+	text := lines(form.Get("text"))
+	switch p.Kind {
+	case api.PromptApproval:
+		a.Text = strings.TrimSpace(text)
+		yes := true
+		no := false
+		switch form.Get("verdict") {
+		case verdictOnce:
+			a.Approved = &yes
+		case verdictSession:
+			a.Approved, a.ForSession = &yes, true
+		case verdictDeny:
+			a.Approved = &no
+		default:
+			bad["approved"] = "press one of the buttons: nothing was decided"
+		}
+	case api.PromptQuestions:
+		a.Choices = map[string]string{}
+		for i, q := range p.Choices {
+			n := strconv.Itoa(i)
+			said, wrong := choiceFrom(q, form.Get("q"+n), lines(form.Get("own"+n)))
+			if wrong != "" {
+				bad["choices."+q.ID] = wrong
+			}
+			if said != "" {
+				a.Choices[q.ID] = said
+			}
+		}
+	default:
+		a.Text = text
+	}
+	return a, bad
+}
+
+func choiceFrom(q api.Choice, picked, own string) (said, wrong string) {
+	n, err := strconv.Atoi(picked)
+	option := err == nil && n >= 0 && n < len(q.Options)
+	switch {
+	case len(q.Options) == 0, picked == otherOption, picked == "":
+		return own, ""
+	case !option:
+		return "", "is none of its options"
+	case strings.TrimSpace(own) != "" && q.Other:
+		return "", "has an option and a text of your own: keep one of them"
+	}
+	return q.Options[n], ""
+}
+
+// typedWords is what was typed, for people whose answer came too late. Secrets
+// are left out.
+func typedWords(p *api.Prompt, form url.Values) string {
+	if p.Kind != api.PromptQuestions {
+		return strings.TrimSpace(lines(form.Get("text")))
+	}
+	var out []string
+	for i, q := range p.Choices {
+		n := strconv.Itoa(i)
+		said, _ := choiceFrom(q, form.Get("q"+n), form.Get("own"+n))
+		if said == "" || q.Secret {
+			continue
+		}
+		out = append(out, q.Text+" → "+said)
+	}
+	return strings.Join(out, "\n")
+}
+
+// answer passes a person's answer on. One that is incomplete comes back with
+// what was typed; so does one that came too late, with who was first.
+func (v *visit) answer() error {
+	id, err := v.sessionID()
+	if err != nil {
+		return err
+	}
+	var prompt api.PromptID
+	if prompt.UnmarshalText([]byte(v.r.PostForm.Get("prompt"))) != nil {
+		return api.Refuse(api.CodeNotFound, "There is no such question.")
+	}
+	if _, err := v.web.engine.Session(v.r.Context(), v.caller, id); err != nil {
+		return err
+	}
+	if prompt == 0 {
+		var missing api.Invalid
+		missing.Add("promptId", "is missing: name the question that you answer")
+		return missing.Err()
+	}
+	p, err := v.web.engine.Prompt(v.r.Context(), v.caller, id, prompt)
+	if err != nil {
+		return err
+	}
+	form := v.r.PostForm
+	refused := answerForm{prompt: prompt, session: id, typed: form}
+	answer, bad := answerFrom(&p, form)
+	if len(bad) == 0 || !p.ClosedAt.IsZero() {
+		_, err = v.web.engine.AnswerPrompt(v.r.Context(), v.caller, id, api.AnswerInput{PromptID: prompt, Answer: answer})
+		if err == nil {
+			return v.to(v.backFrom(id), "Answered")
+		}
+		f := failureOf(err)
+		switch {
+		case f.status == http.StatusConflict:
+			refused.refused, refused.said = f.text, typedWords(&p, form)
+			return v.refuseAnswer(f.status, refused)
+		case f.status != http.StatusUnprocessableEntity:
+			return err
+		}
+		var ok bool
+		if bad, ok = fieldErrors(err); !ok {
+			return err
+		}
+	}
+	refused.errors = bad
+	return v.refuseAnswer(http.StatusUnprocessableEntity, refused)
+}
+
+func (v *visit) backFrom(id api.SessionID) string {
+	if v.r.PostForm.Get("from") == "inbox" {
+		return "/inbox"
+	}
+	return sessionURL(id)
+}
+
+func (v *visit) refuseAnswer(status int, refused answerForm) error {
+	return v.drawSession(status, refused)
+}
+
+// say passes a message on to the agent of a conversation. Where that had ended,
+// it goes on in a new session.
+func (v *visit) say() error {
+	id, err := v.sessionID()
+	if err != nil {
+		return err
+	}
+	text, key := lines(v.r.PostForm.Get("text")), v.r.PostForm.Get("key")
+	posted, err := v.web.engine.PostMessage(v.r.Context(), v.caller, id, api.MessageInput{Text: text, ClientID: key})
+	if err != nil {
+		f := failureOf(err)
+		if f.status == http.StatusUnprocessableEntity || f.status == http.StatusConflict {
+			return v.drawSession(f.status, answerForm{typed: url.Values{"say": {text}, "key": {key}}, errors: map[string]string{"say": f.text}})
+		}
+		return err
+	}
+	if posted.Session.ID != id {
+		return v.to(sessionURL(posted.Session.ID), "It goes on in this new session")
+	}
+	return v.to(sessionURL(id), "Sent; the agent takes it in between its turns")
+}
+
+// defaultWords say what counts when nobody answers in time.
+func defaultWords(p *api.Prompt) string {
+	d := p.Default
+	switch {
+	case d == nil:
+		return ""
+	case p.Kind == api.PromptApproval:
+		if d.Text != "" {
+			return "denied: " + firstLine(d.Text, 120)
+		}
+		return "denied"
+	case p.Kind == api.PromptQuestions:
+		var out []string
+		for _, q := range p.Choices {
+			said := d.Choices[q.ID]
+			if q.Secret {
+				said = "(kept secret)"
+			}
+			out = append(out, fmt.Sprintf("%s: “%s”", firstLine(q.Text, 60), firstLine(said, 60)))
+		}
+		return strings.Join(out, ", ")
+	}
+	return "“" + firstLine(d.Text, 120) + "”"
+}
+
+// areas are the words for what an action touches.
+var areas = map[string]string{
+	"filesystem": "Files", "shell": "Shell", "network": "Network", "workspace": "Writes in the workspace", "side_effects": "Commits, pushes and the like",
+}
+
+func areaWord(area string) string {
+	if word := areas[area]; word != "" {
+		return word
+	}
+	return PlainText(area)
+}
+
+// askHead is the title of a prompt's card.
+func askHead(p *api.Prompt) string {
+	switch p.Kind {
+	case api.PromptApproval:
+		return "It asks for approval"
+	case api.PromptQuestions:
+		return "It has " + Count(len(p.Choices), "question", "questions")
+	}
+	return "It asks"
+}
+
+// repeats reports whether a prompt's text only says its action again.
+func repeats(p *api.Prompt) bool {
+	return p.Action != nil && (p.Text == p.Action.What || slices.Contains([]string{"", strings.TrimSpace(p.Action.What)}, strings.TrimSpace(p.Text)))
+}
