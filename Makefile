@@ -18,10 +18,10 @@ linter  = $$(CGO_ENABLED=0 go tool -modfile=tools/lint/go.mod -n golangci-lint)
 # program would seem to be a race.
 race := -race -gcflags='modernc.org/sqlite/lib=-race=false'
 
-.PHONY: help generate check fmt lint vet test bench cover build clean
+.PHONY: help generate check fmt lint vet test test-agents bench cover build clean
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
 
 generate: ## write the generated files again: queries/*.sql.go, web/*_templ.go, api/openapi.json
 	$(tool) sqlc generate
@@ -38,7 +38,7 @@ fmt: ## format Go and templ files
 	$(tool) templ fmt -log-level warn .
 
 vet: ## go vet
-	go vet ./...
+	go vet -tags agents ./...
 
 lint: vet ## go vet, golangci-lint and the rules for queries
 	tools/check-queries
@@ -47,6 +47,13 @@ lint: vet ## go vet, golangci-lint and the rules for queries
 test: ## run all tests with the race detector; installs Chromium on Debian where it is missing
 	tools/ensure-chromium
 	go test $(race) -shuffle=on -timeout 25m $(PKG)
+
+# The packages with tests of the tag agents. They run the real programs, so without the race detector, whose slowness
+# would only show in waiting for them; go test already had it on the same code.
+AGENTS_PKG ?= ./worker/agent
+
+test-agents: ## drive the real Claude Code and Codex, of pinned versions from npm, with a model of our own
+	tools/with-agents go test -tags agents -run Real -parallel 4 -count 1 -timeout 10m $(AGENTS_PKG)
 
 bench: ## run the benchmarks, without the race detector
 	go test -run '^$$' -bench . -benchmem -timeout 60m $(PKG)

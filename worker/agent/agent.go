@@ -64,6 +64,8 @@ func For(kind api.AgentType) (Agent, bool) {
 	switch kind {
 	case api.TypeClaudeCode:
 		return Claude{}, true
+	case api.TypeCodex:
+		return Codex{}, true
 	default:
 		return nil, false
 	}
@@ -85,6 +87,7 @@ type Job struct {
 	Executable  []string // argv to start with; empty = the program's own name, looked up in PATH
 	Dir         string   // absolute; exists
 	Env         []string // the exact environment before additions, as NAME=value
+	Hook        []string // argv that runs [HookMain]; empty = the program has no such
 	StateDir    string   // the adapter's own folder, kept between jobs, outside of Dir
 	Hidden      []string // absolute paths that the agent must not read: the worker's and the coordinator's own
 	System      string   // trusted text for the agent's system channel

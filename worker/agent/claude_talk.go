@@ -226,7 +226,7 @@ func (t *claudeTalk) outcome(err error) (Result, error) {
 	case t.stopping != nil:
 		return t.result, t.stopping
 	case errors.As(err, &failed):
-		t.result.Failure, t.result.Retriable, t.result.ResetAt, t.result.Unknown = &failed.Failure, failed.retriable, failed.reset, failed.unknown
+		failed.into(&t.result)
 		return t.result, nil
 	default:
 		return t.result, err
@@ -242,6 +242,11 @@ type failure struct {
 }
 
 func (f *failure) Error() string { return f.Message }
+
+// into puts the failure into a conversation's result.
+func (f *failure) into(r *Result) {
+	r.Failure, r.Retriable, r.ResetAt, r.Unknown = &f.Failure, f.retriable, f.reset, f.unknown
+}
 
 func fail(code string, retriable bool, format string, args ...any) *failure {
 	return &failure{Failure: api.Failure{Code: code, Message: fmt.Sprintf(format, args...)}, retriable: retriable}

@@ -17,6 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	agent.HookMain()
 	os.Exit(m.Run())
 }
 

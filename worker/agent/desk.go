@@ -26,6 +26,10 @@ type deskAnswer struct {
 	answer Answer
 	err    error
 
+	method string // Codex: the request's method and parameters, or the hook that waits
+	params codexParams
+	hook   chan<- []byte
+
 	next, more bool
 	text       string
 }

@@ -150,8 +150,9 @@ func TestPresets_AreWhatTheySay(t *testing.T) {
 func TestWhatPeopleWriteDecidesNothing(t *testing.T) {
 	dir := t.TempDir()
 	job := claudeJob(dir)
+	job.StateDir = "/nowhere"
 	job.System, job.Policy = "be kind", agent.Policy{Rules: []agent.Rule{{agent.Shell, "rm *", agent.Deny}}}
-	for _, a := range []agent.Agent{agent.Claude{}} {
+	for _, a := range []agent.Agent{agent.Claude{}, agent.Codex{}} {
 		job.Turn = "say hello"
 		plain, err := a.Command(job)
 		if err != nil {

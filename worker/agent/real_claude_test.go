@@ -5,8 +5,6 @@ package agent_test
 import (
 	"context"
 	"errors"
-	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -35,19 +33,8 @@ func realClaude(t *testing.T, edit func(*agent.Job), host *agenttest.Host, steps
 	return job, m, r, err
 }
 
-func fine(t *testing.T, r agent.Result, err error) {
-	t.Helper()
-	if err != nil || r.Failure != nil {
-		t.Fatalf("result %+v (%+v), %v", r, r.Failure, err)
-	}
-}
-
-func exists(name string) bool {
-	_, err := os.Lstat(name)
-	return err == nil
-}
-
 func TestRealClaude_PlainTurns(t *testing.T) {
+	t.Parallel()
 	host := &agenttest.Host{Turns: []string{"And now the second."}}
 	_, m, r, err := realClaude(t, func(j *agent.Job) { j.System = "SYSTEMTEXT"; j.Turn = "TURNTEXT" }, host, agenttest.Say("one"), agenttest.Say("two"))
 	fine(t, r, err)
@@ -69,27 +56,25 @@ func TestRealClaude_PlainTurns(t *testing.T) {
 }
 
 func TestRealClaude_ApprovedAndDeclined(t *testing.T) {
-	for name, approve := range map[string]bool{"approved": true, "declined": false} {
-		t.Run(name, func(t *testing.T) {
-			host := &agenttest.Host{Answer: func(_ context.Context, q agent.Question) (agent.Answer, error) {
-				return agent.Answer{Approved: approve, Text: "because"}, nil
-			}}
-			job, m, r, err := realClaude(t, func(j *agent.Job) {
-				j.Policy.Rules = []agent.Rule{{Area: agent.Shell, Ruling: agent.Ask}}
-			}, host, bash("touch made"), agenttest.Say("end"))
-			fine(t, r, err)
-			seen := host.Seen()
-			if exists(filepath.Join(job.Dir, "made")) != approve || len(seen.Asked) != 1 || seen.Asked[0].Text != "touch made" {
-				t.Errorf("asked %+v; transcript\n%s", seen.Asked, seen.Transcript())
-			}
-			if !approve && !strings.Contains(m.Asked()[1].Body, "because") {
-				t.Error("the model wasn't told why")
-			}
-		})
+	t.Parallel()
+	host := &agenttest.Host{Answer: func(_ context.Context, q agent.Question) (agent.Answer, error) {
+		return agent.Answer{Approved: q.Text == "touch good", Text: "because"}, nil
+	}}
+	job, m, r, err := realClaude(t, func(j *agent.Job) {
+		j.Policy.Rules = []agent.Rule{{Area: agent.Shell, Ruling: agent.Ask}}
+	}, host, bash("touch good"), bash("touch bad"), agenttest.Say("end"))
+	fine(t, r, err)
+	seen := host.Seen()
+	if !exists(filepath.Join(job.Dir, "good")) || exists(filepath.Join(job.Dir, "bad")) || len(seen.Asked) != 2 || seen.Asked[0].Text != "touch good" {
+		t.Errorf("asked %+v; transcript\n%s", seen.Asked, seen.Transcript())
+	}
+	if !strings.Contains(m.Asked()[2].Body, "because") || len(seen.Denied) != 0 {
+		t.Error("the model wasn't told why")
 	}
 }
 
 func TestRealClaude_QuestionAnswered(t *testing.T) {
+	t.Parallel()
 	ask := agenttest.Call{Tool: "AskUserQuestion", Input: obj{"questions": list{obj{
 		"question": "Which colour?", "header": "Colour", "multiSelect": false,
 		"options": list{obj{"label": "red", "description": "r"}, obj{"label": "blue", "description": "b"}},
@@ -100,19 +85,16 @@ func TestRealClaude_QuestionAnswered(t *testing.T) {
 	if asked := host.Seen().Asked; len(asked) != 1 || asked[0].Choices[0].Text != "Which colour?" || len(asked[0].Choices[0].Options) != 2 {
 		t.Errorf("asked %+v", asked)
 	}
-	if !strings.Contains(m.Asked()[1].Body, `Which colour?\"=\"blue\"`) {
-		t.Errorf("the model was told %s", last(m))
+	if body := m.Asked()[1].Body; !strings.Contains(body, `Which colour?\"=\"blue\"`) {
+		t.Errorf("the model was told %s", body)
 	}
 }
 
-func last(m *agenttest.Model) string {
-	body := m.Asked()[len(m.Asked())-1].Body
-	return body[max(0, len(body)-600):]
-}
-
 func TestRealClaude_Interrupted(t *testing.T) {
-	for name, step := range map[string]agenttest.Step{"the model is silent": agenttest.Hang{}, "a command runs": bash("tail -f /dev/null"), "it asks": bash("touch x")} {
+	t.Parallel()
+	for name, step := range map[string]agenttest.Step{"a command runs": bash("tail -f /dev/null"), "it asks": bash("touch x")} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			m := agenttest.NewModel(t, step)
 			job := agenttest.RealClaude(t, m)
 			host := &agenttest.Host{Answer: agenttest.Silent}
@@ -146,17 +128,8 @@ func TestRealClaude_Interrupted(t *testing.T) {
 	}
 }
 
-// within waits for something that should come soon.
-func within(t *testing.T, what string, ok func() bool) {
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Errorf("never: %s", what)
-			return
-		}
-	}
-}
-
 func TestRealClaude_KilledAndResumed(t *testing.T) {
+	t.Parallel()
 	m := agenttest.NewModel(t, agenttest.Say("remember me"), agenttest.Hang{}, agenttest.Say("I do"))
 	job := agenttest.RealClaude(t, m)
 	host := &agenttest.Host{Turns: []string{"second"}}
@@ -186,17 +159,17 @@ func TestRealClaude_KilledAndResumed(t *testing.T) {
 }
 
 func TestRealClaude_FailuresOfTheModel(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		step  agenttest.Step
 		code  string
 		again bool
 	}{
-		"401":     {agenttest.Break{Status: 401, Type: "authentication_error", Text: "invalid x-api-key"}, agent.CodeNotSignedIn, false},
 		"429":     {agenttest.Break{Status: 429, Type: "rate_limit_error", Text: "slow down"}, agent.CodeUsageLimit, true},
-		"500":     {agenttest.Break{Status: 500, Type: "api_error", Text: "oops"}, agent.CodeCrashed, true},
 		"cut off": {agenttest.Break{}, agent.CodeCrashed, true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			_, _, r, err := realClaude(t, nil, &agenttest.Host{}, c.step)
 			if err != nil || r.Failure == nil || r.Failure.Code != c.code || r.Retriable != c.again {
 				t.Errorf("result %+v (%+v), %v", r, r.Failure, err)
@@ -204,6 +177,7 @@ func TestRealClaude_FailuresOfTheModel(t *testing.T) {
 		})
 	}
 	t.Run("not signed in", func(t *testing.T) {
+		t.Parallel()
 		_, _, r, err := realClaude(t, func(j *agent.Job) {
 			j.Env = append(j.Env, "ANTHROPIC_API_KEY=")
 		}, &agenttest.Host{})
@@ -214,75 +188,29 @@ func TestRealClaude_FailuresOfTheModel(t *testing.T) {
 }
 
 func TestRealClaude_EveryRefusalHolds(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	reached := make(chan struct{}, 100)
-	go func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			reached <- struct{}{}
-			_ = c.Close()
-		}
-	}()
-	outside, hidden := t.TempDir(), t.TempDir()
-	write := func(name, text string) {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write(hidden+"/secret", "TOPSECRET")
-	connect := "bash -c 'echo > /dev/tcp/127.0.0.1/" + strings.TrimPrefix(ln.Addr().String(), "127.0.0.1:") + "'"
-	rule := func(area agent.Area, pattern string, r agent.Ruling) []agent.Rule {
-		return []agent.Rule{{Area: area, Pattern: pattern, Ruling: r}}
-	}
-	for name, c := range map[string]struct {
-		rules   []agent.Rule
-		step    agenttest.Step
-		witness func(dir string, told string) bool // that it happened
-		silent  bool                               // no denial is told: a sandbox stops it
-		failure string
-	}{
-		"a command":             {rule(agent.Shell, "touch *", agent.Deny), bash("cd . && touch made"), func(dir, _ string) bool { return exists(dir + "/made") }, false, ""},
-		"a command, for good":   {rule(agent.Shell, "touch *", agent.DenyStop), bash("touch made"), func(dir, _ string) bool { return exists(dir + "/made") }, false, agent.CodePolicy},
-		"all commands":          {rule(agent.Shell, "", agent.Deny), bash("touch made"), func(dir, _ string) bool { return exists(dir + "/made") }, false, ""},
-		"a file":                {rule(agent.Filesystem, "./made*", agent.Deny), agenttest.Call{Tool: "Write", Input: obj{"file_path": "made", "content": "x"}}, func(dir, _ string) bool { return exists(dir + "/made") }, false, ""},
-		"all files, by command": {rule(agent.Filesystem, "", agent.Deny), bash("touch made"), func(dir, _ string) bool { return exists(dir + "/made") }, true, ""},
-		"a file outside":        {nil, agenttest.Call{Tool: "Write", Input: obj{"file_path": outside + "/made", "content": "x"}}, func(string, string) bool { return exists(outside + "/made") }, false, agent.CodePolicy},
-		"outside, by command":   {nil, bash("touch " + outside + "/made"), func(string, string) bool { return exists(outside + "/made") }, true, ""},
-		"the network":           {rule(agent.Network, "", agent.Deny), bash(connect), func(string, string) bool { return len(reached) > 0 }, true, ""},
-		"a commit":              {rule(agent.SideEffects, "git commit*", agent.Deny), bash("git init -q . && git commit --allow-empty -m x"), func(dir, _ string) bool { return exists(dir + "/.git") }, false, ""},
-		"a hidden file":         {nil, agenttest.Call{Tool: "Read", Input: obj{"file_path": hidden + "/secret"}}, func(_, told string) bool { return strings.Contains(told, "TOPSECRET") }, false, ""},
-		"hidden, by command":    {nil, bash("cat " + hidden + "/secret"), func(_, told string) bool { return strings.Contains(told, "TOPSECRET") }, false, ""},
-		"hidden, by stealth":    {nil, bash("cd " + filepath.Dir(hidden) + "; cat */secret; cat $(echo " + filepath.Base(hidden) + ")/secret"), func(_, told string) bool { return strings.Contains(told, "TOPSECRET") }, true, ""},
-		"the model's key":       {nil, bash("env; cat /proc/self/environ"), func(_, told string) bool { return strings.Contains(told, agenttest.Key) }, true, ""},
-		"out of the sandbox":    {nil, agenttest.Call{Tool: "Bash", Input: obj{"command": "touch " + outside + "/made", "dangerouslyDisableSandbox": true}}, func(string, string) bool { return exists(outside + "/made") }, false, agent.CodePolicy},
-	} {
-		t.Run(name, func(t *testing.T) {
-			host := &agenttest.Host{}
-			job, m, r, err := realClaude(t, func(j *agent.Job) {
-				j.Policy = agent.Policy{Rules: c.rules, Unattended: true}
-				j.Hidden = []string{hidden}
-			}, host, c.step, agenttest.Say("end"))
-			if err != nil || c.failure == "" && r.Failure != nil || c.failure != "" && (r.Failure == nil || r.Failure.Code != c.failure) {
-				t.Errorf("result %+v (%+v), %v", r, r.Failure, err)
-			}
-			asked := m.Asked()
-			if c.witness(job.Dir, asked[len(asked)-1].Body) {
-				t.Error("it happened")
-			}
-			seen := host.Seen()
-			if !c.silent && len(seen.Denied) == 0 || c.silent && len(seen.Denied) > 0 {
-				t.Errorf("denied %+v", seen.Denied)
-			}
-			if t.Failed() {
-				t.Logf("transcript\n%s", seen.Transcript())
-			}
-		})
-	}
+	t.Parallel()
+	w := newWitnesses(t)
+	refusals(t, w, []refused{
+		{name: "narrow rules", rules: w.narrow(), acts: []act{
+			{what: "a command", step: bash("cd . && touch one"), happened: w.made("one"), denied: true},
+			{what: "a file", step: write("made.txt"), happened: w.made("made.txt"), denied: true},
+			{what: "outside, by command", step: bash("touch " + w.outside + "/two"), happened: w.there("two")},
+			{what: "a hidden file", step: agenttest.Call{Tool: "Read", Input: obj{"file_path": w.hidden + "/secret"}}, happened: w.told("TOPSECRET"), denied: true},
+			{what: "a hidden file by command", step: bash("cat " + w.hidden + "/secret"), happened: w.told("TOPSECRET"), denied: true},
+			{what: "a hidden file by stealth", step: bash("cd " + filepath.Dir(w.hidden) + " && cat */secret"), happened: w.told("TOPSECRET")},
+			{what: "the model's key", step: bash("env; cat /proc/self/environ /proc/1/environ"), happened: w.told(agenttest.Key)},
+			{what: "a connection", step: bash(w.connect()), happened: w.reached},
+			{what: "a command out of the sandbox", step: agenttest.Call{Tool: "Bash", Input: obj{"command": "touch " + w.outside + "/three", "dangerouslyDisableSandbox": true}}, happened: w.there("three"), denied: true},
+			{what: "a file outside", step: write(w.outside + "/four"), happened: w.there("four"), denied: true},
+			{what: "a commit", step: bash("git init -q . ; git commit -qm x --allow-empty"), happened: w.made(".git/HEAD"), denied: true},
+		}},
+		{name: "for good", rules: []agent.Rule{{Area: agent.Shell, Pattern: "touch *", Ruling: agent.DenyStop}}, acts: []act{{what: "a command", step: bash("touch five"), happened: w.made("five"), denied: true}}, failure: agent.CodePolicy},
+		{name: "no files", rules: []agent.Rule{{Area: agent.Filesystem, Ruling: agent.Deny}}, acts: []act{
+			{what: "a command", step: bash("touch six"), happened: w.made("six")}, {what: "a file", step: write("seven"), happened: w.made("seven"), denied: true},
+		}},
+	}, bash, realClaude)
+}
+
+func write(name string) agenttest.Call {
+	return agenttest.Call{Tool: "Write", Input: obj{"file_path": name, "content": "x"}}
 }

@@ -100,16 +100,27 @@ var shells = []string{"sh", "bash", "dash", "zsh", "ksh"}
 
 // shell follows sh -c TEXT; what a shell reads elsewhere is unknown.
 func (l *line) shell(words []string, depth int) {
+	if script, ok := shellScript(words); ok {
+		l.parse(script, depth+1)
+		return
+	}
+	l.opaque = true
+}
+
+// shellScript is the text behind sh -c.
+func shellScript(words []string) (script string, ok bool) {
+	if len(words) == 0 || !slices.Contains(shells, path.Base(words[0])) {
+		return "", false
+	}
 	for i, w := range words[1:] {
-		if !strings.HasPrefix(w, "-") || w == "" {
+		if !strings.HasPrefix(w, "-") {
 			break
 		}
 		if strings.HasSuffix(w, "c") && i+2 < len(words) && words[i+2] != "" {
-			l.parse(words[i+2], depth+1)
-			return
+			return words[i+2], true
 		}
 	}
-	l.opaque = true
+	return "", false
 }
 
 // wrapper is the number of words before the command that a wrapper starts, 0 when

@@ -104,9 +104,10 @@ func (m *Model) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	_ = json.Unmarshal(body, &ask)
 	var dialect dialect
+	whole := true // all of its requests are the conversation's
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/messages"):
-		dialect = messages{}
+		dialect, whole = messages{}, false
 	case strings.HasSuffix(r.URL.Path, "/responses"):
 		dialect = responses{}
 	default:
@@ -119,7 +120,7 @@ func (m *Model) serve(w http.ResponseWriter, r *http.Request) {
 	if again { // what was cut off as a stream is asked for in one piece
 		panic(http.ErrAbortHandler)
 	}
-	if len(ask.Tools) == 0 || !ask.Stream {
+	if !whole && (len(ask.Tools) == 0 || !ask.Stream) {
 		dialect.aside(w, ask.Stream)
 		return
 	}

@@ -48,11 +48,35 @@ func realJob(t testing.TB, name string) agent.Job {
 	if program == "" {
 		t.Fatalf("%s names no program: run make test-agents", name)
 	}
-	home, work := t.TempDir(), t.TempDir()
+	home, work := Folder(t), Folder(t)
 	return agent.Job{
 		Executable: []string{program}, Dir: work, StateDir: filepath.Join(home, "state"), Turn: "Please go on.",
 		Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "LANG=C.UTF-8"},
 	}
+}
+
+// Folder is a new empty folder outside of the temporary directory, which sandboxes
+// leave open and from which Codex doesn't work.
+func Folder(t testing.TB) string {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := filepath.Join(cache, "stint-test")
+	if err := os.MkdirAll(base, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp(base, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Logf("a folder of the test stays: %v", err)
+		}
+	})
+	return dir
 }
 
 // Program is a started program.
@@ -151,4 +175,23 @@ func Run(ctx context.Context, t testing.TB, a agent.Agent, job agent.Job, host a
 	p := Start(t, a, job)
 	defer p.End()
 	return a.Converse(ctx, p.Pipes, job, host)
+}
+
+// RealCodex is a job for the real Codex whose model is ours. Its user's home and its
+// work folder are new and empty.
+func RealCodex(t testing.TB, m *Model) agent.Job {
+	t.Helper()
+	job := realJob(t, CodexVar)
+	job.Executable = append(job.Executable, CodexArgs(m)...)
+	job.Env = append(job.Env, "OPENAI_API_KEY="+Key)
+	return job
+}
+
+// CodexArgs are the arguments with which Codex takes the model for its own, before
+// the name of its subcommand. The key is in OPENAI_API_KEY.
+func CodexArgs(m *Model) []string {
+	return []string{
+		"-c", `model_provider="scripted"`,
+		"-c", `model_providers.scripted={name="scripted",base_url="` + m.URL + `",wire_api="responses",env_key="OPENAI_API_KEY",request_max_retries=0,stream_max_retries=0}`,
+	}
 }

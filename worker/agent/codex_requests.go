@@ -1,0 +1,365 @@
+package agent
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// codexParams are the parameters of Codex's requests.
+type codexParams struct {
+	ItemID    string         `json:"itemId"`
+	Command   string         `json:"command"`
+	Argv      []string       `json:"argv"`
+	Cwd       string         `json:"cwd"`
+	Reason    string         `json:"reason"`
+	GrantRoot string         `json:"grantRoot"`
+	Network   *codexNetwork  `json:"networkApprovalContext"`
+	Grant     codexGrant     `json:"permissions"`
+	Server    string         `json:"serverName"`
+	Message   string         `json:"message"`
+	Schema    jsontext.Value `json:"requestedSchema"`
+	Questions []struct {
+		ID       string `json:"id"`
+		Question string `json:"question"`
+		Other    bool   `json:"isOther"`
+		Secret   bool   `json:"isSecret"`
+		Options  []struct {
+			Label string `json:"label"`
+		} `json:"options"`
+	} `json:"questions"`
+}
+
+type codexNetwork struct {
+	Host     string `json:"host"`
+	Protocol string `json:"protocol"`
+}
+
+type codexGrant struct {
+	Network jsontext.Value `json:"network"`
+	Files   jsontext.Value `json:"fileSystem"`
+}
+
+// asked answers a request of the program, at once or when a person has.
+func (t *codexTalk) asked(id, method string, params jsontext.Value) {
+	var p codexParams
+	if json.Unmarshal(params, &p, lenient) != nil {
+		t.refuse(id, "the parameters can't be read")
+		return
+	}
+	if t.stopping != nil || t.blocked != nil {
+		t.refuse(id, "the session is being ended")
+		return
+	}
+	switch method {
+	case "item/commandExecution/requestApproval":
+		t.approval(id, method, p, t.commandDeeds(p), or(p.networkText(), unwrapShell(p.Command)))
+	case "item/fileChange/requestApproval":
+		change := t.items[p.ItemID]
+		t.approval(id, method, p, t.changeDeeds(change, p.GrantRoot), or(change.diffs(), "Change files."))
+	case "item/permissions/requestApproval":
+		deeds, text := t.grantDeeds(p)
+		t.approval(id, method, p, deeds, text)
+	case "mcpServer/elicitation/request":
+		t.approval(id, method, p, t.serverDeeds(p), p.Message)
+	case "item/tool/requestUserInput":
+		t.question(id, p)
+	case "item/tool/call": // a tool that a client offers; we offered none
+		t.reply(id, map[string]any{"contentItems": []any{}, "success": false})
+	case "execCommandApproval", "applyPatchApproval": // of older threads than any that we begin
+		t.reply(id, map[string]any{"decision": "abort"})
+	default:
+		t.refuse(id, "this request is unknown here: "+clip(method, 100))
+	}
+}
+
+func (t *codexTalk) reply(id string, result map[string]any) {
+	t.send(map[string]any{"id": jsontext.Value(id), "result": result})
+}
+
+func (t *codexTalk) refuse(id, why string) {
+	t.send(map[string]any{"id": jsontext.Value(id), "error": map[string]any{"code": -32601, "message": why}})
+}
+
+func (p codexParams) networkText() string {
+	if p.Network == nil {
+		return ""
+	}
+	return fmt.Sprintf("Connect to %s (%s).", p.Network.Host, or(p.Network.Protocol, "any protocol"))
+}
+
+// commandDeeds are what a command would do that Codex wants to run out of its sandbox.
+func (t *codexTalk) commandDeeds(p codexParams) []deed {
+	if p.Network != nil {
+		return []deed{{Action: Action{Network, p.Network.Host, "shell"}}}
+	}
+	return t.judge.command("shell", unwrapShell(p.Command), p.Cwd, true)
+}
+
+func (t *codexTalk) changeDeeds(i codexItem, root string) []deed {
+	var out []deed
+	for _, c := range i.Changes {
+		out = append(out, t.judge.write("edit", c.Path))
+		if c.Kind.Move != "" {
+			out = append(out, t.judge.write("edit", c.Kind.Move))
+		}
+	}
+	if root != "" {
+		out = append(out, t.judge.write("edit", root))
+	}
+	if len(out) == 0 { // of a change that we weren't told
+		out = append(out, deed{Action: Action{Filesystem, "/", "edit"}})
+	}
+	return out
+}
+
+// grantDeeds are what a wish for more rights is about.
+func (t *codexTalk) grantDeeds(p codexParams) (deeds []deed, text string) {
+	var files struct {
+		Read    []string `json:"read"`
+		Write   []string `json:"write"`
+		Entries []struct {
+			Access string         `json:"access"`
+			Path   jsontext.Value `json:"path"`
+		} `json:"entries"`
+	}
+	_ = json.Unmarshal(p.Grant.Files, &files, lenient)
+	var lines []string
+	for _, path := range files.Write {
+		deeds, lines = append(deeds, t.judge.write("permissions", path)), append(lines, "write "+path)
+	}
+	for _, path := range files.Read {
+		d := t.judge.write("permissions", path)
+		d.covered = false
+		deeds, lines = append(deeds, d), append(lines, "read "+path)
+	}
+	for _, e := range files.Entries {
+		what := string(e.Path)
+		deeds, lines = append(deeds, deed{Action: Action{Filesystem, what, "permissions"}}), append(lines, e.Access+" "+what)
+	}
+	if len(p.Grant.Network) > 0 && p.Grant.Network.Kind() != 'n' {
+		deeds, lines = append(deeds, deed{Action: Action{Network, "*", "permissions"}}), append(lines, "use the network")
+	}
+	if len(deeds) == 0 {
+		deeds = append(deeds, deed{Action: Action{SideEffects, "more rights", "permissions"}})
+	}
+	return deeds, strings.TrimSpace(p.Reason + "\n" + strings.Join(lines, "\n"))
+}
+
+func (t *codexTalk) serverDeeds(p codexParams) []deed {
+	if p.Server == "stint" {
+		return []deed{{Action: Action{Workspace, p.Message, p.Server}, covered: true}}
+	}
+	return []deed{{Action: Action{SideEffects, p.Server + " " + p.Message, p.Server}}}
+}
+
+// approval decides on something that Codex doesn't do by itself.
+func (t *codexTalk) approval(id, method string, p codexParams, deeds []deed, text string) {
+	ruling, at := t.judge.verdict(deeds)
+	switch ruling {
+	case Allow:
+		t.reply(id, codexYes(method, p, false))
+	case Ask:
+		t.desk.ask(deskAnswer{id: id, method: method, params: p, deeds: deeds, asked: Question{Kind: AskApproval, Action: at, Text: or(or(text, at.What), "Something that Codex doesn't name.")}})
+	default:
+		t.host.Denied(at, ruling)
+		t.reply(id, codexNo(method, ruling == DenyStop))
+		if ruling == DenyStop {
+			t.block(at)
+		}
+	}
+}
+
+// codexYes grants what a request asks for.
+func codexYes(method string, p codexParams, session bool) map[string]any {
+	switch method {
+	case "item/permissions/requestApproval":
+		granted := map[string]any{}
+		if len(p.Grant.Network) > 0 && p.Grant.Network.Kind() != 'n' {
+			granted["network"] = p.Grant.Network
+		}
+		if len(p.Grant.Files) > 0 && p.Grant.Files.Kind() != 'n' {
+			granted["fileSystem"] = p.Grant.Files
+		}
+		return map[string]any{"permissions": granted, "scope": map[bool]string{true: "session", false: "turn"}[session]}
+	case "mcpServer/elicitation/request":
+		if needsContent(p.Schema) { // a form, and nobody to fill it in
+			return codexNo(method, false)
+		}
+		return map[string]any{"action": "accept", "content": map[string]any{}, "_meta": nil}
+	default:
+		return map[string]any{"decision": "accept"}
+	}
+}
+
+// needsContent says whether a form has fields that must be filled in.
+func needsContent(schema jsontext.Value) bool {
+	var s struct {
+		Required []string `json:"required"`
+	}
+	return json.Unmarshal(schema, &s, lenient) == nil && len(s.Required) > 0
+}
+
+// codexNo refuses what a request asks for; stop ends the turn too.
+func codexNo(method string, stop bool) map[string]any {
+	switch method {
+	case "item/permissions/requestApproval":
+		return map[string]any{"permissions": map[string]any{}, "scope": "turn"}
+	case "mcpServer/elicitation/request":
+		return map[string]any{"action": map[bool]string{true: "cancel", false: "decline"}[stop], "content": nil, "_meta": nil}
+	default:
+		return map[string]any{"decision": map[bool]string{true: "cancel", false: "decline"}[stop]}
+	}
+}
+
+// question passes the model's own questions on to people.
+func (t *codexTalk) question(id string, p codexParams) {
+	if len(p.Questions) == 0 {
+		t.refuse(id, "there is no question in it")
+		return
+	}
+	if t.job.Policy.Unattended {
+		answers := map[string]any{}
+		for _, q := range p.Questions {
+			answers[q.ID] = map[string]any{"answers": []string{"There is nobody to ask. Decide yourself, and say what you assumed."}}
+		}
+		t.reply(id, map[string]any{"answers": answers})
+		return
+	}
+	q := Question{Kind: AskQuestions}
+	for _, one := range p.Questions {
+		c := Choice{ID: one.ID, Text: one.Question, Other: one.Other, Secret: one.Secret}
+		for _, o := range one.Options {
+			c.Options = append(c.Options, o.Label)
+		}
+		q.Choices = append(q.Choices, c)
+		q.Text = strings.TrimSpace(q.Text + "\n" + one.Question)
+	}
+	t.desk.ask(deskAnswer{id: id, asked: q})
+}
+
+// answered takes what people said: to a question, a hook's too, or as the next turn.
+func (t *codexTalk) answered(a deskAnswer) (done bool, err error) {
+	if a.next {
+		if !a.more || t.stopping != nil {
+			return true, t.stopping
+		}
+		t.say(a.text)
+		return false, nil
+	}
+	if a.err != nil { // parked, or the conversation ends
+		switch {
+		case a.hook != nil:
+			a.hook <- hookDenial("Nobody has answered yet. Ask again, word for word, when the work goes on.")
+		case a.asked.Kind == AskQuestions:
+			t.refuse(a.id, "nobody has answered yet")
+		default:
+			t.reply(a.id, codexNo(a.method, true))
+		}
+		if t.stopping == nil {
+			return t.interrupt(a.err), nil
+		}
+		return false, nil
+	}
+	t.host.Alive()
+	if a.answer.Approved && a.answer.ForSession {
+		t.judge.grant(a.deeds)
+	}
+	switch {
+	case a.asked.Kind == AskQuestions:
+		answers := map[string]any{}
+		for _, c := range a.asked.Choices {
+			answers[c.ID] = map[string]any{"answers": []string{a.answer.Choices[c.ID]}}
+		}
+		t.reply(a.id, map[string]any{"answers": answers})
+	case a.hook != nil && a.answer.Approved:
+		a.hook <- []byte("{}")
+	case a.hook != nil:
+		a.hook <- hookDenial(strings.TrimSpace("A person declined this. " + a.answer.Text))
+	case a.answer.Approved:
+		t.reply(a.id, codexYes(a.method, a.params, a.answer.ForSession))
+	default:
+		t.reply(a.id, codexNo(a.method, false))
+	}
+	return false, nil
+}
+
+// hooked decides on a tool call before it runs, as far as rules speak of it; what
+// they leave open is the sandbox's and the approvals'.
+func (t *codexTalk) hooked(call hookCall) {
+	var in struct {
+		Tool  string         `json:"tool_name"`
+		Cwd   string         `json:"cwd"`
+		Input jsontext.Value `json:"tool_input"`
+	}
+	var args struct {
+		Command string `json:"command"`
+	}
+	if json.Unmarshal(call.input, &in, lenient) != nil || in.Tool == "" || json.Unmarshal(in.Input, &args, lenient) != nil {
+		call.answer <- hookDenial("The tool call can't be read.")
+		return
+	}
+	if t.stopping != nil || t.blocked != nil {
+		call.answer <- hookDenial("The session is being ended.")
+		return
+	}
+	t.alive()
+	var deeds []deed
+	text := args.Command
+	switch {
+	case in.Tool == "apply_patch":
+		for _, name := range patched(args.Command) {
+			if !filepath.IsAbs(name) {
+				name = filepath.Join(or(in.Cwd, t.job.Dir), name)
+			}
+			deeds = append(deeds, t.judge.write("edit", name))
+		}
+	case args.Command != "":
+		text = unwrapShell(args.Command)
+		deeds = t.judge.command("shell", text, in.Cwd, false)
+	default:
+		deeds, text = t.judge.claudeDeeds(in.Tool, in.Input), in.Tool+" "+string(in.Input)
+	}
+	ruling, at := t.judge.ruled(deeds)
+	switch ruling {
+	case Deny, DenyStop:
+		t.host.Denied(at, ruling)
+		call.answer <- hookDenial(refusal(at))
+		if ruling == DenyStop {
+			t.block(at)
+		}
+	case Ask:
+		t.hookings++
+		t.desk.ask(deskAnswer{
+			id: fmt.Sprintf("hook %d", t.hookings), hook: call.answer, deeds: deeds, asked: Question{Kind: AskApproval, Action: at, Text: text},
+		})
+	default:
+		call.answer <- []byte("{}")
+	}
+}
+
+func hookDenial(why string) []byte {
+	b, err := json.Marshal(map[string]any{"hookSpecificOutput": map[string]any{
+		"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": why,
+	}})
+	if err != nil {
+		return nil // no answer refuses too
+	}
+	return b
+}
+
+// patched are the files that a patch in Codex's form names.
+func patched(patch string) []string {
+	var out []string
+	for line := range strings.Lines(patch) {
+		for _, head := range []string{"*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "} {
+			if name, found := strings.CutPrefix(strings.TrimSpace(line), head); found {
+				out = append(out, strings.TrimSpace(name))
+			}
+		}
+	}
+	return out
+}

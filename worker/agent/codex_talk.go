@@ -1,0 +1,355 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"stint/api"
+)
+
+// codexTalk is one conversation with Codex. One goroutine owns it, that of run; those
+// that wait for people, and hooks, reach it over channels.
+type codexTalk struct {
+	job   Job
+	host  Host
+	wire  *wire
+	judge *judge
+	ctx   context.Context
+	desk  *desk
+	hooks *hookServer // nil where none is wanted
+
+	calls    map[int64]codexCall // requests of ours that aren't answered yet
+	last     int64               // our last request's id
+	late     chan int64          // requests whose time is over
+	deaf     <-chan struct{}
+	thread   string
+	turn     string // "" while none runs
+	turning  bool   // one was begun and hasn't ended
+	stopping error
+	blocked  *api.Failure
+	lost     error
+	deadline <-chan time.Time // of the interrupt
+	result   Result
+	spent    map[string]api.Usage // by thread: the agent may start others
+	limit    time.Time            // until when a usage limit holds
+	items    map[string]codexItem // open ones, by id
+	hookings int
+}
+
+// codexCall is a request of ours.
+type codexCall struct {
+	method string
+	timer  *time.Timer
+	then   func(jsontext.Value) error
+}
+
+// codexMessage is a request, an answer or a notification.
+type codexMessage struct {
+	ID     jsontext.Value `json:"id"`
+	Method string         `json:"method"`
+	Params jsontext.Value `json:"params"`
+	Result jsontext.Value `json:"result"`
+	Error  *struct {
+		Code    int64  `json:"code"`
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+func newCodexTalk(ctx context.Context, pipes Pipes, job Job, host Host) *codexTalk {
+	w := newWire(pipes)
+	return &codexTalk{
+		job: job, host: host, wire: w, deaf: w.broken, judge: newJudge(job, codexConfined(job)), ctx: ctx, desk: newDesk(ctx, host),
+		calls: map[int64]codexCall{}, late: make(chan int64), spent: map[string]api.Usage{}, items: map[string]codexItem{},
+	}
+}
+
+// end gives up what is still open.
+func (t *codexTalk) end() {
+	if t.hooks != nil {
+		t.hooks.close()
+	}
+	t.desk.close()
+	t.wire.close()
+	for _, c := range t.calls {
+		c.timer.Stop()
+	}
+}
+
+func (t *codexTalk) run() (Result, error) {
+	if t.job.ruled() && len(t.job.Hook) > 0 {
+		var err error
+		if t.hooks, err = newHookServer(t.ctx); err != nil {
+			return t.result, err
+		}
+	}
+	t.call("initialize", map[string]any{
+		"clientInfo": map[string]any{"name": "stint", "title": "Stint", "version": "1"}, "capabilities": map[string]any{"experimentalApi": false},
+	}, t.open)
+	for {
+		done, err := t.step()
+		if done || err != nil {
+			return t.outcome(err)
+		}
+	}
+}
+
+// open begins the agent session, or takes it up again.
+func (t *codexTalk) open(jsontext.Value) error {
+	t.send(map[string]any{"method": "initialized"})
+	hook := ""
+	if t.hooks != nil {
+		hook = t.hooks.command(t.job.Hook)
+	}
+	params := map[string]any{
+		"cwd": t.job.Dir, "approvalPolicy": codexApproval(t.job), "config": codexConfig(t.job, hook),
+	}
+	if t.job.System != "" {
+		params["developerInstructions"] = t.job.System
+	}
+	if t.job.Model != "" {
+		params["model"] = t.job.Model
+	}
+	method := "thread/start"
+	if t.job.Session != "" {
+		method = "thread/resume"
+		params["threadId"], params["excludeTurns"] = t.job.Session, true
+	}
+	t.call(method, params, func(result jsontext.Value) error {
+		var opened struct {
+			Thread struct {
+				ID string `json:"id"`
+			} `json:"thread"`
+		}
+		if json.Unmarshal(result, &opened, lenient) != nil || opened.Thread.ID == "" {
+			return fail(CodeCrashed, true, "Codex began a thread that can't be read.")
+		}
+		t.thread = opened.Thread.ID
+		if err := t.host.Began(t.thread); err != nil {
+			t.lost = err
+			return err
+		}
+		t.say(t.job.Turn)
+		return nil
+	})
+	return nil
+}
+
+// say begins a turn.
+func (t *codexTalk) say(text string) {
+	t.turning, t.turn = true, ""
+	t.call("turn/start", map[string]any{
+		"threadId": t.thread, "input": []any{map[string]any{"type": "text", "text": text}},
+	}, func(result jsontext.Value) error {
+		var began struct {
+			Turn struct {
+				ID string `json:"id"`
+			} `json:"turn"`
+		}
+		if json.Unmarshal(result, &began, lenient) != nil || began.Turn.ID == "" {
+			return fail(CodeCrashed, true, "Codex began a turn that can't be read.")
+		}
+		if t.turning {
+			t.turn = began.Turn.ID
+		}
+		if t.stopping != nil || t.blocked != nil {
+			t.cutShort()
+		}
+		return nil
+	})
+}
+
+// step waits for the next thing that happens; done says that the conversation is over.
+func (t *codexTalk) step() (done bool, err error) {
+	ended := t.ctx.Done()
+	if t.stopping != nil {
+		ended = nil
+	}
+	var hooked chan hookCall
+	if t.hooks != nil {
+		hooked = t.hooks.calls
+	}
+	select {
+	case line, open := <-t.wire.lines:
+		if !open {
+			return true, t.hungUp()
+		}
+		return t.hear(line)
+	case <-t.deaf:
+		t.deaf = nil
+		if t.deadline == nil { // its output tells more, and should end soon
+			t.deadline = time.After(t.job.grace())
+		}
+		return false, nil
+	case a := <-t.desk.answers:
+		if !t.desk.settled(a.id) {
+			return false, nil
+		}
+		return t.answered(a)
+	case call := <-hooked:
+		t.hooked(call)
+		return false, nil
+	case id := <-t.late:
+		c, open := t.calls[id]
+		if !open || c.method == "turn/interrupt" {
+			return false, nil
+		}
+		return true, fail(CodeCrashed, true, "Codex did not answer %s within %v.", c.method, t.job.answerLimit())
+	case <-ended:
+		return t.interrupt(context.Cause(t.ctx)), nil
+	case <-t.deadline:
+		if t.stopping != nil || t.blocked != nil {
+			return true, nil
+		}
+		return true, fail(CodeCrashed, true, "Codex does not listen any more.")
+	}
+}
+
+// call sends a request. then is called with the answer's result; an error of it ends
+// the conversation.
+func (t *codexTalk) call(method string, params map[string]any, then func(jsontext.Value) error) {
+	t.last++
+	id := t.last
+	timer := time.AfterFunc(t.job.answerLimit(), func() {
+		select {
+		case t.late <- id:
+		case <-t.wire.shut:
+		}
+	})
+	t.calls[id] = codexCall{method, timer, then}
+	t.send(map[string]any{"id": id, "method": method, "params": params})
+}
+
+func (t *codexTalk) send(message any) {
+	if err := t.wire.send(message); err != nil && t.lost == nil {
+		t.lost = err
+	}
+}
+
+// hear takes one line of the program. What it can't read it passes by, unless the
+// program waits for an answer.
+func (t *codexTalk) hear(raw []byte) (done bool, err error) {
+	var m codexMessage
+	if json.Unmarshal(raw, &m, lenient) != nil {
+		t.unreadable(raw)
+		return false, nil
+	}
+	hasID := len(m.ID) > 0 && m.ID.Kind() != 'n'
+	switch {
+	case m.Method != "" && hasID:
+		t.alive()
+		t.asked(string(m.ID), m.Method, m.Params)
+		return false, nil
+	case m.Method != "":
+		return t.told(m.Method, m.Params)
+	case hasID:
+		return false, t.replied(m)
+	}
+	return false, nil
+}
+
+// unreadable answers a request whose form is new to us, so that the program doesn't
+// wait for ever. What is no request is noise.
+func (t *codexTalk) unreadable(raw []byte) {
+	var bare struct {
+		ID     jsontext.Value `json:"id"`
+		Method jsontext.Value `json:"method"`
+	}
+	if json.Unmarshal(raw, &bare, lenient) == nil && len(bare.ID) > 0 && len(bare.Method) > 0 && bare.ID.Kind() != 'n' {
+		t.refuse(string(bare.ID), "this request can't be read")
+	}
+}
+
+// replied takes the answer to a request of ours.
+func (t *codexTalk) replied(m codexMessage) error {
+	var id int64
+	if json.Unmarshal(m.ID, &id) != nil {
+		return nil
+	}
+	c, open := t.calls[id]
+	if !open {
+		return nil
+	}
+	c.timer.Stop()
+	delete(t.calls, id)
+	if m.Error == nil {
+		t.alive()
+		if c.then == nil {
+			return nil
+		}
+		return c.then(m.Result)
+	}
+	return t.denied(c.method, m.Error.Code, m.Error.Message)
+}
+
+func (t *codexTalk) alive() {
+	if t.stopping == nil {
+		t.host.Alive()
+	}
+}
+
+// interrupt ends the turn that runs, and the conversation with it.
+func (t *codexTalk) interrupt(cause error) (done bool) {
+	t.stopping = cause
+	t.desk.withdraw()
+	if !t.turning {
+		return true
+	}
+	t.deadline = time.After(t.job.grace())
+	t.cutShort()
+	return false
+}
+
+// cutShort asks for the end of the turn, once it has an id.
+func (t *codexTalk) cutShort() {
+	if t.turn != "" {
+		t.call("turn/interrupt", map[string]any{"threadId": t.thread, "turnId": t.turn}, nil)
+	}
+}
+
+// block ends the turn that runs because the policy says so.
+func (t *codexTalk) block(a Action) {
+	if t.blocked != nil || t.stopping != nil {
+		return
+	}
+	t.blocked = blockedBy(a)
+	t.desk.withdraw()
+	t.deadline = time.After(t.job.grace())
+	t.cutShort()
+}
+
+// hungUp is what the end of the program's output means.
+func (t *codexTalk) hungUp() error {
+	switch {
+	case t.stopping != nil || t.blocked != nil:
+		return nil
+	case t.wire.err() != nil:
+		return fail(CodeCrashed, true, "Codex can't be listened to any more: %v.", t.wire.err())
+	case len(t.calls) > 0 || t.turning:
+		return fail(CodeCrashed, true, "Codex ended without a result.")
+	default:
+		return nil
+	}
+}
+
+// outcome makes the conversation's result of how it ended.
+func (t *codexTalk) outcome(err error) (Result, error) {
+	var failed *failure
+	switch {
+	case t.lost != nil:
+		return t.result, t.lost
+	case t.blocked != nil:
+		t.result.Failure = t.blocked
+		return t.result, nil
+	case t.stopping != nil:
+		return t.result, t.stopping
+	case errors.As(err, &failed):
+		failed.into(&t.result)
+		return t.result, nil
+	default:
+		return t.result, err
+	}
+}
