@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"stint/api"
@@ -126,23 +128,48 @@ func (e *Engine) SignIns(ctx context.Context, who Identity, page api.Page) (out 
 		return out, err
 	}
 	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
-		rows, err := tx.TokensOf(ctx, queries.TokensOfParams{UserID: who.UserID, Now: micros(e.Now()), Before: api.TokenID(before), N: n + 1})
+		now := micros(e.Now())
+		tokens, err := tx.TokensOf(ctx, queries.TokensOfParams{UserID: who.UserID, Now: now, Before: api.TokenID(before), N: n + 1})
 		if err != nil {
 			return fmt.Errorf("list the sign-ins of user %s: %w", who.UserID, err)
 		}
-		out = listOf(rows, n, func(t queries.Token) api.SignIn {
-			kind := "browser"
-			if t.Kind == tokenBearer {
-				kind = "token"
-			}
-			return api.SignIn{
-				ID: t.ID, Kind: kind, Label: t.Label, Address: t.Address, CreatedAt: api.At(t.CreatedAt), LastUsedAt: api.At(t.LastUsedAt),
-				ExpiresAt: api.At(t.ExpiresAt), Current: t.ID == who.TokenID,
-			}
-		}, func(t queries.Token) int64 { return int64(t.ID) })
+		programs, err := tx.ProgramsOf(ctx, queries.ProgramsOfParams{UserID: who.UserID, Now: now, Before: api.TokenID(before), N: n + 1})
+		if err != nil {
+			return fmt.Errorf("list the programs of user %s: %w", who.UserID, err)
+		}
+		all := make([]api.SignIn, 0, len(tokens)+len(programs))
+		for _, t := range tokens {
+			all = append(all, tokenSignIn(t))
+		}
+		for _, p := range programs {
+			all = append(all, programSignIn(p))
+		}
+		slices.SortFunc(all, func(a, b api.SignIn) int { return cmp.Compare(b.ID, a.ID) })
+		out = listOf(all[:min(len(all), int(n)+1)], n, func(s api.SignIn) api.SignIn {
+			s.Current = s.ID == who.TokenID
+			return s
+		}, func(s api.SignIn) int64 { return int64(s.ID) })
 		return nil
 	})
 	return out, err
+}
+
+func tokenSignIn(t queries.Token) api.SignIn {
+	kind := "browser"
+	if t.Kind == tokenBearer {
+		kind = "token"
+	}
+	return api.SignIn{
+		ID: t.ID, Kind: kind, Label: t.Label, Address: t.Address, CreatedAt: api.At(t.CreatedAt), LastUsedAt: api.At(t.LastUsedAt),
+		ExpiresAt: api.At(t.ExpiresAt),
+	}
+}
+
+func programSignIn(p queries.Program) api.SignIn {
+	return api.SignIn{
+		ID: p.ID, Kind: "program", Label: clientName(p.Client), Address: p.Address, CreatedAt: api.At(p.CreatedAt),
+		LastUsedAt: api.At(p.LastUsedAt), ExpiresAt: api.At(p.ExpiresAt),
+	}
 }
 
 // EndSignIn ends one of the caller's own sign-ins. Error: not_found.
@@ -150,10 +177,17 @@ func (e *Engine) EndSignIn(ctx context.Context, who Identity, id api.TokenID) er
 	return e.write(ctx, func(tx *db.Tx) error {
 		e.lessRights(tx)
 		n, err := tx.RevokeTokenOf(wctx(), queries.RevokeTokenOfParams{Now: micros(tx.Now), ID: id, UserID: who.UserID})
-		if err == nil && n == 0 {
+		if err != nil || n > 0 {
+			return err
+		}
+		p, err := tx.Program(wctx(), id)
+		if none(err) || (err == nil && (p.UserID != who.UserID || p.RevokedAt != 0)) {
 			return notFound("sign-in")
 		}
-		return err
+		if err != nil {
+			return fmt.Errorf("read program %s: %w", id, err)
+		}
+		return e.signProgramOut(tx, &p, "")
 	})
 }
 

@@ -14,7 +14,7 @@ type Caller struct {
 	Role        api.Role
 
 	From string // network address of the call; empty for this machine
-	Via  string // the key that the call was made with; empty for a sign-in
+	Via  string // the key or program that the call was made with; empty for the user's own sign-in
 
 	KeyID  api.KeyID   // of the API key that makes the call; 0 = the user's own sign-in
 	Scopes []api.Scope // what that key is good for

@@ -59,6 +59,10 @@ const (
 	evKeyCreated       = "key_created"
 	evKeyRevoked       = "key_revoked"
 
+	evProgramSignedIn  = "program_signed_in"
+	evProgramSignedOut = "program_signed_out"
+	evProgramReused    = "program_token_reused"
+
 	evInvitationRevoked = "invitation_revoked"
 	evClockBack         = "clock_set_back"
 	evWebhookCreated    = "webhook_created"
@@ -80,7 +84,7 @@ var eventTypes = []string{
 	evWorkerEdited, evSignalSent, evSignalAcked, evOutage, evClockBack,
 	evWebhookCreated, evWebhookEdited, evWebhookRotated, evWebhookDisabled, evWebhookDeleted, evTriggerOpened, evTriggerClosed,
 	evWorkspaceCreated, evWorkspaceRenamed, evInvited, evInvitationRevoked, evMemberJoined, evMemberRole,
-	evMemberRemoved, evKeyCreated, evKeyRevoked,
+	evMemberRemoved, evKeyCreated, evKeyRevoked, evProgramSignedIn, evProgramSignedOut, evProgramReused,
 }
 
 const (

@@ -37,11 +37,22 @@ const (
 type Identity struct {
 	UserID  api.UserID
 	Name    string
-	TokenID api.TokenID // 0 for an API key
+	TokenID api.TokenID // of the sign-in; 0 for an API key
+
+	Client   string // the program that was signed in through a browser and acts for him; "" = he himself
+	Resource string // path of the part of the server that the program may call; "" = the API
 
 	KeyID       api.KeyID // 0 = the user himself
 	Scopes      []api.Scope
 	WorkspaceID api.WorkspaceID // the only one that the key is good for
+}
+
+// via is what acts for the user, as the log tells it; "" for himself.
+func (i Identity) via() string {
+	if i.Client != "" {
+		return i.Client
+	}
+	return i.KeyID.String()
 }
 
 // From is where a sign-in comes from, as the account page shows it.
@@ -140,8 +151,11 @@ var errNotSignedIn = api.Refuse(api.CodeUnauthenticated, "The sign-in is missing
 // Authenticate finds out whose a bearer token, cookie or API key is, and notes
 // that it was used. Error: unauthenticated.
 func (e *Engine) Authenticate(ctx context.Context, secret string) (out Identity, err error) {
-	if strings.HasPrefix(secret, keyPrefix) {
+	switch {
+	case strings.HasPrefix(secret, keyPrefix):
 		return e.authenticateKey(ctx, secret)
+	case strings.HasPrefix(secret, accessPrefix):
+		return e.authenticateProgram(ctx, secret)
 	}
 	var lastUsed int64
 	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
@@ -191,8 +205,13 @@ func (e *Engine) Epoch() uint64 { return e.epoch.Load() }
 // lessRights makes kept answers about rights old once the transaction is kept.
 func (e *Engine) lessRights(tx *db.Tx) { tx.AfterCommit(func() { e.epoch.Add(1) }) }
 
-// NewLink makes a secret that signs a browser in once, within 10 minutes (contract 8.1).
+// NewLink makes a secret that signs a browser in once, within 10 minutes (contract
+// 8.1). Error: user_token_required for a program that somebody signed in, which
+// must not turn its sign-in into one of another kind.
 func (e *Engine) NewLink(ctx context.Context, who Identity) (secret string, err error) {
+	if who.Client != "" {
+		return "", api.Refuse(api.CodeUserTokenRequired, "A program can't sign a browser in; sign in there.")
+	}
 	err = e.write(ctx, func(tx *db.Tx) error {
 		secret, err = issue(tx, who.UserID, tokenLink, linkLife, From{})
 		return err
@@ -273,7 +292,7 @@ func (e *Engine) In(ctx context.Context, who Identity, ref string) (out Caller, 
 		if m, err = load(m, err, "workspace"); err != nil {
 			return err
 		}
-		out = Caller{WorkspaceID: ws.ID, Workspace: ws.Slug, UserID: who.UserID, Name: who.Name, Role: m.Role, KeyID: who.KeyID, Scopes: who.Scopes, Via: who.KeyID.String()}
+		out = Caller{WorkspaceID: ws.ID, Workspace: ws.Slug, UserID: who.UserID, Name: who.Name, Role: m.Role, KeyID: who.KeyID, Scopes: who.Scopes, Via: who.via()}
 		return nil
 	})
 	return out, err

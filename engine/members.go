@@ -202,6 +202,9 @@ func (e *Engine) endRightsOf(tx *db.Tx, c Caller, user api.UserID, from api.Role
 	if _, err := tx.RevokeTokensOf(wctx(), queries.RevokeTokensOfParams{Now: now, UserID: user}); err != nil {
 		return fmt.Errorf("end the sign-ins of user %s: %w", user, err)
 	}
+	if _, err := tx.RevokeProgramsOf(wctx(), queries.RevokeProgramsOfParams{Now: now, UserID: user}); err != nil {
+		return fmt.Errorf("sign the programs of user %s out: %w", user, err)
+	}
 	return nil
 }
 

@@ -51,6 +51,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.anyLoginStmt, err = db.PrepareContext(ctx, anyLogin); err != nil {
 		return nil, fmt.Errorf("error preparing query AnyLogin: %w", err)
 	}
+	if q.askDeviceCodeStmt, err = db.PrepareContext(ctx, askDeviceCode); err != nil {
+		return nil, fmt.Errorf("error preparing query AskDeviceCode: %w", err)
+	}
 	if q.auditPageStmt, err = db.PrepareContext(ctx, auditPage); err != nil {
 		return nil, fmt.Errorf("error preparing query AuditPage: %w", err)
 	}
@@ -99,6 +102,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.counterStmt, err = db.PrepareContext(ctx, counter); err != nil {
 		return nil, fmt.Errorf("error preparing query Counter: %w", err)
 	}
+	if q.decideDeviceCodeStmt, err = db.PrepareContext(ctx, decideDeviceCode); err != nil {
+		return nil, fmt.Errorf("error preparing query DecideDeviceCode: %w", err)
+	}
 	if q.deleteAgentStmt, err = db.PrepareContext(ctx, deleteAgent); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteAgent: %w", err)
 	}
@@ -120,6 +126,12 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.deliveryStmt, err = db.PrepareContext(ctx, delivery); err != nil {
 		return nil, fmt.Errorf("error preparing query Delivery: %w", err)
 	}
+	if q.deviceByUserCodeStmt, err = db.PrepareContext(ctx, deviceByUserCode); err != nil {
+		return nil, fmt.Errorf("error preparing query DeviceByUserCode: %w", err)
+	}
+	if q.deviceCodeStmt, err = db.PrepareContext(ctx, deviceCode); err != nil {
+		return nil, fmt.Errorf("error preparing query DeviceCode: %w", err)
+	}
 	if q.drainClaimStmt, err = db.PrepareContext(ctx, drainClaim); err != nil {
 		return nil, fmt.Errorf("error preparing query DrainClaim: %w", err)
 	}
@@ -128,6 +140,15 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.dropIdempotencyKeysStmt, err = db.PrepareContext(ctx, dropIdempotencyKeys); err != nil {
 		return nil, fmt.Errorf("error preparing query DropIdempotencyKeys: %w", err)
+	}
+	if q.dropOldDeviceCodesStmt, err = db.PrepareContext(ctx, dropOldDeviceCodes); err != nil {
+		return nil, fmt.Errorf("error preparing query DropOldDeviceCodes: %w", err)
+	}
+	if q.dropOldOAuthCodesStmt, err = db.PrepareContext(ctx, dropOldOAuthCodes); err != nil {
+		return nil, fmt.Errorf("error preparing query DropOldOAuthCodes: %w", err)
+	}
+	if q.dropOldProgramTokensStmt, err = db.PrepareContext(ctx, dropOldProgramTokens); err != nil {
+		return nil, fmt.Errorf("error preparing query DropOldProgramTokens: %w", err)
 	}
 	if q.dropOldTriesStmt, err = db.PrepareContext(ctx, dropOldTries); err != nil {
 		return nil, fmt.Errorf("error preparing query DropOldTries: %w", err)
@@ -219,6 +240,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.insertDeliveryStmt, err = db.PrepareContext(ctx, insertDelivery); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertDelivery: %w", err)
 	}
+	if q.insertDeviceCodeStmt, err = db.PrepareContext(ctx, insertDeviceCode); err != nil {
+		return nil, fmt.Errorf("error preparing query InsertDeviceCode: %w", err)
+	}
 	if q.insertEventStmt, err = db.PrepareContext(ctx, insertEvent); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertEvent: %w", err)
 	}
@@ -242,6 +266,15 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.insertMessageStmt, err = db.PrepareContext(ctx, insertMessage); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertMessage: %w", err)
+	}
+	if q.insertOAuthCodeStmt, err = db.PrepareContext(ctx, insertOAuthCode); err != nil {
+		return nil, fmt.Errorf("error preparing query InsertOAuthCode: %w", err)
+	}
+	if q.insertProgramStmt, err = db.PrepareContext(ctx, insertProgram); err != nil {
+		return nil, fmt.Errorf("error preparing query InsertProgram: %w", err)
+	}
+	if q.insertProgramTokenStmt, err = db.PrepareContext(ctx, insertProgramToken); err != nil {
+		return nil, fmt.Errorf("error preparing query InsertProgramToken: %w", err)
 	}
 	if q.insertPromptStmt, err = db.PrepareContext(ctx, insertPrompt); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertPrompt: %w", err)
@@ -411,6 +444,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.noteTurnStmt, err = db.PrepareContext(ctx, noteTurn); err != nil {
 		return nil, fmt.Errorf("error preparing query NoteTurn: %w", err)
 	}
+	if q.oAuthCodeStmt, err = db.PrepareContext(ctx, oAuthCode); err != nil {
+		return nil, fmt.Errorf("error preparing query OAuthCode: %w", err)
+	}
 	if q.offlineDueStmt, err = db.PrepareContext(ctx, offlineDue); err != nil {
 		return nil, fmt.Errorf("error preparing query OfflineDue: %w", err)
 	}
@@ -434,6 +470,15 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.pendingSignalStmt, err = db.PrepareContext(ctx, pendingSignal); err != nil {
 		return nil, fmt.Errorf("error preparing query PendingSignal: %w", err)
+	}
+	if q.programStmt, err = db.PrepareContext(ctx, program); err != nil {
+		return nil, fmt.Errorf("error preparing query Program: %w", err)
+	}
+	if q.programTokenStmt, err = db.PrepareContext(ctx, programToken); err != nil {
+		return nil, fmt.Errorf("error preparing query ProgramToken: %w", err)
+	}
+	if q.programsOfStmt, err = db.PrepareContext(ctx, programsOf); err != nil {
+		return nil, fmt.Errorf("error preparing query ProgramsOf: %w", err)
 	}
 	if q.promptStmt, err = db.PrepareContext(ctx, prompt); err != nil {
 		return nil, fmt.Errorf("error preparing query Prompt: %w", err)
@@ -479,6 +524,12 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.revokeLinksOfStmt, err = db.PrepareContext(ctx, revokeLinksOf); err != nil {
 		return nil, fmt.Errorf("error preparing query RevokeLinksOf: %w", err)
+	}
+	if q.revokeProgramStmt, err = db.PrepareContext(ctx, revokeProgram); err != nil {
+		return nil, fmt.Errorf("error preparing query RevokeProgram: %w", err)
+	}
+	if q.revokeProgramsOfStmt, err = db.PrepareContext(ctx, revokeProgramsOf); err != nil {
+		return nil, fmt.Errorf("error preparing query RevokeProgramsOf: %w", err)
 	}
 	if q.revokeSignInsOfStmt, err = db.PrepareContext(ctx, revokeSignInsOf); err != nil {
 		return nil, fmt.Errorf("error preparing query RevokeSignInsOf: %w", err)
@@ -558,6 +609,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.touchKeyStmt, err = db.PrepareContext(ctx, touchKey); err != nil {
 		return nil, fmt.Errorf("error preparing query TouchKey: %w", err)
 	}
+	if q.touchProgramStmt, err = db.PrepareContext(ctx, touchProgram); err != nil {
+		return nil, fmt.Errorf("error preparing query TouchProgram: %w", err)
+	}
 	if q.touchTokenStmt, err = db.PrepareContext(ctx, touchToken); err != nil {
 		return nil, fmt.Errorf("error preparing query TouchToken: %w", err)
 	}
@@ -591,11 +645,20 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.updateWebhookStmt, err = db.PrepareContext(ctx, updateWebhook); err != nil {
 		return nil, fmt.Errorf("error preparing query UpdateWebhook: %w", err)
 	}
+	if q.useDeviceCodeStmt, err = db.PrepareContext(ctx, useDeviceCode); err != nil {
+		return nil, fmt.Errorf("error preparing query UseDeviceCode: %w", err)
+	}
 	if q.useInvitationStmt, err = db.PrepareContext(ctx, useInvitation); err != nil {
 		return nil, fmt.Errorf("error preparing query UseInvitation: %w", err)
 	}
 	if q.useLinkStmt, err = db.PrepareContext(ctx, useLink); err != nil {
 		return nil, fmt.Errorf("error preparing query UseLink: %w", err)
+	}
+	if q.useOAuthCodeStmt, err = db.PrepareContext(ctx, useOAuthCode); err != nil {
+		return nil, fmt.Errorf("error preparing query UseOAuthCode: %w", err)
+	}
+	if q.useProgramTokenStmt, err = db.PrepareContext(ctx, useProgramToken); err != nil {
+		return nil, fmt.Errorf("error preparing query UseProgramToken: %w", err)
 	}
 	if q.useTriggerURLStmt, err = db.PrepareContext(ctx, useTriggerURL); err != nil {
 		return nil, fmt.Errorf("error preparing query UseTriggerURL: %w", err)
@@ -731,6 +794,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing anyLoginStmt: %w", cerr)
 		}
 	}
+	if q.askDeviceCodeStmt != nil {
+		if cerr := q.askDeviceCodeStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing askDeviceCodeStmt: %w", cerr)
+		}
+	}
 	if q.auditPageStmt != nil {
 		if cerr := q.auditPageStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing auditPageStmt: %w", cerr)
@@ -811,6 +879,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing counterStmt: %w", cerr)
 		}
 	}
+	if q.decideDeviceCodeStmt != nil {
+		if cerr := q.decideDeviceCodeStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing decideDeviceCodeStmt: %w", cerr)
+		}
+	}
 	if q.deleteAgentStmt != nil {
 		if cerr := q.deleteAgentStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing deleteAgentStmt: %w", cerr)
@@ -846,6 +919,16 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing deliveryStmt: %w", cerr)
 		}
 	}
+	if q.deviceByUserCodeStmt != nil {
+		if cerr := q.deviceByUserCodeStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing deviceByUserCodeStmt: %w", cerr)
+		}
+	}
+	if q.deviceCodeStmt != nil {
+		if cerr := q.deviceCodeStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing deviceCodeStmt: %w", cerr)
+		}
+	}
 	if q.drainClaimStmt != nil {
 		if cerr := q.drainClaimStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing drainClaimStmt: %w", cerr)
@@ -859,6 +942,21 @@ func (q *Queries) Close() error {
 	if q.dropIdempotencyKeysStmt != nil {
 		if cerr := q.dropIdempotencyKeysStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing dropIdempotencyKeysStmt: %w", cerr)
+		}
+	}
+	if q.dropOldDeviceCodesStmt != nil {
+		if cerr := q.dropOldDeviceCodesStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing dropOldDeviceCodesStmt: %w", cerr)
+		}
+	}
+	if q.dropOldOAuthCodesStmt != nil {
+		if cerr := q.dropOldOAuthCodesStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing dropOldOAuthCodesStmt: %w", cerr)
+		}
+	}
+	if q.dropOldProgramTokensStmt != nil {
+		if cerr := q.dropOldProgramTokensStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing dropOldProgramTokensStmt: %w", cerr)
 		}
 	}
 	if q.dropOldTriesStmt != nil {
@@ -1011,6 +1109,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing insertDeliveryStmt: %w", cerr)
 		}
 	}
+	if q.insertDeviceCodeStmt != nil {
+		if cerr := q.insertDeviceCodeStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing insertDeviceCodeStmt: %w", cerr)
+		}
+	}
 	if q.insertEventStmt != nil {
 		if cerr := q.insertEventStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing insertEventStmt: %w", cerr)
@@ -1049,6 +1152,21 @@ func (q *Queries) Close() error {
 	if q.insertMessageStmt != nil {
 		if cerr := q.insertMessageStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing insertMessageStmt: %w", cerr)
+		}
+	}
+	if q.insertOAuthCodeStmt != nil {
+		if cerr := q.insertOAuthCodeStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing insertOAuthCodeStmt: %w", cerr)
+		}
+	}
+	if q.insertProgramStmt != nil {
+		if cerr := q.insertProgramStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing insertProgramStmt: %w", cerr)
+		}
+	}
+	if q.insertProgramTokenStmt != nil {
+		if cerr := q.insertProgramTokenStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing insertProgramTokenStmt: %w", cerr)
 		}
 	}
 	if q.insertPromptStmt != nil {
@@ -1331,6 +1449,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing noteTurnStmt: %w", cerr)
 		}
 	}
+	if q.oAuthCodeStmt != nil {
+		if cerr := q.oAuthCodeStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing oAuthCodeStmt: %w", cerr)
+		}
+	}
 	if q.offlineDueStmt != nil {
 		if cerr := q.offlineDueStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing offlineDueStmt: %w", cerr)
@@ -1369,6 +1492,21 @@ func (q *Queries) Close() error {
 	if q.pendingSignalStmt != nil {
 		if cerr := q.pendingSignalStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing pendingSignalStmt: %w", cerr)
+		}
+	}
+	if q.programStmt != nil {
+		if cerr := q.programStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing programStmt: %w", cerr)
+		}
+	}
+	if q.programTokenStmt != nil {
+		if cerr := q.programTokenStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing programTokenStmt: %w", cerr)
+		}
+	}
+	if q.programsOfStmt != nil {
+		if cerr := q.programsOfStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing programsOfStmt: %w", cerr)
 		}
 	}
 	if q.promptStmt != nil {
@@ -1444,6 +1582,16 @@ func (q *Queries) Close() error {
 	if q.revokeLinksOfStmt != nil {
 		if cerr := q.revokeLinksOfStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing revokeLinksOfStmt: %w", cerr)
+		}
+	}
+	if q.revokeProgramStmt != nil {
+		if cerr := q.revokeProgramStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing revokeProgramStmt: %w", cerr)
+		}
+	}
+	if q.revokeProgramsOfStmt != nil {
+		if cerr := q.revokeProgramsOfStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing revokeProgramsOfStmt: %w", cerr)
 		}
 	}
 	if q.revokeSignInsOfStmt != nil {
@@ -1576,6 +1724,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing touchKeyStmt: %w", cerr)
 		}
 	}
+	if q.touchProgramStmt != nil {
+		if cerr := q.touchProgramStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing touchProgramStmt: %w", cerr)
+		}
+	}
 	if q.touchTokenStmt != nil {
 		if cerr := q.touchTokenStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing touchTokenStmt: %w", cerr)
@@ -1631,6 +1784,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing updateWebhookStmt: %w", cerr)
 		}
 	}
+	if q.useDeviceCodeStmt != nil {
+		if cerr := q.useDeviceCodeStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing useDeviceCodeStmt: %w", cerr)
+		}
+	}
 	if q.useInvitationStmt != nil {
 		if cerr := q.useInvitationStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing useInvitationStmt: %w", cerr)
@@ -1639,6 +1797,16 @@ func (q *Queries) Close() error {
 	if q.useLinkStmt != nil {
 		if cerr := q.useLinkStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing useLinkStmt: %w", cerr)
+		}
+	}
+	if q.useOAuthCodeStmt != nil {
+		if cerr := q.useOAuthCodeStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing useOAuthCodeStmt: %w", cerr)
+		}
+	}
+	if q.useProgramTokenStmt != nil {
+		if cerr := q.useProgramTokenStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing useProgramTokenStmt: %w", cerr)
 		}
 	}
 	if q.useTriggerURLStmt != nil {
@@ -1829,6 +1997,7 @@ type Queries struct {
 	agentsWithQueueTimeoutStmt *sql.Stmt
 	answeredSinceStmt          *sql.Stmt
 	anyLoginStmt               *sql.Stmt
+	askDeviceCodeStmt          *sql.Stmt
 	auditPageStmt              *sql.Stmt
 	beatWorkerStmt             *sql.Stmt
 	claimStmt                  *sql.Stmt
@@ -1845,6 +2014,7 @@ type Queries struct {
 	countOwnersStmt            *sql.Stmt
 	countSessionsStmt          *sql.Stmt
 	counterStmt                *sql.Stmt
+	decideDeviceCodeStmt       *sql.Stmt
 	deleteAgentStmt            *sql.Stmt
 	deleteLedgerStmt           *sql.Stmt
 	deleteMemberStmt           *sql.Stmt
@@ -1852,9 +2022,14 @@ type Queries struct {
 	deleteWebhookStmt          *sql.Stmt
 	deleteWorkerStmt           *sql.Stmt
 	deliveryStmt               *sql.Stmt
+	deviceByUserCodeStmt       *sql.Stmt
+	deviceCodeStmt             *sql.Stmt
 	drainClaimStmt             *sql.Stmt
 	dropDeliveryStmt           *sql.Stmt
 	dropIdempotencyKeysStmt    *sql.Stmt
+	dropOldDeviceCodesStmt     *sql.Stmt
+	dropOldOAuthCodesStmt      *sql.Stmt
+	dropOldProgramTokensStmt   *sql.Stmt
 	dropOldTriesStmt           *sql.Stmt
 	dropTriesStmt              *sql.Stmt
 	dropWaitingStmt            *sql.Stmt
@@ -1885,6 +2060,7 @@ type Queries struct {
 	insertAgentVersionStmt     *sql.Stmt
 	insertClaimStmt            *sql.Stmt
 	insertDeliveryStmt         *sql.Stmt
+	insertDeviceCodeStmt       *sql.Stmt
 	insertEventStmt            *sql.Stmt
 	insertInvitationStmt       *sql.Stmt
 	insertItemStmt             *sql.Stmt
@@ -1893,6 +2069,9 @@ type Queries struct {
 	insertLedgerStmt           *sql.Stmt
 	insertMemberStmt           *sql.Stmt
 	insertMessageStmt          *sql.Stmt
+	insertOAuthCodeStmt        *sql.Stmt
+	insertProgramStmt          *sql.Stmt
+	insertProgramTokenStmt     *sql.Stmt
 	insertPromptStmt           *sql.Stmt
 	insertSessionStmt          *sql.Stmt
 	insertSignalStmt           *sql.Stmt
@@ -1949,6 +2128,7 @@ type Queries struct {
 	nextOnlineBeatStmt         *sql.Stmt
 	notePostedStmt             *sql.Stmt
 	noteTurnStmt               *sql.Stmt
+	oAuthCodeStmt              *sql.Stmt
 	offlineDueStmt             *sql.Stmt
 	oldDeliveriesStmt          *sql.Stmt
 	oldestEventStmt            *sql.Stmt
@@ -1957,6 +2137,9 @@ type Queries struct {
 	openOfMemberStmt           *sql.Stmt
 	ownsAnyStmt                *sql.Stmt
 	pendingSignalStmt          *sql.Stmt
+	programStmt                *sql.Stmt
+	programTokenStmt           *sql.Stmt
+	programsOfStmt             *sql.Stmt
 	promptStmt                 *sql.Stmt
 	putIdempotencyKeyStmt      *sql.Stmt
 	putLoginStmt               *sql.Stmt
@@ -1972,6 +2155,8 @@ type Queries struct {
 	revokeKeyStmt              *sql.Stmt
 	revokeKeysOfStmt           *sql.Stmt
 	revokeLinksOfStmt          *sql.Stmt
+	revokeProgramStmt          *sql.Stmt
+	revokeProgramsOfStmt       *sql.Stmt
 	revokeSignInsOfStmt        *sql.Stmt
 	revokeTokenStmt            *sql.Stmt
 	revokeTokenOfStmt          *sql.Stmt
@@ -1998,6 +2183,7 @@ type Queries struct {
 	tokenByHashStmt            *sql.Stmt
 	tokensOfStmt               *sql.Stmt
 	touchKeyStmt               *sql.Stmt
+	touchProgramStmt           *sql.Stmt
 	touchTokenStmt             *sql.Stmt
 	triesStmt                  *sql.Stmt
 	triggerAgentStmt           *sql.Stmt
@@ -2009,8 +2195,11 @@ type Queries struct {
 	undrainedScheduledStmt     *sql.Stmt
 	updateAgentStmt            *sql.Stmt
 	updateWebhookStmt          *sql.Stmt
+	useDeviceCodeStmt          *sql.Stmt
 	useInvitationStmt          *sql.Stmt
 	useLinkStmt                *sql.Stmt
+	useOAuthCodeStmt           *sql.Stmt
+	useProgramTokenStmt        *sql.Stmt
 	useTriggerURLStmt          *sql.Stmt
 	userStmt                   *sql.Stmt
 	viewAgentsStmt             *sql.Stmt
@@ -2054,6 +2243,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		agentsWithQueueTimeoutStmt: q.agentsWithQueueTimeoutStmt,
 		answeredSinceStmt:          q.answeredSinceStmt,
 		anyLoginStmt:               q.anyLoginStmt,
+		askDeviceCodeStmt:          q.askDeviceCodeStmt,
 		auditPageStmt:              q.auditPageStmt,
 		beatWorkerStmt:             q.beatWorkerStmt,
 		claimStmt:                  q.claimStmt,
@@ -2070,6 +2260,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		countOwnersStmt:            q.countOwnersStmt,
 		countSessionsStmt:          q.countSessionsStmt,
 		counterStmt:                q.counterStmt,
+		decideDeviceCodeStmt:       q.decideDeviceCodeStmt,
 		deleteAgentStmt:            q.deleteAgentStmt,
 		deleteLedgerStmt:           q.deleteLedgerStmt,
 		deleteMemberStmt:           q.deleteMemberStmt,
@@ -2077,9 +2268,14 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		deleteWebhookStmt:          q.deleteWebhookStmt,
 		deleteWorkerStmt:           q.deleteWorkerStmt,
 		deliveryStmt:               q.deliveryStmt,
+		deviceByUserCodeStmt:       q.deviceByUserCodeStmt,
+		deviceCodeStmt:             q.deviceCodeStmt,
 		drainClaimStmt:             q.drainClaimStmt,
 		dropDeliveryStmt:           q.dropDeliveryStmt,
 		dropIdempotencyKeysStmt:    q.dropIdempotencyKeysStmt,
+		dropOldDeviceCodesStmt:     q.dropOldDeviceCodesStmt,
+		dropOldOAuthCodesStmt:      q.dropOldOAuthCodesStmt,
+		dropOldProgramTokensStmt:   q.dropOldProgramTokensStmt,
 		dropOldTriesStmt:           q.dropOldTriesStmt,
 		dropTriesStmt:              q.dropTriesStmt,
 		dropWaitingStmt:            q.dropWaitingStmt,
@@ -2110,6 +2306,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		insertAgentVersionStmt:     q.insertAgentVersionStmt,
 		insertClaimStmt:            q.insertClaimStmt,
 		insertDeliveryStmt:         q.insertDeliveryStmt,
+		insertDeviceCodeStmt:       q.insertDeviceCodeStmt,
 		insertEventStmt:            q.insertEventStmt,
 		insertInvitationStmt:       q.insertInvitationStmt,
 		insertItemStmt:             q.insertItemStmt,
@@ -2118,6 +2315,9 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		insertLedgerStmt:           q.insertLedgerStmt,
 		insertMemberStmt:           q.insertMemberStmt,
 		insertMessageStmt:          q.insertMessageStmt,
+		insertOAuthCodeStmt:        q.insertOAuthCodeStmt,
+		insertProgramStmt:          q.insertProgramStmt,
+		insertProgramTokenStmt:     q.insertProgramTokenStmt,
 		insertPromptStmt:           q.insertPromptStmt,
 		insertSessionStmt:          q.insertSessionStmt,
 		insertSignalStmt:           q.insertSignalStmt,
@@ -2174,6 +2374,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		nextOnlineBeatStmt:         q.nextOnlineBeatStmt,
 		notePostedStmt:             q.notePostedStmt,
 		noteTurnStmt:               q.noteTurnStmt,
+		oAuthCodeStmt:              q.oAuthCodeStmt,
 		offlineDueStmt:             q.offlineDueStmt,
 		oldDeliveriesStmt:          q.oldDeliveriesStmt,
 		oldestEventStmt:            q.oldestEventStmt,
@@ -2182,6 +2383,9 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		openOfMemberStmt:           q.openOfMemberStmt,
 		ownsAnyStmt:                q.ownsAnyStmt,
 		pendingSignalStmt:          q.pendingSignalStmt,
+		programStmt:                q.programStmt,
+		programTokenStmt:           q.programTokenStmt,
+		programsOfStmt:             q.programsOfStmt,
 		promptStmt:                 q.promptStmt,
 		putIdempotencyKeyStmt:      q.putIdempotencyKeyStmt,
 		putLoginStmt:               q.putLoginStmt,
@@ -2197,6 +2401,8 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		revokeKeyStmt:              q.revokeKeyStmt,
 		revokeKeysOfStmt:           q.revokeKeysOfStmt,
 		revokeLinksOfStmt:          q.revokeLinksOfStmt,
+		revokeProgramStmt:          q.revokeProgramStmt,
+		revokeProgramsOfStmt:       q.revokeProgramsOfStmt,
 		revokeSignInsOfStmt:        q.revokeSignInsOfStmt,
 		revokeTokenStmt:            q.revokeTokenStmt,
 		revokeTokenOfStmt:          q.revokeTokenOfStmt,
@@ -2223,6 +2429,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		tokenByHashStmt:            q.tokenByHashStmt,
 		tokensOfStmt:               q.tokensOfStmt,
 		touchKeyStmt:               q.touchKeyStmt,
+		touchProgramStmt:           q.touchProgramStmt,
 		touchTokenStmt:             q.touchTokenStmt,
 		triesStmt:                  q.triesStmt,
 		triggerAgentStmt:           q.triggerAgentStmt,
@@ -2234,8 +2441,11 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		undrainedScheduledStmt:     q.undrainedScheduledStmt,
 		updateAgentStmt:            q.updateAgentStmt,
 		updateWebhookStmt:          q.updateWebhookStmt,
+		useDeviceCodeStmt:          q.useDeviceCodeStmt,
 		useInvitationStmt:          q.useInvitationStmt,
 		useLinkStmt:                q.useLinkStmt,
+		useOAuthCodeStmt:           q.useOAuthCodeStmt,
+		useProgramTokenStmt:        q.useProgramTokenStmt,
 		useTriggerURLStmt:          q.useTriggerURLStmt,
 		userStmt:                   q.userStmt,
 		viewAgentsStmt:             q.viewAgentsStmt,

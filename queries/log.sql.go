@@ -169,6 +169,7 @@ const eventsAfter = `-- name: EventsAfter :many
 SELECT e.seq, e.workspace_id, e.agent_id, e.session_id, e.at, e.actor, e.type, e.data, CAST(COALESCE(s.agent_id, e.agent_id) AS INTEGER) AS agent
 FROM events e LEFT JOIN sessions s ON s.id = e.session_id
 WHERE e.seq > ?1
+  AND e.type NOT IN ('program_signed_in', 'program_signed_out', 'program_token_reused', 'sign_in_refused')
   AND ((e.session_id = 0 AND e.workspace_id = ?2)
     OR (s.workspace_id = ?2 AND (s.mode = 'cloud' OR s.owner_user_id = ?3)))
 ORDER BY e.seq LIMIT ?4
@@ -186,6 +187,7 @@ type EventsAfterRow struct {
 	Agent int64
 }
 
+// What tells of sign-ins is for those who may read the audit.
 func (q *Queries) EventsAfter(ctx context.Context, arg EventsAfterParams) ([]EventsAfterRow, error) {
 	rows, err := q.query(ctx, q.eventsAfterStmt, eventsAfter,
 		arg.After,

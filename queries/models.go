@@ -135,6 +135,22 @@ type Delivery struct {
 	EndedAt    int64
 }
 
+type DeviceCode struct {
+	Hash      []byte
+	UserCode  []byte
+	Client    string
+	Resource  string
+	Label     string
+	Address   string
+	CreatedAt int64
+	ExpiresAt int64
+	Wait      int64
+	AskedAt   int64
+	DecidedAt int64
+	UserID    api.UserID
+	UsedAt    int64
+}
+
 type Event struct {
 	Seq         int64
 	WorkspaceID api.WorkspaceID
@@ -227,6 +243,40 @@ type Message struct {
 	UserID    api.UserID
 	Text      string
 	At        int64
+}
+
+type OauthCode struct {
+	Hash        []byte
+	UserID      api.UserID
+	Client      string
+	RedirectUri string
+	Challenge   string
+	Resource    string
+	ExpiresAt   int64
+	UsedAt      int64
+	ProgramID   api.TokenID
+}
+
+type Program struct {
+	ID         api.TokenID
+	UserID     api.UserID
+	Client     string
+	Resource   string
+	Label      string
+	Address    string
+	CreatedAt  int64
+	ExpiresAt  int64
+	LastUsedAt int64
+	RevokedAt  int64
+}
+
+type ProgramToken struct {
+	Hash      []byte
+	ProgramID api.TokenID
+	Kind      string
+	ExpiresAt int64
+	UsedAt    int64
+	Salt      []byte
 }
 
 type Prompt struct {

@@ -20,6 +20,7 @@ type Querier interface {
 	AgentsWithQueueTimeout(ctx context.Context) ([]Agent, error)
 	AnsweredSince(ctx context.Context, arg AnsweredSinceParams) ([]Prompt, error)
 	AnyLogin(ctx context.Context) (Login, error)
+	AskDeviceCode(ctx context.Context, arg AskDeviceCodeParams) (int64, error)
 	// The log for people who look into it, newest first; '' and 0 filter nothing.
 	AuditPage(ctx context.Context, arg AuditPageParams) ([]AuditPageRow, error)
 	BeatWorker(ctx context.Context, arg BeatWorkerParams) (int64, error)
@@ -38,6 +39,7 @@ type Querier interface {
 	CountOwners(ctx context.Context, workspaceID api.WorkspaceID) (int64, error)
 	CountSessions(ctx context.Context, arg CountSessionsParams) ([]CountSessionsRow, error)
 	Counter(ctx context.Context, name string) (int64, error)
+	DecideDeviceCode(ctx context.Context, arg DecideDeviceCodeParams) (int64, error)
 	DeleteAgent(ctx context.Context, arg DeleteAgentParams) (int64, error)
 	DeleteLedger(ctx context.Context, id api.LedgerID) (int64, error)
 	DeleteMember(ctx context.Context, arg DeleteMemberParams) (int64, error)
@@ -45,9 +47,14 @@ type Querier interface {
 	DeleteWebhook(ctx context.Context, arg DeleteWebhookParams) (int64, error)
 	DeleteWorker(ctx context.Context, arg DeleteWorkerParams) (int64, error)
 	Delivery(ctx context.Context, id api.DeliveryID) (Delivery, error)
+	DeviceByUserCode(ctx context.Context, userCode []byte) (DeviceCode, error)
+	DeviceCode(ctx context.Context, hash []byte) (DeviceCode, error)
 	DrainClaim(ctx context.Context, id api.ClaimKey) (int64, error)
 	DropDelivery(ctx context.Context, id api.DeliveryID) (int64, error)
 	DropIdempotencyKeys(ctx context.Context, before int64) (int64, error)
+	DropOldDeviceCodes(ctx context.Context, now int64) (int64, error)
+	DropOldOAuthCodes(ctx context.Context, before int64) (int64, error)
+	DropOldProgramTokens(ctx context.Context, now int64) (int64, error)
 	DropOldTries(ctx context.Context, now int64) (int64, error)
 	DropTries(ctx context.Context, key []byte) (int64, error)
 	DropWaiting(ctx context.Context, arg DropWaitingParams) (int64, error)
@@ -59,6 +66,7 @@ type Querier interface {
 	DueLapses(ctx context.Context, arg DueLapsesParams) ([]Claim, error)
 	EditWorker(ctx context.Context, arg EditWorkerParams) (int64, error)
 	EndDelivery(ctx context.Context, arg EndDeliveryParams) (int64, error)
+	// What tells of sign-ins is for those who may read the audit.
 	EventsAfter(ctx context.Context, arg EventsAfterParams) ([]EventsAfterRow, error)
 	EventsOfAgent(ctx context.Context, arg EventsOfAgentParams) ([]Event, error)
 	EventsOfSession(ctx context.Context, arg EventsOfSessionParams) ([]Event, error)
@@ -78,6 +86,7 @@ type Querier interface {
 	InsertAgentVersion(ctx context.Context, arg InsertAgentVersionParams) error
 	InsertClaim(ctx context.Context, arg InsertClaimParams) error
 	InsertDelivery(ctx context.Context, arg InsertDeliveryParams) error
+	InsertDeviceCode(ctx context.Context, arg InsertDeviceCodeParams) error
 	InsertEvent(ctx context.Context, arg InsertEventParams) error
 	InsertInvitation(ctx context.Context, arg InsertInvitationParams) error
 	InsertItem(ctx context.Context, arg InsertItemParams) (int64, error)
@@ -86,6 +95,9 @@ type Querier interface {
 	InsertLedger(ctx context.Context, arg InsertLedgerParams) (int64, error)
 	InsertMember(ctx context.Context, arg InsertMemberParams) error
 	InsertMessage(ctx context.Context, arg InsertMessageParams) (int64, error)
+	InsertOAuthCode(ctx context.Context, arg InsertOAuthCodeParams) error
+	InsertProgram(ctx context.Context, arg InsertProgramParams) error
+	InsertProgramToken(ctx context.Context, arg InsertProgramTokenParams) error
 	InsertPrompt(ctx context.Context, arg InsertPromptParams) error
 	InsertSession(ctx context.Context, arg InsertSessionParams) (int64, error)
 	InsertSignal(ctx context.Context, arg InsertSignalParams) error
@@ -147,6 +159,7 @@ type Querier interface {
 	NextOnlineBeat(ctx context.Context, after int64) (int64, error)
 	NotePosted(ctx context.Context, arg NotePostedParams) error
 	NoteTurn(ctx context.Context, arg NoteTurnParams) error
+	OAuthCode(ctx context.Context, hash []byte) (OauthCode, error)
 	OfflineDue(ctx context.Context, arg OfflineDueParams) ([]Worker, error)
 	OldDeliveries(ctx context.Context, arg OldDeliveriesParams) ([]api.DeliveryID, error)
 	OldestEvent(ctx context.Context) (int64, error)
@@ -156,6 +169,9 @@ type Querier interface {
 	OwnsAny(ctx context.Context, userID api.UserID) (Member, error)
 	// The signal that a worker has not acknowledged yet, and who sent it.
 	PendingSignal(ctx context.Context, workerID api.WorkerID) (PendingSignalRow, error)
+	Program(ctx context.Context, id api.TokenID) (Program, error)
+	ProgramToken(ctx context.Context, hash []byte) (ProgramTokenRow, error)
+	ProgramsOf(ctx context.Context, arg ProgramsOfParams) ([]Program, error)
 	Prompt(ctx context.Context, id api.PromptID) (Prompt, error)
 	PutIdempotencyKey(ctx context.Context, arg PutIdempotencyKeyParams) error
 	PutLogin(ctx context.Context, arg PutLoginParams) error
@@ -171,6 +187,8 @@ type Querier interface {
 	RevokeKey(ctx context.Context, arg RevokeKeyParams) (int64, error)
 	RevokeKeysOf(ctx context.Context, arg RevokeKeysOfParams) (int64, error)
 	RevokeLinksOf(ctx context.Context, arg RevokeLinksOfParams) (int64, error)
+	RevokeProgram(ctx context.Context, arg RevokeProgramParams) (int64, error)
+	RevokeProgramsOf(ctx context.Context, arg RevokeProgramsOfParams) (int64, error)
 	RevokeSignInsOf(ctx context.Context, arg RevokeSignInsOfParams) (int64, error)
 	RevokeToken(ctx context.Context, arg RevokeTokenParams) (int64, error)
 	RevokeTokenOf(ctx context.Context, arg RevokeTokenOfParams) (int64, error)
@@ -197,6 +215,7 @@ type Querier interface {
 	TokenByHash(ctx context.Context, hash []byte) (Token, error)
 	TokensOf(ctx context.Context, arg TokensOfParams) ([]Token, error)
 	TouchKey(ctx context.Context, arg TouchKeyParams) (int64, error)
+	TouchProgram(ctx context.Context, arg TouchProgramParams) (int64, error)
 	TouchToken(ctx context.Context, arg TouchTokenParams) (int64, error)
 	Tries(ctx context.Context, key []byte) (Try, error)
 	TriggerAgent(ctx context.Context, arg TriggerAgentParams) (int64, error)
@@ -209,8 +228,11 @@ type Querier interface {
 	UndrainedScheduled(ctx context.Context, arg UndrainedScheduledParams) (int64, error)
 	UpdateAgent(ctx context.Context, arg UpdateAgentParams) (int64, error)
 	UpdateWebhook(ctx context.Context, arg UpdateWebhookParams) (int64, error)
+	UseDeviceCode(ctx context.Context, arg UseDeviceCodeParams) (int64, error)
 	UseInvitation(ctx context.Context, arg UseInvitationParams) (int64, error)
 	UseLink(ctx context.Context, arg UseLinkParams) (int64, error)
+	UseOAuthCode(ctx context.Context, arg UseOAuthCodeParams) (int64, error)
+	UseProgramToken(ctx context.Context, arg UseProgramTokenParams) (int64, error)
 	UseTriggerURL(ctx context.Context, arg UseTriggerURLParams) (int64, error)
 	User(ctx context.Context, id api.UserID) (User, error)
 	ViewAgents(ctx context.Context, arg ViewAgentsParams) ([]Agent, error)

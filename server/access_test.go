@@ -23,6 +23,14 @@ const columns = "nobody viewer member admin owner foreigner read trigger cancel"
 var access = map[string]string{
 	"GET /healthz":      "+ + + + + + + + +",
 	"GET /readyz":       "+ + + + + + + + +",
+
+	// Here programs sign people in: what they send is looked at, not who they are.
+	"GET /.well-known/oauth-authorization-server": "+ + + + + + + + +",
+	"GET /.well-known/oauth-protected-resource":   "+ + + + + + + + +",
+	"POST /oauth/token":                           "+ + + + + + + + +",
+	"POST /oauth/device":                          "+ + + + + + + + +",
+	"POST /oauth/revoke":                          "+ + + + + + + + +",
+
 	"GET /openapi.json": "1 + + + + + + + +",
 	"GET /openapi.yaml": "1 + + + + + + + +",
 

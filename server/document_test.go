@@ -2,10 +2,12 @@ package server_test
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
 	"stint/api"
+	"stint/engine"
 	"stint/server/servertest"
 )
 
@@ -35,6 +37,9 @@ func TestDocument_EveryStatusOfEveryRoute(t *testing.T) {
 			body = `{}`
 		}
 		for _, status := range op.Statuses {
+			if op.Form {
+				break // see formsAnswer
+			}
 			switch status {
 			case http.StatusUnauthorized:
 				d.Refused(status, api.CodeUnauthenticated, op.Method, path, body, servertest.With("Authorization", ""))
@@ -74,6 +79,7 @@ func TestDocument_EveryStatusOfEveryRoute(t *testing.T) {
 	servertest.Must[list](d.Server, 200, "GET", "audit?type=session_created&limit=5", nil)
 	viewer.Refused(403, api.CodeForbidden, "GET", "audit", nil)
 	peopleAnswer(d)
+	formsAnswer(t)
 	serverAnswers(d)
 
 	for _, op := range servertest.Operations() {
@@ -357,6 +363,52 @@ func peopleAnswer(d *desk) {
 	}
 }
 
+// formsAnswer calls the operations that take forms in each of their ways.
+func formsAnswer(t *testing.T) {
+	l := newLobby(t)
+	token := l.signIn()
+	good := map[string]url.Values{
+		"/oauth/token":  {"grant_type": {"refresh_token"}, "refresh_token": {token.RefreshToken}},
+		"/oauth/device": {},
+		"/oauth/revoke": {"token": {l.signIn().RefreshToken}},
+	}
+	for _, op := range servertest.Operations() {
+		if !op.Form {
+			continue
+		}
+		post := func(form string, changes ...servertest.Change) servertest.Answer {
+			return l.Do(op.Method, op.Path, form, append([]servertest.Change{servertest.With("Authorization", ""), servertest.With("Content-Type", formType)}, changes...)...)
+		}
+		form := good[op.Path]
+		form.Set("client_id", engine.CLI)
+		ways := map[int]func() servertest.Answer{
+			200: func() servertest.Answer { return post(form.Encode()) },
+			400: func() servertest.Answer { return post("client_id=nobody") },
+			401: func() servertest.Answer { return post(form.Encode(), servertest.With("Authorization", "Basic eDp5")) },
+			403: func() servertest.Answer { return post(form.Encode(), servertest.With("Sec-Fetch-Site", "cross-site")) },
+			413: func() servertest.Answer { return post(strings.Repeat("x", 9<<10)) },
+			415: func() servertest.Answer { return post("{}", servertest.With("Content-Type", "application/json")) },
+			421: func() servertest.Answer {
+				return post(form.Encode(), func(r *http.Request) { r.Host = "evil.test" })
+			},
+			429: func() servertest.Answer {
+				many := url.Values{"client_id": {engine.CLI}, "grant_type": {"authorization_code"}, "code": {"nobody's"}}
+				for range 61 {
+					if a := post(many.Encode()); a.Status == 429 {
+						return a
+					}
+				}
+				return post(many.Encode())
+			},
+		}
+		for _, status := range op.Statuses {
+			if a := ways[status](); a.Status != status {
+				t.Errorf("%s %s answered %d, not %d: %s", op.Method, op.Path, a.Status, status, a.Body)
+			}
+		}
+	}
+}
+
 func serverAnswers(d *desk) {
 	s := d.Server
 	if got := servertest.Must[list](s, 200, "GET", "events?after=0&limit=3", nil); len(got.Items) != 3 {
@@ -370,6 +422,7 @@ func serverAnswers(d *desk) {
 	if got := servertest.Must[api.SignInLink](s, 201, "POST", "/api/v1/signin-links", nil); got.Link == "" {
 		d.tb.Error("an empty link")
 	}
+	servertest.Must[api.ProtectedResource](s, 200, "GET", "/.well-known/oauth-protected-resource", nil)
 	servertest.Must[m](s, 200, "GET", "/healthz", nil, servertest.With("Authorization", ""))
 	servertest.Must[m](s, 200, "GET", "/readyz", nil, servertest.With("Authorization", ""))
 	servertest.Must[m](s, 200, "GET", "/openapi.json", nil)

@@ -95,7 +95,7 @@ func (x *exchange) problem(refused *api.Error) {
 		h.Set("Retry-After", strconv.Itoa(refused.RetryIn))
 	}
 	if status == http.StatusUnauthorized {
-		h.Set("WWW-Authenticate", `Bearer realm="stint"`)
+		h.Set("WWW-Authenticate", x.challenge())
 	}
 	body := problem{
 		Type: "urn:stint:error:" + string(refused.Code), Title: http.StatusText(status), Status: status,

@@ -163,8 +163,14 @@ func (s *Server) signedIn(ctx context.Context, r *http.Request) (*grant, error) 
 	if secret == "" {
 		return nil, api.Refuse(api.CodeUnauthenticated, "Sign in first: send a bearer token, or run `stint open` for the browser.")
 	}
-	return s.rights.grant(ctx, secret)
+	g, err := s.rights.grant(ctx, secret)
+	if err == nil && g.who.Resource != "" {
+		return nil, errOtherResource // what is served here is the API
+	}
+	return g, err
 }
+
+var errOtherResource = api.Refuse(api.CodeUnauthenticated, "This token is for another part of the server.")
 
 type asking struct {
 	server *Server

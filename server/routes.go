@@ -121,6 +121,10 @@ var routes = []route{
 	{get, "/openapi.yaml", (*Server).openAPI},
 	{get, "/openapi.json", (*Server).openAPI},
 	{post, "/signout", (*Server).signOut},
+	{get, authorizeRoute, (*Server).consentPage},
+	{post, authorizeRoute, (*Server).consent},
+	{get, verifyRoute, (*Server).devicePage},
+	{post, verifyRoute, (*Server).verifyDevice},
 }
 
 // sessionVerbs stand below a session's path and below its path by agent.
@@ -151,6 +155,11 @@ var openRoutes = []route{
 	{post, setUpRoute, (*Server).setUp},
 	{get, invitationRoute, (*Server).invitationPage},
 	{post, invitationRoute, (*Server).joinByInvitation},
+	{get, authServerRoute, (*Server).authServer},
+	{get, resourceRoute, (*Server).protectedResource},
+	{post, tokenRoute, (*Server).token},
+	{post, revokeRoute, (*Server).revoke},
+	{post, deviceRoute, (*Server).startDevice},
 }
 
 // hookRoutes answer whoever knows the address and can sign.

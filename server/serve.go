@@ -62,7 +62,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // forPrograms reports whether a path is the API's; the pages that tell about the
 // API stand below it too, but are for people.
 func forPrograms(path string) bool {
-	return strings.HasPrefix(path, triggerPath) || strings.HasPrefix(path, "/api/") && path != "/api/docs" && !strings.HasPrefix(path, "/api/docs/")
+	return strings.HasPrefix(path, triggerPath) || strings.HasPrefix(path, "/.well-known/") ||
+		path == tokenRoute || path == revokeRoute || path == deviceRoute || strings.HasPrefix(path, "/api/") && path != "/api/docs" && !strings.HasPrefix(path, "/api/docs/")
 }
 
 // run calls the verb that the request's method names on a resource.

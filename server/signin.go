@@ -87,8 +87,16 @@ type doorPage struct {
 	Title, Text, Action, Do, Next, Terminal string
 
 	Problems []string
+	Facts    []doorFact
 	Fields   []doorField
+	Hidden   []doorFact   // further fields of the form that aren't shown
+	Choices  []doorChoice // buttons in place of Do
 }
+
+type doorFact struct{ Name, Value string }
+
+// doorChoice is a button that answers the form's question with a decision.
+type doorChoice struct{ Decision, Label string }
 
 type doorField struct {
 	ID, Label, Type, Value, Complete, Hint string

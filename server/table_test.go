@@ -105,7 +105,7 @@ func TestRoutes_EqualTheDocument(t *testing.T) {
 
 // forBrowsers tells the pages of people who sign in from the paths of programs.
 func forBrowsers(path string) bool {
-	return strings.HasPrefix(path, "/sign") || path == setUpRoute || path == invitationRoute
+	return strings.HasPrefix(path, "/sign") || path == setUpRoute || path == invitationRoute || path == authorizeRoute || path == verifyRoute
 }
 
 func TestSamePlace_NeverLeadsElsewhere(t *testing.T) {

@@ -24,7 +24,8 @@ import (
 type Operation struct {
 	Method, Path string
 	Statuses     []int // documented, without default
-	Body         bool  // takes a JSON body
+	Body         bool  // takes a body
+	Form         bool  // … that is a form, not JSON
 	Public       bool  // needs no sign-in
 	Query        []string
 }
@@ -95,6 +96,9 @@ func readOperations() []Operation {
 	for path, item := range doc.Paths {
 		for method, o := range item {
 			op := Operation{Method: strings.ToUpper(method), Path: path, Body: o.Body != nil, Public: o.Security != nil}
+			if content, ok := o.Body["content"].(map[string]any); ok {
+				op.Form = content["application/x-www-form-urlencoded"] != nil
+			}
 			for status := range o.Responses {
 				if n, err := strconv.Atoi(status); err == nil {
 					op.Statuses = append(op.Statuses, n)

@@ -32,11 +32,12 @@ const Base = "/api/v1/workspaces/default"
 type Options struct {
 	Config  func(*engine.Config)
 	Server  func(*server.Options)
-	Path    string // of the database file; "" = a new one
-	Token   string // of the owner of an existing file
-	Addr    string // "" = any free port
-	Durable bool   // synchronous FULL
-	Quiet   bool   // log nothing, check nothing: for measuring
+	Path    string           // of the database file; "" = a new one
+	Token   string           // of the owner of an existing file
+	Addr    string           // "" = any free port
+	Durable bool             // synchronous FULL
+	Clock   func() time.Time // nil = the machine's
+	Quiet   bool             // log nothing, check nothing: for measuring
 
 	SmallBuffers bool // connections that hold next to nothing for a reader who doesn't read
 }
@@ -70,7 +71,7 @@ func New(tb testing.TB, o Options) *Server {
 	if o.Durable {
 		unsafe = db.Unsafe{}
 	}
-	store, err := db.Open(tb.Context(), db.Options{Path: s.Path, Log: log, Unsafe: unsafe})
+	store, err := db.Open(tb.Context(), db.Options{Path: s.Path, Log: log, Unsafe: unsafe, Clock: o.Clock})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -1,0 +1,237 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"stint/db"
+	"stint/queries"
+)
+
+// Client is a program that may ask people to sign it in (contract 8.2). All are
+// public: nothing that a program carries could be kept secret.
+type Client struct {
+	ID        string
+	Name      string   // what the consent page calls it
+	Redirects []string // where answers may go; those on this machine match with any port (RFC 8252)
+}
+
+// CLI is the client id of the command line and of the workers that it starts.
+const CLI = "stint-cli"
+
+var clients = []Client{{
+	ID: CLI, Name: "Stint on the command line",
+	Redirects: []string{"http://127.0.0.1/callback", "http://[::1]/callback"},
+}}
+
+// ClientOf answers the client of an id; false when nobody has registered it.
+func ClientOf(id string) (Client, bool) {
+	for _, c := range clients {
+		if c.ID == id {
+			return c, true
+		}
+	}
+	return Client{}, false
+}
+
+func clientName(id string) string {
+	if c, ok := ClientOf(id); ok {
+		return c.Name
+	}
+	return id
+}
+
+// Redirect reports whether answers may be sent to a URI: it equals a registered
+// one to the letter, but for the port where that is this machine's.
+func (c Client) Redirect(uri string) bool {
+	for _, registered := range c.Redirects {
+		if uri == registered || withoutPort(uri, registered) {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutPort reports whether uri is registered with a port put in. The text is
+// compared, not what a parser makes of it, so that two parsers can't differ.
+func withoutPort(uri, registered string) bool {
+	u, err := url.Parse(registered)
+	if err != nil || !LoopbackHost(u.Hostname()) || u.Scheme != "http" {
+		return false
+	}
+	rest, ok := strings.CutPrefix(uri, "http://"+u.Host+":")
+	if !ok {
+		return false
+	}
+	port, ok := strings.CutSuffix(rest, u.Path)
+	if !ok || port == "" || len(port) > 5 {
+		return false
+	}
+	for _, digit := range port {
+		if digit < '0' || digit > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// LoopbackHost reports whether a host is an address of this machine, written as
+// one: a name may lead anywhere.
+func LoopbackHost(host string) bool {
+	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil && ip.IsLoopback() && net.ParseIP(ip.String()) != nil
+}
+
+// Grant is what a person is asked to give a program.
+type Grant struct {
+	Client    string // its id
+	Resource  string // path of the part of the server that it is for; "" = the API
+	Redirect  string // where the answer goes
+	Challenge string // SHA-256 of the program's verifier, base64url
+}
+
+// The lives of what stands between a person's yes and a program's tokens, and of
+// the tokens. A sign-in that isn't used for refreshLife ends.
+const (
+	codeLife    = time.Minute
+	accessLife  = 15 * time.Minute
+	refreshLife = 30 * 24 * time.Hour
+	programLife = 366 * 24 * time.Hour
+
+	// retryWindow is how long a refresh token that was traded is answered once
+	// more with the same tokens: the answer may have been lost.
+	retryWindow = 10 * time.Second
+
+	codePrefix    = "stint_code_"
+	accessPrefix  = "stint_at_"
+	refreshPrefix = "stint_rt_"
+)
+
+// OAuthError is a refusal in the words of OAuth: what programs read.
+type OAuthError struct {
+	Code   string // such as invalid_grant
+	Detail string
+}
+
+func (e *OAuthError) Error() string { return e.Code + ": " + e.Detail }
+
+var errInvalidGrant = &OAuthError{"invalid_grant", "It is unknown, expired, used or revoked."}
+
+// Presented is who asks for tokens.
+type Presented struct {
+	Client   string
+	Resource *string // path of the part of the server that they are to be for; nil = as it was granted
+	From     From
+}
+
+// fits refuses tokens for another resource than was granted (RFC 8707).
+func (p Presented) fits(granted string) error {
+	if p.Resource != nil && *p.Resource != granted {
+		return &OAuthError{"invalid_target", "The sign-in is for another resource."}
+	}
+	return nil
+}
+
+// Tokens are what a program is given.
+type Tokens struct {
+	Access, Refresh string
+	ExpiresIn       time.Duration // of the access token
+}
+
+// GiveCode notes that a person said yes and answers the code that the program
+// trades for tokens, once, within a minute.
+func (e *Engine) GiveCode(ctx context.Context, who Identity, g Grant) (code string, err error) {
+	err = e.write(ctx, func(tx *db.Tx) error {
+		var hash []byte
+		code, hash = randomSecret(codePrefix)
+		return tx.InsertOAuthCode(wctx(), queries.InsertOAuthCodeParams{
+			Hash: hash, UserID: who.UserID, Client: g.Client, RedirectUri: g.Redirect, Challenge: g.Challenge, Resource: g.Resource,
+			ExpiresAt: micros(tx.Now.Add(codeLife)),
+		})
+	})
+	if err != nil {
+		return "", fmt.Errorf("keep a code: %w", err)
+	}
+	return code, nil
+}
+
+// TradeCode gives tokens for a code to the program that asked for it and knows
+// the verifier. A code is good once: its second use ends what the first one got,
+// since one of the two was stolen. Error: [OAuthError].
+func (e *Engine) TradeCode(ctx context.Context, by Presented, code, redirect, verifier string) (out Tokens, err error) {
+	if err := e.knownHere(ctx, by.From, func(tx *db.ReadTx) error {
+		_, err := tx.OAuthCode(ctx, hashOf(code))
+		return err
+	}); err != nil {
+		return out, err
+	}
+	var refusal error
+	err = e.write(ctx, func(tx *db.Tx) error {
+		out, refusal, err = e.tradeCodeTx(tx, by, code, redirect, verifier)
+		return err
+	})
+	if err == nil {
+		err = refusal
+	}
+	return out, err
+}
+
+func (e *Engine) tradeCodeTx(tx *db.Tx, by Presented, code, redirect, verifier string) (out Tokens, refusal, err error) {
+	row, err := tx.OAuthCode(wctx(), hashOf(code))
+	if none(err) {
+		return out, errInvalidGrant, nil
+	}
+	if err != nil {
+		return out, nil, fmt.Errorf("read a code: %w", err)
+	}
+	if row.UsedAt != 0 {
+		if row.ProgramID == 0 {
+			return out, errInvalidGrant, nil
+		}
+		return out, errInvalidGrant, e.endProgram(tx, row.ProgramID, "a code was used twice")
+	}
+	use := queries.UseOAuthCodeParams{Now: micros(tx.Now), Hash: row.Hash}
+	sum := sha256.Sum256([]byte(verifier))
+	fits := base64.RawURLEncoding.EncodeToString(sum[:])
+	switch {
+	case row.ExpiresAt <= micros(tx.Now):
+		refusal = errInvalidGrant
+	case row.Client != by.Client || row.RedirectUri != redirect || subtle.ConstantTimeCompare([]byte(fits), []byte(row.Challenge)) != 1:
+		refusal = &OAuthError{"invalid_grant", "The code was given to another program, to another redirect_uri or for another verifier."}
+	default:
+		refusal = by.fits(row.Resource)
+	}
+	if refusal != nil {
+		// Whoever else has the code must not be able to go on trying.
+		return out, refusal, one(tx.UseOAuthCode(wctx(), use))
+	}
+	if use.ProgramID, out, err = e.signInProgram(tx, row.UserID, row.Client, row.Resource, by.From); err != nil {
+		return out, nil, err
+	}
+	return out, nil, one(tx.UseOAuthCode(wctx(), use))
+}
+
+// knownHere reads what a program presents. What is unknown is counted, so that
+// nobody can go on trying: 429 beyond that. The secrets are too long to be
+// guessed; it is the work that is bounded.
+func (e *Engine) knownHere(ctx context.Context, from From, look func(*db.ReadTx) error) error {
+	err := e.store.Read(ctx, look)
+	if !none(err) {
+		return err
+	}
+	err = e.write(ctx, func(tx *db.Tx) error {
+		return takeTry(tx, bucketOf(guessesAnywhere, time.Minute, "oauth", network(from.Address)))
+	})
+	if err != nil {
+		return err
+	}
+	return errInvalidGrant
+}

@@ -1,0 +1,234 @@
+package server
+
+import (
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"stint/api"
+	"stint/engine"
+)
+
+const (
+	allow = "allow"
+	deny  = "deny"
+)
+
+// inPerson refuses everything but a browser in which a person signed in: a
+// program must not make itself, or another, more lasting than it is.
+func (x *exchange) inPerson() error {
+	if x.r.Header["Authorization"] != nil || x.grant.who.Client != "" || x.grant.who.KeyID != 0 {
+		return api.Refuse(api.CodeUserTokenRequired, "Only a person can do this, signed in in a browser.")
+	}
+	return nil
+}
+
+// asked is a program's wish to be signed in, checked.
+type asked struct {
+	client engine.Client
+	grant  engine.Grant
+	state  string
+}
+
+// asks reads what a program wants. A wish whose client or redirect_uri is not
+// good is told to the person alone: where its answer would go, nobody vouches
+// for. Of any other fault the program is told (refusal).
+func (x *exchange) asks(form url.Values) (a asked, refusal, err error) {
+	client, ok := engine.ClientOf(form.Get("client_id"))
+	if !ok || len(form["client_id"]) != 1 {
+		return a, nil, api.Refuse(api.CodeMalformed, "The program that wants to be signed in is not known here.")
+	}
+	if uri := form["redirect_uri"]; len(uri) != 1 || !client.Redirect(uri[0]) {
+		return a, nil, api.Refuse(api.CodeMalformed, "The program's answer would go to an address that it has not registered. Nothing was done.")
+	}
+	a = asked{client: client, state: form.Get("state"), grant: engine.Grant{
+		Client: client.ID, Redirect: form.Get("redirect_uri"), Challenge: form.Get("code_challenge"),
+	}}
+	resource, refusal := x.server.resourceOf(form)
+	if resource != nil {
+		a.grant.Resource = *resource
+	}
+	sum, notBase64 := base64.RawURLEncoding.Strict().DecodeString(a.grant.Challenge)
+	bad := func(code, detail string) (asked, error, error) {
+		return a, &engine.OAuthError{Code: code, Detail: detail}, nil
+	}
+	switch {
+	case once(form) != nil:
+		return a, once(form), nil
+	case form.Has("request") || form.Has("request_uri"):
+		return bad("request_not_supported", "Send the parameters themselves.")
+	case form.Get("response_type") != "code":
+		return bad("unsupported_response_type", "The response type is code.")
+	case form.Get("response_mode") != "" && form.Get("response_mode") != "query":
+		return bad("invalid_request", "The response mode is query.")
+	case form.Get("code_challenge_method") != "S256" || notBase64 != nil || len(sum) != 32:
+		return bad("invalid_request", "A code_challenge by the method S256 is needed (RFC 7636).")
+	case scopeFits(form) != nil:
+		return a, scopeFits(form), nil
+	}
+	return a, refusal, nil
+}
+
+// back sends the browser to the program with an answer. It names who answers, so
+// that a program can't be made to take it for another's (RFC 9207).
+func (x *exchange) back(a asked, told url.Values) (answer, error) {
+	if a.state != "" {
+		told.Set("state", a.state)
+	}
+	told.Set("iss", x.server.origin(x.r))
+	return x.seeOther(a.grant.Redirect + "?" + told.Encode())
+}
+
+func refusalValues(err error) url.Values {
+	var refused *engine.OAuthError
+	if !errors.As(err, &refused) {
+		return url.Values{"error": {"server_error"}}
+	}
+	return url.Values{"error": {refused.Code}, "error_description": {refused.Detail}}
+}
+
+// consentPage asks a person whether a program may act for him.
+func (s *Server) consentPage(x *exchange) (answer, error) {
+	if err := x.inPerson(); err != nil {
+		return answer{}, err
+	}
+	form := x.r.URL.Query()
+	a, refusal, err := x.asks(form)
+	if err != nil {
+		return x.doorRefusal(err)
+	}
+	if refusal != nil {
+		return x.back(a, refusalValues(refusal))
+	}
+	p := doorPage{
+		Title: "Sign a program in?", Action: authorizeRoute,
+		Text: "It may then do here what you may do, until you sign it out under Settings → Account. Say no unless you have just started it.",
+		Facts: []doorFact{
+			{"Program", a.client.Name}, {"Acts as", x.grant.who.Name}, {"Answer goes to", answerPlace(a.grant.Redirect)},
+		},
+		Choices: []doorChoice{{allow, "Sign it in"}, {deny, "No"}},
+	}
+	for _, name := range []string{"client_id", "redirect_uri", "response_type", "code_challenge", "code_challenge_method", "state", "scope", "resource"} {
+		for _, value := range form[name] {
+			p.Hidden = append(p.Hidden, doorFact{name, value})
+		}
+	}
+	// Browsers hold what follows a form's answer against the page's policy too.
+	x.Header()["Content-Security-Policy"] = []string{strings.Replace(pagePolicy, "form-action 'self'", "form-action 'self' "+formTarget(a.grant.Redirect), 1)}
+	return x.door(http.StatusOK, p)
+}
+
+func answerPlace(redirect string) string {
+	u, err := url.Parse(redirect)
+	if err != nil {
+		return redirect
+	}
+	if engine.LoopbackHost(u.Hostname()) {
+		return "a program on this machine, " + u.Host
+	}
+	return u.Host
+}
+
+// formTarget is where a redirect goes as a content policy can say it: it knows no
+// IPv6 addresses.
+func formTarget(redirect string) string {
+	u, err := url.Parse(redirect)
+	if err != nil || strings.Contains(u.Host, "[") {
+		return "http:"
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// consent takes the person's answer.
+func (s *Server) consent(x *exchange) (answer, error) {
+	if err := x.inPerson(); err != nil {
+		return answer{}, err
+	}
+	form, err := x.form()
+	if err != nil {
+		return answer{}, err
+	}
+	a, refusal, err := x.asks(form)
+	if err != nil {
+		return x.doorRefusal(err)
+	}
+	if refusal != nil {
+		return x.back(a, refusalValues(refusal))
+	}
+	if form.Get("decision") != allow {
+		return x.back(a, url.Values{"error": {"access_denied"}, "error_description": {"The answer was no."}})
+	}
+	code, err := s.engine.GiveCode(x.r.Context(), x.grant.who, a.grant)
+	if err != nil {
+		return answer{}, err
+	}
+	return x.back(a, url.Values{"code": {code}})
+}
+
+// doorRefusal tells a person on a page of ours what can't be done.
+func (x *exchange) doorRefusal(err error) (answer, error) {
+	if status, problems, ok := x.asPage(err); ok {
+		return x.door(status, doorPage{Title: "This can't be done", Problems: problems})
+	}
+	return answer{}, err
+}
+
+// devicePage asks for the code that a program shows. No link can fill it in:
+// whoever types it has the program before his eyes.
+func (s *Server) devicePage(x *exchange) (answer, error) {
+	if err := x.inPerson(); err != nil {
+		return answer{}, err
+	}
+	return x.showDevice(http.StatusOK)
+}
+
+func (x *exchange) showDevice(status int, problems ...string) (answer, error) {
+	return x.door(status, doorPage{
+		Title: "Sign a program in", Action: verifyRoute, Do: "Go on", Problems: problems,
+		Text: "Type the code that the program shows. Never type one that somebody sent you.",
+		Fields: []doorField{{
+			ID: "user_code", Label: "Code", Type: "text", Complete: "off", Hint: "Eight letters, such as BCDF-GHJK", Required: true,
+		}},
+	})
+}
+
+// verifyDevice shows what a typed code would sign in, and then takes the answer.
+func (s *Server) verifyDevice(x *exchange) (answer, error) {
+	if err := x.inPerson(); err != nil {
+		return answer{}, err
+	}
+	form, err := x.form()
+	if err != nil {
+		return answer{}, err
+	}
+	ctx, code, from := x.r.Context(), form.Get("user_code"), s.from(x.r)
+	switch form.Get("decision") {
+	case allow:
+		if err = s.engine.Allow(ctx, x.grant.who, code, from); err == nil {
+			return x.door(http.StatusOK, doorPage{Title: "Signed in", Text: "The program goes on within a few seconds. You can close this page. Settings → Account signs it out again."})
+		}
+	case deny:
+		if err = s.engine.Deny(ctx, x.grant.who, code, from); err == nil {
+			return x.door(http.StatusOK, doorPage{Title: "Refused", Text: "The program was told no. You can close this page."})
+		}
+	default:
+		var asking engine.Asking
+		if asking, err = s.engine.Asked(ctx, x.grant.who, code, from); err == nil {
+			return x.door(http.StatusOK, doorPage{
+				Title: "Sign this program in?", Action: verifyRoute,
+				Text: "It may then do here what you may do, until you sign it out under Settings → Account. Say no unless you started it yourself, there.",
+				Facts: []doorFact{
+					{"Program", asking.Client}, {"Calls itself", asking.From.Label}, {"Asks from", asking.From.Address},
+					{"Since", asking.Since.UTC().Format("15:04:05") + " UTC"}, {"Acts as", x.grant.who.Name},
+				},
+				Hidden: []doorFact{{"user_code", code}}, Choices: []doorChoice{{allow, "Sign it in"}, {deny, "No"}},
+			})
+		}
+	}
+	if status, problems, ok := x.asPage(err); ok {
+		return x.showDevice(status, problems...)
+	}
+	return answer{}, err
+}

@@ -1,0 +1,177 @@
+package server
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"stint/api"
+	"stint/engine"
+)
+
+// The paths of the OAuth provider. Where they are, programs learn from the
+// metadata (contract 8.2).
+const (
+	authorizeRoute  = "/oauth/authorize"
+	tokenRoute      = "/oauth/token"
+	revokeRoute     = "/oauth/revoke"
+	deviceRoute     = "/oauth/device"
+	verifyRoute     = "/device"
+	authServerRoute = "/.well-known/oauth-authorization-server"
+	resourceRoute   = "/.well-known/oauth-protected-resource"
+)
+
+func (s *Server) authServer(x *exchange) (answer, error) {
+	at := s.origin(x.r)
+	return reply(api.AuthServer{
+		Issuer: at, AuthorizationEndpoint: at + authorizeRoute, TokenEndpoint: at + tokenRoute,
+		DeviceEndpoint: at + deviceRoute, RevocationEndpoint: at + revokeRoute,
+		ResponseTypes: []string{"code"}, ResponseModes: []string{"query"},
+		GrantTypes: []string{api.GrantCode, api.GrantRefresh, api.GrantDevice}, Scopes: []string{api.ScopeUser},
+		TokenAuthMethods: []string{"none"}, RevocationAuthMethods: []string{"none"}, ChallengeMethods: []string{"S256"},
+		IssuerInAnswers: true,
+	}, nil)
+}
+
+func (s *Server) protectedResource(x *exchange) (answer, error) {
+	at := s.origin(x.r)
+	return reply(api.ProtectedResource{
+		Resource: at, Name: "Stint", AuthServers: []string{at}, Scopes: []string{api.ScopeUser}, BearerMethods: []string{"header"},
+	}, nil)
+}
+
+// challenge is what an answer without a good sign-in tells programs to do next.
+func (x *exchange) challenge() string {
+	text := `Bearer realm="stint", resource_metadata="` + x.server.origin(x.r) + resourceRoute + `", scope="` + api.ScopeUser + `"`
+	if x.r.Header["Authorization"] != nil {
+		text += `, error="invalid_token"`
+	}
+	return text
+}
+
+// resourceOf is the path of the part of this server that `resource` names by any
+// address of the server's (RFC 8707); nil when it names none. The API is all
+// there is, so the path is empty.
+func (s *Server) resourceOf(form url.Values) (*string, error) {
+	whole := ""
+	var found *string
+	for _, text := range form["resource"] {
+		u, err := url.Parse(text)
+		here := err == nil && u.User == nil && u.Opaque == "" && !strings.ContainsAny(text, "?#") && strings.Trim(u.Path, "/") == "" &&
+			(u.Scheme == "http" && s.hosts.Load().has(u.Host) ||
+				u.Scheme == "https" && s.public.URL != nil && strings.EqualFold(u.Host, s.public.URL.Host))
+		if !here {
+			return nil, &engine.OAuthError{Code: "invalid_target", Detail: "The resource is not this server."}
+		}
+		found = &whole
+	}
+	return found, nil
+}
+
+// once refuses parameters that come twice: two readers could take different ones.
+func once(form url.Values) error {
+	for name, values := range form {
+		if len(values) > 1 && name != "resource" {
+			return &engine.OAuthError{Code: "invalid_request", Detail: "A parameter comes twice."}
+		}
+	}
+	return nil
+}
+
+func scopeFits(form url.Values) error {
+	if scope := form.Get("scope"); scope != "" && scope != api.ScopeUser {
+		return &engine.OAuthError{Code: "invalid_scope", Detail: "The one scope is “" + api.ScopeUser + "”."}
+	}
+	return nil
+}
+
+// presented reads the form of a program that asks for tokens or for a code.
+func (x *exchange) presented() (form url.Values, by engine.Presented, err error) {
+	if form, err = x.form(); err != nil {
+		return nil, by, err
+	}
+	if x.r.Header["Authorization"] != nil {
+		return nil, by, &engine.OAuthError{Code: "invalid_client", Detail: "Programs have no secret here: send client_id in the form alone."}
+	}
+	if err := errors.Join(once(form), scopeFits(form)); err != nil {
+		return nil, by, err
+	}
+	client, ok := engine.ClientOf(form.Get("client_id"))
+	if !ok {
+		return nil, by, &engine.OAuthError{Code: "invalid_client", Detail: "No program of that client_id is registered here."}
+	}
+	by = engine.Presented{Client: client.ID, From: x.server.from(x.r)}
+	by.Resource, err = x.server.resourceOf(form)
+	return form, by, err
+}
+
+// token trades a code, a refresh token or a device's code for tokens.
+func (s *Server) token(x *exchange) (answer, error) {
+	form, by, err := x.presented()
+	if err != nil {
+		return x.oauthRefusal(err)
+	}
+	ctx := x.r.Context()
+	var got engine.Tokens
+	switch form.Get("grant_type") {
+	case api.GrantCode:
+		got, err = s.engine.TradeCode(ctx, by, form.Get("code"), form.Get("redirect_uri"), form.Get("code_verifier"))
+	case api.GrantRefresh:
+		got, err = s.engine.Refresh(ctx, by, form.Get("refresh_token"))
+	case api.GrantDevice:
+		got, err = s.engine.TradeDevice(ctx, by, form.Get("device_code"))
+	default:
+		err = &engine.OAuthError{Code: "unsupported_grant_type", Detail: "The metadata lists the grants that there are."}
+	}
+	if err != nil {
+		return x.oauthRefusal(err)
+	}
+	return reply(api.OAuthTokens{
+		AccessToken: got.Access, TokenType: "Bearer", ExpiresIn: int64(got.ExpiresIn / time.Second), RefreshToken: got.Refresh, Scope: api.ScopeUser,
+	}, nil)
+}
+
+// startDevice gives a code to a program that has no browser.
+func (s *Server) startDevice(x *exchange) (answer, error) {
+	_, by, err := x.presented()
+	if err != nil {
+		return x.oauthRefusal(err)
+	}
+	d, err := s.engine.StartDevice(x.r.Context(), by)
+	if err != nil {
+		return answer{}, err
+	}
+	return reply(api.OAuthDevice{
+		DeviceCode: d.Code, UserCode: d.UserCode, VerificationURI: s.origin(x.r) + verifyRoute,
+		ExpiresIn: int64(d.ExpiresIn / time.Second), Interval: int64(d.Interval / time.Second),
+	}, nil)
+}
+
+// revoke ends the sign-in that a token is of. An unknown token is no error: it
+// is as dead as it was meant to be (RFC 7009).
+func (s *Server) revoke(x *exchange) (answer, error) {
+	form, by, err := x.presented()
+	if err != nil {
+		return x.oauthRefusal(err)
+	}
+	if form.Get("token") == "" {
+		return x.oauthRefusal(&engine.OAuthError{Code: "invalid_request", Detail: "The token to revoke is missing."})
+	}
+	return reply(struct{}{}, s.engine.RevokeProgram(x.r.Context(), by, form.Get("token")))
+}
+
+// oauthRefusal answers a refusal in the words of OAuth; any other error stays one.
+func (x *exchange) oauthRefusal(err error) (answer, error) {
+	var refused *engine.OAuthError
+	if !errors.As(err, &refused) {
+		return answer{}, err
+	}
+	status := http.StatusBadRequest
+	if refused.Code == "invalid_client" && x.r.Header["Authorization"] != nil {
+		status = http.StatusUnauthorized
+		x.Header().Set("WWW-Authenticate", `Basic realm="stint"`)
+	}
+	return answer{status: status, body: api.OAuthRefusal{Error: refused.Code, Description: refused.Detail}}, nil
+}
