@@ -30,6 +30,9 @@ type ClientConfig struct {
 	Token     string // the bearer token
 	Workspace string // id or slug; empty means "default"
 	Agent     string // User-Agent; empty means "stint"
+	// Credentials answers the bearer token of each call, in place of Token, for
+	// tokens that don't live long. Its error is the call's.
+	Credentials func(context.Context) (string, error)
 	// Transport carries the requests; nil means one of the client's own.
 	Transport http.RoundTripper
 }
@@ -47,6 +50,8 @@ type Client struct {
 	workspace string
 	agent     string
 	http      *http.Client
+
+	credentials func(context.Context) (string, error) // nil = token
 }
 
 // NewClient makes a client. Plain http is refused for anything but this
@@ -75,7 +80,7 @@ func NewClient(c ClientConfig) (*Client, error) {
 		c.Transport = newTransport(local)
 	}
 	return &Client{
-		root: u, token: c.Token, workspace: c.Workspace, agent: c.Agent,
+		root: u, token: c.Token, workspace: c.Workspace, agent: c.Agent, credentials: c.Credentials,
 		http: &http.Client{Transport: c.Transport, CheckRedirect: noRedirect},
 	}, nil
 }
@@ -85,6 +90,18 @@ func (c *Client) URL() string { return strings.TrimSuffix(c.root.String(), "/") 
 
 // Workspace is the id or slug of the workspace that is called.
 func (c *Client) Workspace() string { return c.workspace }
+
+// Token is the bearer token that a call would carry now, "" for none.
+func (c *Client) Token(ctx context.Context) (string, error) {
+	if c.credentials == nil {
+		return c.token, nil
+	}
+	return c.credentials(ctx)
+}
+
+// HTTP is what carries the calls: for other protocols with the same host. It
+// follows no redirects.
+func (c *Client) HTTP() *http.Client { return c.http }
 
 // noRedirect keeps every request, its token and its body at the host that the
 // user named; the redirect itself becomes an error with its target.
@@ -214,8 +231,12 @@ func (c *Client) request(ctx context.Context, k call) (*http.Request, error) {
 	if req.Header.Get("Accept") == "" {
 		req.Header.Set("Accept", "application/json")
 	}
-	if c.token != "" {
-		req.Header.Set("Authorization", "Bearer "+c.token)
+	token, err := c.Token(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	req.Header.Set("User-Agent", c.agent)
 	return req, nil

@@ -42,6 +42,7 @@ type Config struct {
 	AutoPauseAfter int64         // scheduled runs in a row that end in error
 	MaxItemText    int           // bytes of one item's text
 	KeyLife        time.Duration // of an Idempotency-Key
+	AccessLife     time.Duration // of a signed-in program's access token
 
 	CheckWebhookURL func(*url.URL) error // why messages may not go there; nil = anywhere
 
@@ -66,6 +67,7 @@ func DefaultConfig() Config {
 		AutoPauseAfter: 5,
 		MaxItemText:    64 << 10,
 		KeyLife:        24 * time.Hour,
+		AccessLife:     15 * time.Minute,
 		Log:            slog.Default(),
 	}
 }

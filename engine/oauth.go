@@ -102,7 +102,6 @@ type Grant struct {
 // the tokens. A sign-in that isn't used for refreshLife ends.
 const (
 	codeLife    = time.Minute
-	accessLife  = 15 * time.Minute
 	refreshLife = 30 * 24 * time.Hour
 	programLife = 366 * 24 * time.Hour
 

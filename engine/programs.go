@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -33,7 +34,7 @@ func (e *Engine) signInProgram(tx *db.Tx, user api.UserID, client, resource stri
 	}
 	// The first pair is made like every other, of a secret that nobody is told.
 	seed, _ := randomSecret(refreshPrefix)
-	out, err := keepPair(tx, seed, newSalt(), id, ends)
+	out, err := e.keepPair(tx, seed, newSalt(), id, ends)
 	if err != nil {
 		return 0, Tokens{}, err
 	}
@@ -59,9 +60,9 @@ func successors(refresh string, salt []byte) (access, next string) {
 	return make(accessPrefix), make(refreshPrefix)
 }
 
-func keepPair(tx *db.Tx, refresh string, salt []byte, program api.TokenID, ends time.Time) (Tokens, error) {
+func (e *Engine) keepPair(tx *db.Tx, refresh string, salt []byte, program api.TokenID, ends time.Time) (Tokens, error) {
 	access, next := successors(refresh, salt)
-	out := Tokens{Access: access, Refresh: next, ExpiresIn: min(accessLife, ends.Sub(tx.Now))}
+	out := Tokens{Access: access, Refresh: next, ExpiresIn: min(e.cfg.AccessLife, ends.Sub(tx.Now))}
 	for _, t := range []queries.InsertProgramTokenParams{
 		{Hash: hashOf(access), ProgramID: program, Kind: kindAccess, ExpiresAt: micros(tx.Now.Add(out.ExpiresIn)), Salt: []byte{}},
 		{Hash: hashOf(next), ProgramID: program, Kind: kindRefresh, ExpiresAt: micros(tx.Now.Add(min(refreshLife, ends.Sub(tx.Now)))), Salt: []byte{}},
@@ -129,7 +130,7 @@ func (e *Engine) refreshTx(tx *db.Tx, by Presented, refresh string) (out Tokens,
 	if err := one(tx.UseProgramToken(wctx(), queries.UseProgramTokenParams{Now: now, Salt: salt, Hash: t.Hash})); err != nil {
 		return out, nil, fmt.Errorf("use a refresh token: %w", err)
 	}
-	out, err = keepPair(tx, refresh, salt, p.ID, time.UnixMicro(p.ExpiresAt))
+	out, err = e.keepPair(tx, refresh, salt, p.ID, time.UnixMicro(p.ExpiresAt))
 	return out, nil, err
 }
 
@@ -217,7 +218,9 @@ func (e *Engine) logSignIn(tx *db.Tx, user api.UserID, kind string, data api.Eve
 	if err != nil {
 		return fmt.Errorf("list the workspaces of user %s: %w", user, err)
 	}
-	tx.From = address
+	if ip, err := netip.ParseAddr(address); err != nil || !ip.IsLoopback() {
+		tx.From = address
+	}
 	for _, ws := range all {
 		if err := e.logPeople(tx, ws.ID, user.String(), kind, data); err != nil {
 			return err

@@ -51,7 +51,7 @@ func Doctor(ctx context.Context, o Options, agentRef string) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	client, err := api.NewClient(api.ClientConfig{URL: o.URL, Token: o.Token, Workspace: o.Workspace, Agent: "stint-doctor/" + o.Version, Transport: o.transport})
+	client, err := api.NewClient(api.ClientConfig{URL: o.URL, Token: o.Token, Credentials: o.Credentials, Workspace: o.Workspace, Agent: "stint-doctor/" + o.Version, Transport: o.transport})
 	if err != nil {
 		return Report{}, err
 	}

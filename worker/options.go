@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -20,9 +21,11 @@ import (
 // Options says what a worker process serves and how. URL, Token and StateDir
 // have no defaults; the zero value of everything else means what its comment says.
 type Options struct {
-	URL       string // the coordinator's, as for [api.ClientConfig]
-	Token     string // of the user whose sessions this process runs
-	Workspace string // id or slug; empty = default
+	URL   string // the coordinator's, as for [api.ClientConfig]
+	Token string // of the user whose sessions this process runs
+	// Credentials answers that token for each call, in place of Token, as for [api.ClientConfig].
+	Credentials func(context.Context) (string, error)
+	Workspace   string // id or slug; empty = default
 
 	// StateDir is this process's own folder: its lock, its journal, its outbox. One
 	// process at a time uses it. It is made, with mode 0700, where it doesn't exist.

@@ -114,7 +114,7 @@ func open(o Options) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := api.NewClient(api.ClientConfig{URL: o.URL, Token: o.Token, Workspace: o.Workspace, Agent: "stint-worker/" + o.Version, Transport: o.transport})
+	client, err := api.NewClient(api.ClientConfig{URL: o.URL, Token: o.Token, Credentials: o.Credentials, Workspace: o.Workspace, Agent: "stint-worker/" + o.Version, Transport: o.transport})
 	if err != nil {
 		return nil, err
 	}

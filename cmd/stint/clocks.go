@@ -33,6 +33,7 @@ var clockTable = []setClock{
 	{"STINT_MIN_LEASE", "the shortest lease", func(c *clocks) *time.Duration { return &c.engine.MinLease }},
 	{"STINT_DEFAULT_LEASE", "a lease that nobody asked for", func(c *clocks) *time.Duration { return &c.engine.DefaultLease }},
 	{"STINT_MAX_LEASE", "the longest lease", func(c *clocks) *time.Duration { return &c.engine.MaxLease }},
+	{"STINT_ACCESS_LIFE", "how long a program's access token lives", func(c *clocks) *time.Duration { return &c.engine.AccessLife }},
 	{"STINT_STAGE_INTERRUPT", "what a command gets before TERM", func(c *clocks) *time.Duration { return &c.stages.Interrupt }},
 	{"STINT_STAGE_TERM", "... and then before KILL", func(c *clocks) *time.Duration { return &c.stages.Term }},
 }

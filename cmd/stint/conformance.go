@@ -53,7 +53,18 @@ func (c *cli) conform(ctx context.Context, f conformanceFlags) error {
 		if err != nil {
 			return err
 		}
-		p = place{url: orElse(p.url, found.url), token: orElse(p.token, found.token)}
+		if p.url != "" && !sameServer(p.url, found.url) {
+			return usage(what, "no token is given for "+p.url, "STINT_TOKEN=… stint conformance --url "+p.url)
+		}
+		client, err := c.clientOf(what, found)
+		if err != nil {
+			return err
+		}
+		token, err := client.Token(ctx)
+		if err != nil {
+			return explain(what, err, "stint login")
+		}
+		p = place{url: orElse(p.url, found.url), token: orElse(p.token, token)}
 	}
 	report, err := conformance.Run(ctx, conformance.Target{
 		URL: p.url, Token: p.token, Workspace: f.workspace, Rules: f.rules, Judged: c.sayVerdict,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/url"
@@ -12,8 +13,12 @@ import (
 // defaultAddr is where a coordinator listens unless told otherwise.
 const defaultAddr = "127.0.0.1:7717"
 
-// place is the coordinator that a command calls: its URL, and the token for it.
-type place struct{ url, token string }
+// place is the coordinator that a command calls, and who we are to it.
+type place struct {
+	url, token  string
+	context     string                                // by whose name it was found; "" = the environment said it
+	credentials func(context.Context) (string, error) // in place of token
+}
 
 // connect makes the client of a command. what is the command's failure in a
 // few words, for when there is nobody to call.
@@ -22,8 +27,12 @@ func (c *cli) connect(what string) (*api.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	return c.clientOf(what, p)
+}
+
+func (c *cli) clientOf(what string, p place) (*api.Client, error) {
 	client, err := api.NewClient(api.ClientConfig{
-		URL: p.url, Token: p.token, Workspace: c.workspace(), Agent: "stint-cli/" + builtFrom().Version,
+		URL: p.url, Token: p.token, Credentials: p.credentials, Workspace: c.workspace(), Agent: c.agent(),
 	})
 	if err != nil {
 		return nil, usage(what, "STINT_URL: "+err.Error(), "STINT_URL=http://"+defaultAddr+" stint status")
@@ -40,23 +49,21 @@ func (c *cli) workspace() string {
 }
 
 // find tells where the coordinator is and who we are to it. STINT_URL and
-// STINT_TOKEN win; else it is the one that runs on the data directory, whose
-// owner's token lies there. The token is sent to nobody but a process that
-// holds the directory's lock, so that whoever listens on the port of a
-// coordinator that has gone learns nothing.
+// STINT_TOKEN win; then the context that STINT_CONTEXT names or that is in use;
+// else it is the coordinator that runs on the data directory, whose owner's token
+// lies there. That token is sent to nobody but a process that holds the
+// directory's lock, so that whoever listens on the port of a coordinator that has
+// gone learns nothing.
 func (c *cli) find(what string) (place, error) {
+	p, err := c.place(what)
+	if err != nil || p.credentials != nil || p.token != "" {
+		return p, err
+	}
 	d, err := c.dataDir()
 	if err != nil {
 		return place{}, err
 	}
-	p := place{url: c.env("STINT_URL"), token: c.env("STINT_TOKEN")}
-	named := p.url != ""
-	if !named {
-		if p.url, err = c.running(what, d); err != nil {
-			return place{}, err
-		}
-	}
-	if p.token == "" && (!named || isThisMachine(p.url)) {
+	if p.context != "" || isThisMachine(p.url) {
 		if p.token, err = d.readToken(); err != nil {
 			return place{}, &problem{
 				code: exitNotAllowed, what: what, why: "the owner's token can't be read: " + reason(err),
@@ -66,11 +73,67 @@ func (c *cli) find(what string) (place, error) {
 	}
 	if p.token == "" {
 		return place{}, &problem{
-			code: exitNotAllowed, what: what, why: fmt.Sprintf("STINT_TOKEN is not set and there is no token in %s", d),
-			next: "set STINT_TOKEN, or name the server's data directory with --data-dir",
+			code: exitNotAllowed, what: what, why: fmt.Sprintf("STINT_TOKEN is not set, you are not signed in there, and there is no token in %s", d),
+			next: "stint login --url " + p.url + ", or set STINT_TOKEN",
 		}
 	}
 	return p, nil
+}
+
+// place is find without the owner's token.
+func (c *cli) place(what string) (place, error) {
+	kept, err := newVault().read()
+	if err != nil {
+		return place{}, &problem{code: exitFailed, what: what, why: err.Error()}
+	}
+	p := place{url: c.env("STINT_URL"), token: c.env("STINT_TOKEN")}
+	if p.url != "" {
+		for _, name := range kept.names() {
+			if p.token == "" && sameServer(kept.Contexts[name].URL, p.url) {
+				p.credentials = c.bearer(name)
+				return p, nil
+			}
+		}
+		return p, nil
+	}
+	name := c.contextName(kept)
+	if name == localContext {
+		d, err := c.dataDir()
+		if err != nil {
+			return place{}, err
+		}
+		p.context = localContext
+		p.url, err = c.running(what, d)
+		return p, err
+	}
+	a, ok := kept.Contexts[name]
+	if !ok {
+		return place{}, noContext(what, name)
+	}
+	p.url, p.context = a.URL, name
+	if p.token == "" {
+		p.credentials = c.bearer(name)
+	}
+	return p, nil
+}
+
+// contextName is the context that commands act in: an explicit data directory on
+// the command line means the coordinator on it.
+func (c *cli) contextName(kept credentials) string {
+	switch name := c.env("STINT_CONTEXT"); {
+	case c.flags.dataDir != "":
+		return localContext
+	case name != "":
+		return name
+	case kept.Current != "":
+		return kept.Current
+	}
+	return localContext
+}
+
+func (c *cli) bearer(name string) func(context.Context) (string, error) {
+	b := &bearer{vault: newVault(), name: name, now: c.now, agent: c.agent()}
+	return b.token
 }
 
 // running is the URL of the coordinator that runs on the data directory.

@@ -34,7 +34,7 @@ func (c *cli) doctor(ctx context.Context, refs, env []string) error {
 	if err != nil {
 		return err
 	}
-	client, err := c.connect(what)
+	client, err := c.clientOf(what, p)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (c *cli) doctor(ctx context.Context, refs, env []string) error {
 		if ref, err = findAgent(ctx, client, ref); err != nil {
 			return err
 		}
-		r, err := worker.Doctor(ctx, worker.Options{URL: p.url, Token: p.token, Env: env, Version: builtFrom().Version}, ref)
+		r, err := worker.Doctor(ctx, worker.Options{URL: p.url, Token: p.token, Credentials: p.credentials, Env: env, Version: builtFrom().Version}, ref)
 		if err != nil {
 			return noAgent(ctx, client, what, ref, err)
 		}

@@ -145,7 +145,7 @@ func refusal(what string, e *api.Error, next string) error {
 	p.why = refusedBecause(e)
 	switch e.Code {
 	case api.CodeUnauthenticated:
-		p.next = "check STINT_TOKEN, or unset it to use the data directory's owner.token"
+		p.next = "stint login, or check STINT_TOKEN: unset, the data directory's owner.token is used"
 	case api.CodeUnavailable, api.CodeOutcomeUnknown:
 		p.next = "stint status"
 	}

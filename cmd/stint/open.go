@@ -40,9 +40,16 @@ func (c *cli) openDashboard(ctx context.Context, page bool) error {
 	if err != nil {
 		return err
 	}
-	client, err := c.connect(what)
+	p, err := c.find(what)
 	if err != nil {
 		return err
+	}
+	client, err := c.clientOf(what, p)
+	if err != nil {
+		return err
+	}
+	if p.credentials != nil {
+		return c.openElsewhere(what, client, opener, page)
 	}
 	link, err := client.NewSignInLink(ctx)
 	if err != nil {
@@ -59,6 +66,20 @@ func (c *cli) openDashboard(ctx context.Context, page bool) error {
 		return &problem{code: exitFailed, what: what, why: err.Error(), next: "open this file in your browser: " + file}
 	}
 	c.hint("%s", c.errLook.quiet("If no page appears, open this file in your browser: "+file))
+	return nil
+}
+
+// openElsewhere opens a dashboard where the browser signs in by itself: a program
+// that was signed in doesn't hand that on.
+func (c *cli) openElsewhere(what string, client *api.Client, opener string, page bool) error {
+	at := browserOrigin(client)
+	if page {
+		return usage(what, "--page is for the server on the data directory; sign in at "+at, "stint open")
+	}
+	if err := show(opener, at); err != nil {
+		return &problem{code: exitFailed, what: what, why: err.Error(), next: "open this page in your browser: " + at}
+	}
+	c.hint("%s", c.errLook.quiet("If no page appears, open this one in your browser: "+at))
 	return nil
 }
 

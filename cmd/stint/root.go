@@ -54,7 +54,7 @@ func newRoot(c *cli) *cobra.Command {
 	add(groupDaily, c.runCommand(), c.sessionsCommand(), c.showCommand(), c.logsCommand(), c.watchCommand(),
 		c.cancelCommand(), c.stopCommand(), c.retryCommand())
 	add(groupAgents, c.agentCommand(), c.scheduleCommand(), c.workerCommand(), c.webhookCommand(), c.triggerURLCommand())
-	add(groupPeople, c.memberCommand(), c.keyCommand(), c.accountCommand(), c.workspaceCommand())
+	add(groupPeople, c.loginCommand(), c.logoutCommand(), c.whoamiCommand(), c.contextCommand(), c.memberCommand(), c.keyCommand(), c.accountCommand(), c.workspaceCommand())
 	add(groupServer, c.upCommand(), c.serveCommand(), c.openCommand(), c.statusCommand(), c.auditCommand(), c.conformanceCommand())
 	root.AddCommand(c.versionCommand(), exitCodesTopic(), environmentTopic())
 
@@ -132,9 +132,12 @@ func environmentTopic() *cobra.Command {
 
   STINT_ADDR        where up and serve listen (127.0.0.1:7717)
   STINT_DATA_DIR    the data directory ($XDG_DATA_HOME/stint)
-  STINT_URL         the server that the other commands call (the one that runs
-                    on the data directory)
-  STINT_TOKEN       the bearer token for it (owner.token of the data directory)
+  STINT_URL         the server that the other commands call (that of the context
+                    in use; else the one that runs on the data directory)
+  STINT_TOKEN       the bearer token for it (that of stint login; else owner.token
+                    of the data directory)
+  STINT_CONTEXT     the context to use, see stint context; local is the server on
+                    the data directory
   STINT_WORKSPACE   the workspace to work in (default)
   STINT_BASE_URL, STINT_ALLOWED_HOSTS, STINT_TRUSTED_PROXIES
                     how a server is reached from other machines: see serve

@@ -54,6 +54,11 @@ func TestMain(m *testing.M) {
 //	prefix ID [bare] PREFIX is all but the last digit of ID, without "ses_" if bare
 //	signin FILE      post the form of a page that signs in: 303 and a cookie, and then no more
 //	detach TEXT CMD ARG… run a command, interrupt it once it has printed TEXT on stderr; it must exit with 130
+//	background CMD ARG…  start a command that goes on beside the script; at the script's end it is killed
+//	finish N [SIGNAL]    send it a signal, wait for it; it must exit with N; stdout and stderr are its
+//	consent FILE NAME PASSWORD allow|deny  wait for a URL in a file, and answer its page as a browser in which a person signs in
+//	device NAME PASSWORD allow|deny        type the code that the background command shows
+//	together N CMD ARG…  run a command N times at once; all must exit with 0
 //	signal NAME      send SIGHUP or SIGUSR1 to the server
 func TestScript(t *testing.T) {
 	// Whoever runs the tests under nohup must not pass that on to the programs
@@ -98,6 +103,12 @@ func TestScript(t *testing.T) {
 			"signin":   signIn,
 			"detach":   detach,
 			"prefix":   prefix,
+
+			"background": background,
+			"finish":     finish,
+			"consent":    consent,
+			"device":     typeCode,
+			"together":   together,
 			"signal": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Check(stateOf(ts).server.cmd.Process.Signal(signals[args[0]]))
 			},
@@ -110,6 +121,8 @@ func TestScript(t *testing.T) {
 type state struct {
 	server *instance
 	answer any // the last answer to `api`
+
+	beside *beside // the background command
 }
 
 type stateKey struct{}

@@ -41,7 +41,11 @@ func (c *cli) runRoot(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
-	if c.env("STINT_URL") == "" && !lockHeld(d) {
+	kept, err := newVault().read()
+	if err != nil {
+		return &problem{code: exitFailed, what: "cannot tell how things stand", why: err.Error()}
+	}
+	if c.env("STINT_URL") == "" && c.contextName(kept) == localContext && !lockHeld(d) {
 		return cmd.Help()
 	}
 	return c.standing(cmd.Context())

@@ -82,7 +82,7 @@ func (c *cli) runWorker(ctx context.Context, f workerFlags) error {
 		return err
 	}
 	code, err := worker.Run(ctx, worker.Options{
-		URL: p.url, Token: p.token, StateDir: f.state, Agents: f.agents, Register: f.register, Name: f.name,
+		URL: p.url, Token: p.token, Credentials: p.credentials, StateDir: f.state, Agents: f.agents, Register: f.register, Name: f.name,
 		Slots: f.slots, Labels: api.Labels(f.labels).Normal(), Env: f.env, FolderShared: f.shared,
 		MaxRetryAttempts: f.retries, Stages: times.stages, Version: builtFrom().Version, Log: log,
 	})

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"stint/api"
+)
+
+func (c *cli) logoutCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "logout [CONTEXT]",
+		Short: "Sign out of a server",
+		Long:  "Ends the sign-in at the server and forgets it here. Without a name it is the\ncontext in use. Workers that act by it stop at their next call.",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name := ""
+			if len(args) > 0 {
+				name = args[0]
+			}
+			return c.logout(cmd.Context(), name)
+		},
+	}
+}
+
+func (c *cli) logout(ctx context.Context, name string) error {
+	what := "cannot sign out"
+	kept, err := newVault().read()
+	if err != nil {
+		return &problem{code: exitFailed, what: what, why: err.Error()}
+	}
+	if name == "" {
+		if name = c.env("STINT_CONTEXT"); name == "" {
+			name = kept.Current
+		}
+	}
+	a, ok := kept.Contexts[name]
+	if !ok {
+		return &problem{code: exitNotFound, what: what, why: "you are not signed in" + to(name), next: "stint context list"}
+	}
+	gone := c.endLogin(ctx, a)
+	err = newVault().change(ctx, func(now *credentials) error {
+		delete(now.Contexts, name)
+		if now.Current == name {
+			now.Current = ""
+		}
+		return nil
+	})
+	if err != nil {
+		return &problem{code: exitFailed, what: what, why: err.Error()}
+	}
+	if gone != nil {
+		c.hint("The server could not be told (%v). The sign-in is forgotten here; Settings → Account there ends it.", gone)
+	}
+	c.hint("Signed out of %s.", a.URL)
+	return nil
+}
+
+func to(name string) string {
+	if name == "" || name == localContext {
+		return ": the server on the data directory needs no signing in"
+	}
+	return " to a server called " + name
+}
+
+// standpoint is who we are and where, as `stint whoami` tells it.
+type standpoint struct {
+	api.Whoami
+	URL     string `json:"url"`
+	Context string `json:"context,omitzero"` // empty where STINT_URL or STINT_TOKEN say it
+}
+
+func (c *cli) whoamiCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "whoami",
+		Short: "Show as whom and where commands act",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			what := "cannot tell who you are"
+			p, err := c.find(what)
+			if err != nil {
+				return err
+			}
+			client, err := c.clientOf(what, p)
+			if err != nil {
+				return err
+			}
+			who, err := client.Whoami(cmd.Context())
+			if err != nil {
+				return explain(what, err, "stint login")
+			}
+			s := standpoint{Whoami: who, URL: client.URL(), Context: p.context}
+			return c.show(s, who.UserID.String(), func() error {
+				var f facts
+				f.add("user", who.UserID.String())
+				f.add("name", who.Name)
+				if who.KeyID != 0 {
+					f.add("API key", who.KeyID.String())
+				}
+				f.add("server", s.URL)
+				f.add("context", s.Context)
+				return f.print(c)
+			})
+		},
+	}
+}
+
+// contextEntry is a line of `stint context list`.
+type contextEntry struct {
+	Name    string `json:"name"`
+	URL     string `json:"url,omitzero"`
+	User    string `json:"user,omitzero"`
+	Current bool   `json:"current"`
+}
+
+func (c *cli) contextCommand() *cobra.Command {
+	list := &cobra.Command{
+		Use: "list", Aliases: []string{"ls"},
+		Short: "List the servers that you are signed in to",
+		Args:  cobra.NoArgs,
+		RunE:  func(*cobra.Command, []string) error { return c.listContexts() },
+	}
+	use := &cobra.Command{
+		Use:     "use CONTEXT",
+		Short:   "Say on which server commands act",
+		Example: "stint context use stint.example.com\nstint context use local    # the server on the data directory",
+		Args:    cobra.ExactArgs(1),
+		RunE:    func(cmd *cobra.Command, args []string) error { return c.useContext(cmd.Context(), args[0]) },
+	}
+	return group(&cobra.Command{Use: "context", Short: "The servers that you are signed in to"}, list, use)
+}
+
+func (c *cli) listContexts() error {
+	kept, err := newVault().read()
+	if err != nil {
+		return &problem{code: exitFailed, what: "cannot list the contexts", why: err.Error()}
+	}
+	all := []contextEntry{{Name: localContext, Current: kept.Current == ""}}
+	for _, name := range kept.names() {
+		a := kept.Contexts[name]
+		all = append(all, contextEntry{Name: name, URL: a.URL, User: a.User, Current: kept.Current == name})
+	}
+	if c.flags.json {
+		return c.document(api.List[contextEntry]{Items: all})
+	}
+	t := table{head: []string{"", "CONTEXT", "SERVER", "AS"}, flex: 2}
+	for _, e := range all {
+		if c.flags.quiet {
+			if err := c.say("%s", e.Name); err != nil {
+				return err
+			}
+			continue
+		}
+		mark := ""
+		if e.Current {
+			mark = "*"
+		}
+		t.rows = append(t.rows, []string{mark, e.Name, e.URL, plain(e.User)})
+	}
+	if c.flags.quiet {
+		return nil
+	}
+	return c.print(t, "")
+}
+
+func (c *cli) useContext(ctx context.Context, name string) error {
+	what := "cannot use the context " + name
+	err := newVault().change(ctx, func(kept *credentials) error {
+		if name == localContext {
+			kept.Current = ""
+			return nil
+		}
+		if _, ok := kept.Contexts[name]; !ok {
+			return noContext(what, name)
+		}
+		kept.Current = name
+		return nil
+	})
+	if err != nil {
+		return explain(what, err, "stint context list")
+	}
+	c.hint("Commands act on %s now.", name)
+	return nil
+}
+
+func noContext(what, name string) error {
+	return &problem{code: exitNotFound, what: what, why: fmt.Sprintf("you are not signed in to a server called %s", name), next: "stint context list, or stint login --url URL"}
+}
