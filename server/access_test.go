@@ -21,8 +21,8 @@ const columns = "nobody viewer member admin owner foreigner read trigger cancel"
 // own things. Rows with a session stand for a cloud session; a local one of the
 // owner's is the owner's alone, whoever else asks gets 404 (contract 8.3).
 var access = map[string]string{
-	"GET /healthz":      "+ + + + + + + + +",
-	"GET /readyz":       "+ + + + + + + + +",
+	"GET /healthz": "+ + + + + + + + +",
+	"GET /readyz":  "+ + + + + + + + +",
 
 	// Here programs sign people in: what they send is looked at, not who they are.
 	"GET /.well-known/oauth-authorization-server": "+ + + + + + + + +",

@@ -220,8 +220,11 @@ func (s *Server) verifyDevice(x *exchange) (answer, error) {
 				Title: "Sign this program in?", Action: verifyRoute,
 				Text: "It may then do here what you may do, until you sign it out under Settings → Account. Say no unless you started it yourself, there.",
 				Facts: []doorFact{
-					{"Program", asking.Client}, {"Calls itself", asking.From.Label}, {"Asks from", asking.From.Address},
-					{"Since", asking.Since.UTC().Format("15:04:05") + " UTC"}, {"Acts as", x.grant.who.Name},
+					{"Program", asking.Client},
+					{"Calls itself", asking.From.Label},
+					{"Asks from", asking.From.Address},
+					{"Since", asking.Since.UTC().Format("15:04:05") + " UTC"},
+					{"Acts as", x.grant.who.Name},
 				},
 				Hidden: []doorFact{{"user_code", code}}, Choices: []doorChoice{{allow, "Sign it in"}, {deny, "No"}},
 			})

@@ -132,10 +132,10 @@ func environmentTopic() *cobra.Command {
 
   STINT_ADDR        where up and serve listen (127.0.0.1:7717)
   STINT_DATA_DIR    the data directory ($XDG_DATA_HOME/stint)
-  STINT_URL         the server that the other commands call (that of the context
-                    in use; else the one that runs on the data directory)
-  STINT_TOKEN       the bearer token for it (that of stint login; else owner.token
-                    of the data directory)
+  STINT_URL         the server that the other commands call (that of the
+                    context in use; else the one on the data directory)
+  STINT_TOKEN       the bearer token for it (that of stint login; else
+                    owner.token of the data directory)
   STINT_CONTEXT     the context to use, see stint context; local is the server on
                     the data directory
   STINT_WORKSPACE   the workspace to work in (default)
