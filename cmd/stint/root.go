@@ -136,8 +136,8 @@ func environmentTopic() *cobra.Command {
                     context in use; else the one on the data directory)
   STINT_TOKEN       the bearer token for it (that of stint login; else
                     owner.token of the data directory)
-  STINT_CONTEXT     the context to use, see stint context; local is the server on
-                    the data directory
+  STINT_CONTEXT     the context to use, see stint context; local is the server
+                    on the data directory
   STINT_WORKSPACE   the workspace to work in (default)
   STINT_BASE_URL, STINT_ALLOWED_HOSTS, STINT_TRUSTED_PROXIES
                     how a server is reached from other machines: see serve
