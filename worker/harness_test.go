@@ -75,6 +75,11 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	return newWorldWith(t, func(*engine.Config) {})
+}
+
+func newWorldWith(t *testing.T, edit func(*engine.Config)) *world {
+	t.Helper()
 	w := &world{T: t, dir: t.TempDir()}
 	log := slog.New(slog.NewTextHandler(testLog{t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	store, err := db.Open(t.Context(), db.Options{Path: filepath.Join(w.dir, "stint.db"), Log: log})
@@ -82,6 +87,7 @@ func newWorld(t *testing.T) *world {
 	cfg := engine.DefaultConfig()
 	cfg.MinLease, cfg.DefaultLease, cfg.BeatEvery = time.Second, time.Minute, time.Second
 	cfg.StaleAfter, cfg.Log = 2*time.Second, log
+	edit(&cfg)
 	w.engine = engine.New(store, cfg)
 	w.token, _, err = w.engine.EnsureOwner(t.Context())
 	w.must(err)
@@ -292,7 +298,8 @@ type childConfig struct {
 	KillAt                                  string // a point of the journal
 	KillOn                                  int    // the how manyeth time it is passed, from 1
 	Register                                bool
-	Parrot                                  string // the file of the parrot's program; empty = no parrot
+	Parrot                                  string   // the file of the parrot's program; empty = no parrot
+	Environ, Env                            []string // as of Options; empty = this process's
 }
 
 func (w *world) spawn(edit func(*childConfig)) *child {
@@ -356,8 +363,8 @@ func childMain(config string) {
 		adapters = map[api.AgentType]adapter{api.TypeClaudeCode: {parrot{os.Args[0], c.Parrot}, os.Args[0]}}
 	}
 	code, err := Run(ctx, Options{
-		adapters: adapters,
-		URL:      c.URL, Token: c.Token, StateDir: c.StateDir, MachineFile: c.MachineFile, Name: c.Name, Register: c.Register,
+		adapters: adapters, environ: c.Environ, Env: c.Env,
+		URL: c.URL, Token: c.Token, StateDir: c.StateDir, MachineFile: c.MachineFile, Name: c.Name, Register: c.Register,
 		Stages: testStages(), Clocks: testClocks(), Version: "test",
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo})),
 		at: func(point string) {
