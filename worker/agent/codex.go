@@ -129,15 +129,23 @@ func codexProfile(job Job) map[string]any {
 	return profile
 }
 
+// codexState is the CODEX_HOME of a conversation.
+func codexState(job Job) string {
+	if job.OwnSettings {
+		return codexHome(job.Env)
+	}
+	return job.StateDir
+}
+
 // codexHidden are the paths that the sandbox hides: those of the job, Codex's sign-in
 // and its other conversations. One that doesn't exist can't be hidden: the sandbox
 // would make a file of its name.
 func codexHidden(job Job) []string {
-	home := job.StateDir
-	if job.OwnSettings {
-		home = codexHome(job.Env)
+	home := codexState(job)
+	var wanted []string
+	for _, path := range job.hiddenPaths() {
+		wanted = append(wanted, around(path, resolve(home))...)
 	}
-	wanted := job.hiddenPaths()
 	for _, name := range []string{"auth.json", "sessions"} {
 		if home != "" {
 			path := filepath.Join(home, name)
@@ -146,9 +154,28 @@ func codexHidden(job Job) []string {
 	}
 	var out []string
 	for _, path := range wanted {
-		if _, err := os.Stat(path); err == nil && !slices.Contains(out, path) {
+		within := slices.ContainsFunc(wanted, func(other string) bool { return strings.HasPrefix(path, strings.TrimSuffix(other, "/")+"/") })
+		if _, err := os.Stat(path); err == nil && !within && !slices.Contains(out, path) {
 			out = append(out, path)
 		}
+	}
+	return out
+}
+
+// around is a path, or, when it holds kept, what lies in it beside kept: within a
+// folder that Codex hides it can't open another, and its own helper, which starts each
+// command, lies in its state folder.
+func around(path, kept string) []string {
+	if kept != path && !strings.HasPrefix(kept, strings.TrimSuffix(path, "/")+"/") {
+		return []string{path}
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil || kept == path {
+		return nil
+	}
+	var out []string
+	for _, e := range entries {
+		out = append(out, around(filepath.Join(path, e.Name()), kept)...)
 	}
 	return out
 }

@@ -36,7 +36,7 @@ func realClaude(t *testing.T, edit func(*agent.Job), host *agenttest.Host, steps
 func TestRealClaude_PlainTurns(t *testing.T) {
 	t.Parallel()
 	host := &agenttest.Host{Turns: []string{"And now the second."}}
-	_, m, r, err := realClaude(t, func(j *agent.Job) { j.System = "SYSTEMTEXT"; j.Turn = "TURNTEXT" }, host, agenttest.Say("one"), agenttest.Say("two"))
+	job, m, r, err := realClaude(t, func(j *agent.Job) { j.System = "SYSTEMTEXT"; j.Turn = "TURNTEXT" }, host, agenttest.Say("one"), agenttest.Say("two"))
 	fine(t, r, err)
 	seen := host.Seen()
 	if got := seen.Transcript(api.ItemText); got != "text: one\ntext: two\n" || r.Text != "two" {
@@ -52,6 +52,14 @@ func TestRealClaude_PlainTurns(t *testing.T) {
 	system := asked[0].Body[strings.Index(asked[0].Body, `"system":`):]
 	if !strings.Contains(system, "SYSTEMTEXT") || strings.Contains(system, "TURNTEXT") {
 		t.Error("the trusted text isn't where the trusted text belongs")
+	}
+	// Taken up again it has today's instructions, and goes on counting.
+	job.Session, job.System = seen.Began[0], "NEWSYSTEM"
+	r, err = agenttest.Run(t.Context(), t, agent.Claude{}, job, &agenttest.Host{})
+	fine(t, r, err)
+	body := m.Asked()[2].Body
+	if !strings.Contains(body, "NEWSYSTEM") || strings.Contains(body, "SYSTEMTEXT") || !strings.Contains(body, "TURNTEXT") || r.Usage.InputTokens != 33 {
+		t.Errorf("resumed with usage %+v", r.Usage)
 	}
 }
 

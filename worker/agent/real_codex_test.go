@@ -255,6 +255,7 @@ func TestRealCodex_TakesNoOrdersFromTheFolder(t *testing.T) {
 func TestRealCodex_EveryRefusalHolds(t *testing.T) {
 	t.Parallel()
 	w := newWitnesses(t)
+	state := filepath.Join(filepath.Dir(w.hidden), "hidden", "agents", "codex") // as a worker has it: within what is hidden
 	refusals(t, w, []refused{
 		{name: "narrow rules", rules: w.narrow(), acts: []act{
 			{what: "a command", step: sh("cd . && touch one"), happened: w.made("one"), denied: true},
@@ -262,6 +263,7 @@ func TestRealCodex_EveryRefusalHolds(t *testing.T) {
 			{what: "outside, by command", step: sh("touch " + w.outside + "/two"), happened: w.there("two")},
 			{what: "a hidden file", step: sh("cat " + w.hidden + "/secret"), happened: w.told("TOPSECRET"), denied: true},
 			{what: "a hidden file by stealth", step: sh("cd " + filepath.Dir(w.hidden) + "; cat */secret"), happened: w.told("TOPSECRET")},
+			{what: "its other conversations", step: sh("cat " + state + "/sessions/*/*/*/*"), happened: w.told("session_meta"), denied: true},
 			{what: "the model's key", step: sh("env; cat /proc/self/environ /proc/1/environ"), happened: w.told(agenttest.Key)},
 			{what: "a connection", step: sh(w.connect()), happened: w.reached},
 			{what: "a command out of the sandbox", step: beyond("touch " + w.outside + "/three"), happened: w.there("three"), denied: true},
@@ -270,5 +272,7 @@ func TestRealCodex_EveryRefusalHolds(t *testing.T) {
 		}},
 		{name: "for good", rules: []agent.Rule{{Area: agent.Shell, Pattern: "touch *", Ruling: agent.DenyStop}}, acts: []act{{what: "a command", step: sh("touch five"), happened: w.made("five"), denied: true}}, failure: agent.CodePolicy},
 		{name: "no files", rules: []agent.Rule{{Area: agent.Filesystem, Ruling: agent.Deny}}, acts: []act{{what: "a command", step: sh("touch six"), happened: w.made("six")}}},
-	}, sh, realCodex)
+	}, sh, func(t *testing.T, edit func(*agent.Job), host *agenttest.Host, steps ...agenttest.Step) (agent.Job, *agenttest.Model, agent.Result, error) {
+		return realCodex(t, func(j *agent.Job) { j.StateDir = state; edit(j) }, host, steps...)
+	})
 }

@@ -1,0 +1,34 @@
+package agent_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"stint/api"
+	"stint/worker/agent"
+)
+
+// The page and the doctor must not say different things.
+func TestHeld_IsWhatTheDocsSay(t *testing.T) {
+	page, err := os.ReadFile("../../docs/agents.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []api.AgentType{api.TypeClaudeCode, api.TypeCodex, api.TypeCommand} {
+		held := agent.Held(kind)
+		if len(held) != len(agent.Areas) {
+			t.Errorf("%s: %d areas", kind, len(held))
+		}
+		for _, h := range held {
+			if !strings.Contains(string(page), "| `"+string(h.Area)+"` | "+h.Sentence+" |") {
+				t.Errorf("docs/agents.md doesn't say for %s: | `%s` | %s |", kind, h.Area, h.Sentence)
+			}
+		}
+	}
+	for _, p := range agent.Presets(nil) {
+		if !strings.Contains(string(page), "| **"+p.Title+"** | "+p.Sentence+" |") {
+			t.Errorf("docs/agents.md doesn't have the preset %s: %s", p.Title, p.Sentence)
+		}
+	}
+}
