@@ -78,7 +78,7 @@ func (t *claudeTalk) run() (Result, error) {
 	t.say(t.job.Turn)
 	for {
 		done, err := t.step()
-		if done {
+		if done || t.lost != nil {
 			return t.outcome(err)
 		}
 	}

@@ -91,7 +91,7 @@ func (t *codexTalk) run() (Result, error) {
 	}, t.open)
 	for {
 		done, err := t.step()
-		if done || err != nil {
+		if done || err != nil || t.lost != nil {
 			return t.outcome(err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // maxLine bounds one line of a protocol, in bytes. Longer ones end the conversation.
@@ -103,7 +104,7 @@ func trimEnd(line []byte) []byte {
 
 // send queues a message as one line.
 func (w *wire) send(message any) error {
-	line, err := json.Marshal(message)
+	line, err := json.Marshal(message, jsontext.AllowInvalidUTF8(true)) // bytes that are no text become U+FFFD
 	if err != nil {
 		return fmt.Errorf("encode a message for the program: %w", err)
 	}
