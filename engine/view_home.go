@@ -12,7 +12,6 @@ import (
 
 // The lengths of the bands on the home page.
 const (
-	homeNeeds   = 20
 	homeActive  = 20
 	homeQueued  = 8
 	homeNext    = 8
@@ -26,13 +25,13 @@ const (
 // HomeView is what the home page shows.
 type HomeView struct {
 	View
-	Needs   []SessionView
+	Needs   []SessionView // that a person must look after: those of Inbox
+	Inbox   []api.InboxItem
 	Active  []SessionView // running ones, those that await input included
 	Queued  []SessionView // queued, pending and stale, at most a few of each
 	Next    []api.Agent   // by their next slot
 	Recent  []SessionView
 	Agents  []AgentView // those with runs or a schedule, at most a few
-	Failing []api.Agent // paused by the coordinator after failures in a row
 	Online  int
 	Workers int
 	Today   map[api.Status]int64 // since midnight in zone
@@ -65,29 +64,6 @@ func (e *Engine) Home(ctx context.Context, c Caller, zone *time.Location) (out H
 	return out, err
 }
 
-// needs are the sessions that a person must look after: those with an open
-// question, and stale ones that no worker is about to take.
-func (r *viewReader) needs(ctx context.Context) ([]SessionView, error) {
-	rows, err := r.q.ViewAwaiting(ctx, queries.ViewAwaitingParams{WorkspaceID: r.c.WorkspaceID, Me: r.c.UserID, N: homeNeeds})
-	if err != nil {
-		return nil, fmt.Errorf("read sessions that await input: %w", err)
-	}
-	out, err := r.sessions(ctx, rows)
-	if err != nil {
-		return nil, err
-	}
-	stale, err := r.waiting(ctx, api.Stale, homeNeeds)
-	if err != nil {
-		return nil, err
-	}
-	for _, v := range stale {
-		if v.WaitingFor != nil && !passing[v.WaitingFor.Code] {
-			out = append(out, v)
-		}
-	}
-	return out, nil
-}
-
 // passing are the gates that open by themselves.
 var passing = map[string]bool{
 	gateReady: true, gateUndrained: true, gateThreadBusy: true, gateReclaimDelay: true, gateFolderBusy: true,
@@ -102,24 +78,12 @@ func (r *viewReader) waiting(ctx context.Context, status api.Status, n int64) ([
 	return r.sessions(ctx, rows)
 }
 
-// NeedsYou counts what a person must look after: sessions, and agents that
-// failures have paused.
-func (e *Engine) NeedsYou(ctx context.Context, c Caller) (n int, err error) {
-	_, err = e.look(ctx, c, func(r *viewReader) error {
-		sessions, err := r.needs(ctx)
-		if err != nil {
-			return err
-		}
-		failing, err := r.q.ViewFailingAgents(ctx, queries.ViewFailingAgentsParams{WorkspaceID: c.WorkspaceID, N: homeNeeds})
-		n = len(sessions) + len(failing)
-		return err
-	})
-	return n, err
-}
-
 func (r *viewReader) homeSessions(ctx context.Context, out *HomeView) (err error) {
-	if out.Needs, err = r.needs(ctx); err != nil {
+	if out.Inbox, out.Needs, err = r.inbox(ctx); err != nil {
 		return err
+	}
+	needed := func(id api.SessionID) bool {
+		return slices.ContainsFunc(out.Needs, func(v SessionView) bool { return v.ID == id })
 	}
 	running, err := r.q.ViewRunning(ctx, queries.ViewRunningParams{WorkspaceID: r.c.WorkspaceID, Me: r.c.UserID, N: homeActive})
 	if err != nil {
@@ -140,7 +104,7 @@ func (r *viewReader) homeSessions(ctx context.Context, out *HomeView) (err error
 			return err
 		}
 		for _, v := range views {
-			if !slices.ContainsFunc(out.Needs, func(n SessionView) bool { return n.ID == v.ID }) {
+			if !needed(v.ID) {
 				out.Queued = append(out.Queued, v)
 			}
 		}
@@ -152,6 +116,7 @@ func (r *viewReader) homeSessions(ctx context.Context, out *HomeView) (err error
 	if out.Recent, err = r.sessions(ctx, recent); err != nil {
 		return err
 	}
+	out.Recent = slices.DeleteFunc(out.Recent, func(v SessionView) bool { return needed(v.ID) })
 	for _, v := range out.Recent {
 		out.Slowest = max(out.Slowest, v.EndedAt.Sub(v.CreatedAt.Time))
 	}
@@ -164,13 +129,6 @@ func (r *viewReader) homeAgents(ctx context.Context, out *HomeView) error {
 		return fmt.Errorf("read the next slots: %w", err)
 	}
 	if out.Next, err = r.shown(ctx, next); err != nil {
-		return err
-	}
-	failing, err := r.q.ViewFailingAgents(ctx, queries.ViewFailingAgentsParams{WorkspaceID: r.c.WorkspaceID, N: homeNeeds})
-	if err != nil {
-		return fmt.Errorf("read paused agents: %w", err)
-	}
-	if out.Failing, err = r.shown(ctx, failing); err != nil {
 		return err
 	}
 	agents, err := r.q.ViewAgents(ctx, queries.ViewAgentsParams{WorkspaceID: r.c.WorkspaceID, N: homeAgents})

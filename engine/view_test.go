@@ -73,8 +73,8 @@ func TestView_NeedsYouIsWhatNothingElseWillMove(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n != want || len(home.Needs)+len(home.Failing) != want {
-			t.Errorf("%d need a person, on the home page %d and %d, want %d", n, len(home.Needs), len(home.Failing), want)
+		if n != want || len(home.Inbox) != want {
+			t.Errorf("%d need a person, on the home page %d, want %d", n, len(home.Inbox), want)
 		}
 	}
 	a := w.Agent(func(in *api.AgentInput) { in.MaxConcurrent = 2 })

@@ -669,11 +669,17 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.viewAgentsStmt, err = db.PrepareContext(ctx, viewAgents); err != nil {
 		return nil, fmt.Errorf("error preparing query ViewAgents: %w", err)
 	}
-	if q.viewAwaitingStmt, err = db.PrepareContext(ctx, viewAwaiting); err != nil {
-		return nil, fmt.Errorf("error preparing query ViewAwaiting: %w", err)
+	if q.viewAskingStmt, err = db.PrepareContext(ctx, viewAsking); err != nil {
+		return nil, fmt.Errorf("error preparing query ViewAsking: %w", err)
 	}
 	if q.viewCountsStmt, err = db.PrepareContext(ctx, viewCounts); err != nil {
 		return nil, fmt.Errorf("error preparing query ViewCounts: %w", err)
+	}
+	if q.viewDisabledWebhooksStmt, err = db.PrepareContext(ctx, viewDisabledWebhooks); err != nil {
+		return nil, fmt.Errorf("error preparing query ViewDisabledWebhooks: %w", err)
+	}
+	if q.viewFailedStmt, err = db.PrepareContext(ctx, viewFailed); err != nil {
+		return nil, fmt.Errorf("error preparing query ViewFailed: %w", err)
 	}
 	if q.viewFailingAgentsStmt, err = db.PrepareContext(ctx, viewFailingAgents); err != nil {
 		return nil, fmt.Errorf("error preparing query ViewFailingAgents: %w", err)
@@ -1824,14 +1830,24 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing viewAgentsStmt: %w", cerr)
 		}
 	}
-	if q.viewAwaitingStmt != nil {
-		if cerr := q.viewAwaitingStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing viewAwaitingStmt: %w", cerr)
+	if q.viewAskingStmt != nil {
+		if cerr := q.viewAskingStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing viewAskingStmt: %w", cerr)
 		}
 	}
 	if q.viewCountsStmt != nil {
 		if cerr := q.viewCountsStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing viewCountsStmt: %w", cerr)
+		}
+	}
+	if q.viewDisabledWebhooksStmt != nil {
+		if cerr := q.viewDisabledWebhooksStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing viewDisabledWebhooksStmt: %w", cerr)
+		}
+	}
+	if q.viewFailedStmt != nil {
+		if cerr := q.viewFailedStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing viewFailedStmt: %w", cerr)
 		}
 	}
 	if q.viewFailingAgentsStmt != nil {
@@ -2203,8 +2219,10 @@ type Queries struct {
 	useTriggerURLStmt          *sql.Stmt
 	userStmt                   *sql.Stmt
 	viewAgentsStmt             *sql.Stmt
-	viewAwaitingStmt           *sql.Stmt
+	viewAskingStmt             *sql.Stmt
 	viewCountsStmt             *sql.Stmt
+	viewDisabledWebhooksStmt   *sql.Stmt
+	viewFailedStmt             *sql.Stmt
 	viewFailingAgentsStmt      *sql.Stmt
 	viewFinishedStmt           *sql.Stmt
 	viewNewerStmt              *sql.Stmt
@@ -2449,8 +2467,10 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		useTriggerURLStmt:          q.useTriggerURLStmt,
 		userStmt:                   q.userStmt,
 		viewAgentsStmt:             q.viewAgentsStmt,
-		viewAwaitingStmt:           q.viewAwaitingStmt,
+		viewAskingStmt:             q.viewAskingStmt,
 		viewCountsStmt:             q.viewCountsStmt,
+		viewDisabledWebhooksStmt:   q.viewDisabledWebhooksStmt,
+		viewFailedStmt:             q.viewFailedStmt,
 		viewFailingAgentsStmt:      q.viewFailingAgentsStmt,
 		viewFinishedStmt:           q.viewFinishedStmt,
 		viewNewerStmt:              q.viewNewerStmt,

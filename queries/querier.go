@@ -236,8 +236,12 @@ type Querier interface {
 	UseTriggerURL(ctx context.Context, arg UseTriggerURLParams) (int64, error)
 	User(ctx context.Context, id api.UserID) (User, error)
 	ViewAgents(ctx context.Context, arg ViewAgentsParams) ([]Agent, error)
-	ViewAwaiting(ctx context.Context, arg ViewAwaitingParams) ([]Session, error)
+	// Sessions with an open question, whether their worker waits for the answer, was lost, or has parked them.
+	ViewAsking(ctx context.Context, arg ViewAskingParams) ([]Session, error)
 	ViewCounts(ctx context.Context, arg ViewCountsParams) ([]ViewCountsRow, error)
+	ViewDisabledWebhooks(ctx context.Context, arg ViewDisabledWebhooksParams) ([]Webhook, error)
+	// The newest sessions that ended in error, among so many that nobody has archived.
+	ViewFailed(ctx context.Context, arg ViewFailedParams) ([]Session, error)
 	ViewFailingAgents(ctx context.Context, arg ViewFailingAgentsParams) ([]Agent, error)
 	// The newest finished sessions among the newest ones; scan bounds the work when nearly all are waiting.
 	ViewFinished(ctx context.Context, arg ViewFinishedParams) ([]Session, error)

@@ -71,8 +71,24 @@ WHERE s.workspace_id = @workspace_id AND s.id > @after AND (s.mode = 'cloud' OR 
   AND (CAST(@query AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(@query AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(@query AS TEXT), '') <> LOWER(s.prompt))
   AND s.archived_at = 0;
 
--- name: ViewAwaiting :many
-SELECT s.* FROM claims c JOIN sessions s ON s.id = c.session_id
-WHERE c.closed_at = 0 AND s.status = 'awaiting_input' AND s.workspace_id = @workspace_id
+-- Sessions with an open question, whether their worker waits for the answer, was lost, or has parked them.
+-- name: ViewAsking :many
+SELECT s.* FROM sessions s
+WHERE s.workspace_id = @workspace_id AND s.prompt_id > 0 AND s.status IN ('pending', 'awaiting_input', 'stale')
   AND (s.mode = 'cloud' OR s.owner_user_id = @me)
-ORDER BY s.id DESC LIMIT @n;
+ORDER BY s.prompt_id DESC LIMIT @n;
+
+-- The newest sessions that ended in error, among so many that nobody has archived.
+-- name: ViewFailed :many
+SELECT s.* FROM sessions s
+WHERE s.id IN (
+    SELECT x.id FROM sessions x
+    WHERE x.workspace_id = @workspace_id AND x.status = 'error' AND x.archived_at = 0
+    ORDER BY x.id DESC LIMIT @scan
+) AND s.ended_at >= @since AND (s.mode = 'cloud' OR s.owner_user_id = @me)
+ORDER BY s.id DESC;
+
+-- name: ViewDisabledWebhooks :many
+SELECT * FROM webhooks
+WHERE workspace_id = @workspace_id AND deleted_at = 0 AND enabled = 0 AND disabled_reason <> ''
+ORDER BY id DESC LIMIT @n;

@@ -90,21 +90,22 @@ func (q *Queries) ViewAgents(ctx context.Context, arg ViewAgentsParams) ([]Agent
 	return items, nil
 }
 
-const viewAwaiting = `-- name: ViewAwaiting :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at FROM claims c JOIN sessions s ON s.id = c.session_id
-WHERE c.closed_at = 0 AND s.status = 'awaiting_input' AND s.workspace_id = ?1
+const viewAsking = `-- name: ViewAsking :many
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at FROM sessions s
+WHERE s.workspace_id = ?1 AND s.prompt_id > 0 AND s.status IN ('pending', 'awaiting_input', 'stale')
   AND (s.mode = 'cloud' OR s.owner_user_id = ?2)
-ORDER BY s.id DESC LIMIT ?3
+ORDER BY s.prompt_id DESC LIMIT ?3
 `
 
-type ViewAwaitingParams struct {
+type ViewAskingParams struct {
 	WorkspaceID api.WorkspaceID
 	Me          api.UserID
 	N           int64
 }
 
-func (q *Queries) ViewAwaiting(ctx context.Context, arg ViewAwaitingParams) ([]Session, error) {
-	rows, err := q.query(ctx, q.viewAwaitingStmt, viewAwaiting, arg.WorkspaceID, arg.Me, arg.N)
+// Sessions with an open question, whether their worker waits for the answer, was lost, or has parked them.
+func (q *Queries) ViewAsking(ctx context.Context, arg ViewAskingParams) ([]Session, error) {
+	rows, err := q.query(ctx, q.viewAskingStmt, viewAsking, arg.WorkspaceID, arg.Me, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -226,6 +227,154 @@ func (q *Queries) ViewCounts(ctx context.Context, arg ViewCountsParams) ([]ViewC
 	for rows.Next() {
 		var i ViewCountsRow
 		if err := rows.Scan(&i.Status, &i.N); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const viewDisabledWebhooks = `-- name: ViewDisabledWebhooks :many
+SELECT id, workspace_id, url, description, types, secret, old_secret, old_until, enabled, disabled_reason, after_seq, created_by, created_at, deleted_at FROM webhooks
+WHERE workspace_id = ?1 AND deleted_at = 0 AND enabled = 0 AND disabled_reason <> ''
+ORDER BY id DESC LIMIT ?2
+`
+
+type ViewDisabledWebhooksParams struct {
+	WorkspaceID api.WorkspaceID
+	N           int64
+}
+
+func (q *Queries) ViewDisabledWebhooks(ctx context.Context, arg ViewDisabledWebhooksParams) ([]Webhook, error) {
+	rows, err := q.query(ctx, q.viewDisabledWebhooksStmt, viewDisabledWebhooks, arg.WorkspaceID, arg.N)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Webhook{}
+	for rows.Next() {
+		var i Webhook
+		if err := rows.Scan(
+			&i.ID,
+			&i.WorkspaceID,
+			&i.Url,
+			&i.Description,
+			&i.Types,
+			&i.Secret,
+			&i.OldSecret,
+			&i.OldUntil,
+			&i.Enabled,
+			&i.DisabledReason,
+			&i.AfterSeq,
+			&i.CreatedBy,
+			&i.CreatedAt,
+			&i.DeletedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const viewFailed = `-- name: ViewFailed :many
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at FROM sessions s
+WHERE s.id IN (
+    SELECT x.id FROM sessions x
+    WHERE x.workspace_id = ?1 AND x.status = 'error' AND x.archived_at = 0
+    ORDER BY x.id DESC LIMIT ?2
+) AND s.ended_at >= ?3 AND (s.mode = 'cloud' OR s.owner_user_id = ?4)
+ORDER BY s.id DESC
+`
+
+type ViewFailedParams struct {
+	WorkspaceID api.WorkspaceID
+	Scan        int64
+	Since       int64
+	Me          api.UserID
+}
+
+// The newest sessions that ended in error, among so many that nobody has archived.
+func (q *Queries) ViewFailed(ctx context.Context, arg ViewFailedParams) ([]Session, error) {
+	rows, err := q.query(ctx, q.viewFailedStmt, viewFailed,
+		arg.WorkspaceID,
+		arg.Scan,
+		arg.Since,
+		arg.Me,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Session{}
+	for rows.Next() {
+		var i Session
+		if err := rows.Scan(
+			&i.ID,
+			&i.WorkspaceID,
+			&i.AgentID,
+			&i.ThreadID,
+			&i.Status,
+			&i.Mode,
+			&i.TriggeredBy,
+			&i.TriggeredByUserID,
+			&i.TriggeredAt,
+			&i.OwnerUserID,
+			&i.Lane,
+			&i.Labels,
+			&i.Priority,
+			&i.Title,
+			&i.Prompt,
+			&i.Instructions,
+			&i.UntrustedContext,
+			&i.NotBefore,
+			&i.AdmitAt,
+			&i.AfterID,
+			&i.AfterAny,
+			&i.Followers,
+			&i.OverlapHeld,
+			&i.PromptID,
+			&i.ClaimID,
+			&i.WorkerID,
+			&i.Fence,
+			&i.Attempt,
+			&i.RetryOf,
+			&i.ParentID,
+			&i.Depth,
+			&i.AgentSessionID,
+			&i.ProcessID,
+			&i.AffinityUntil,
+			&i.ReclaimAt,
+			&i.StopRequestedAt,
+			&i.Lapses,
+			&i.Plan,
+			&i.ExternalUrl,
+			&i.Result,
+			&i.Outcome,
+			&i.ErrorCode,
+			&i.ErrorMessage,
+			&i.InputTokens,
+			&i.OutputTokens,
+			&i.CostMicros,
+			&i.Turns,
+			&i.CreatedAt,
+			&i.QueuedAt,
+			&i.StartedAt,
+			&i.EndedAt,
+			&i.ArchivedAt,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -71,6 +71,7 @@ var access = map[string]string{
 	"GET W/sessions":                  "1 + + + + 4 + 3 3",
 	"GET W/sessions/counts":           "1 + + + + 4 + 3 3",
 	"GET W/audit":                     "1 3 3 + + 4 u u u",
+	"GET W/inbox":                     "1 + + + + 4 + 3 3",
 	"GET W/events":                    "1 + + + + 4 + 3 3",
 	"GET W/workers":                   "1 + + + + 4 u u u",
 	"GET W/agents/{agent}/workers":    "1 + + + + 4 u u u",

@@ -69,3 +69,11 @@ func (s *Server) patchThread(x *exchange) (answer, error) {
 	}
 	return reply(s.engine.PatchThread(x.r.Context(), x.caller, x.thread, in))
 }
+
+func (s *Server) inbox(x *exchange) (answer, error) {
+	if err := x.query().end(); err != nil {
+		return answer{}, err
+	}
+	view, err := s.engine.Inbox(x.r.Context(), x.caller)
+	return reply(api.Inbox{Items: view.Items}, err)
+}

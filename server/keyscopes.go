@@ -25,6 +25,7 @@ var keyScopes = withSessionVerbs(map[string]api.Scope{
 	"GET " + oneAgent + "/sessions":      api.ScopeRead,
 	"GET " + base + "/sessions":          api.ScopeRead,
 	"GET " + base + "/sessions/counts":   api.ScopeRead,
+	"GET " + base + "/inbox":             api.ScopeRead,
 	"GET " + base + "/schedules/preview": api.ScopeRead,
 	"GET " + base + "/events":            api.ScopeRead,
 	"GET " + base + "/threads/{thread}":  api.ScopeRead,

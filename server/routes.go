@@ -92,6 +92,7 @@ var routes = []route{
 	{del, base + "/keys/{key}", (*Server).revokeKey},
 
 	{get, base + "/audit", (*Server).audit},
+	{get, base + "/inbox", (*Server).inbox},
 
 	{get, base + "/webhooks", (*Server).listWebhooks},
 	{post, base + "/webhooks", (*Server).createWebhook},

@@ -16,6 +16,7 @@ import (
 // ones of the owner's: nobody else knows of them (contract 8.3).
 var pageAccess = map[string]string{
 	"GET /":                                          "+ + + +",
+	"GET /inbox":                                     "+ + + +",
 	"GET /sessions":                                  "+ + + +",
 	"GET /sessions/{session}":                        "4 4 4 +",
 	"GET /sessions/{session}/output.txt":             "4 4 4 +",

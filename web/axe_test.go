@@ -55,7 +55,7 @@ func TestBrowser_NoPageHasAnAccessibilityFault(t *testing.T) {
 	j.ask(questions)
 	asks := s.another(j)
 	asks.ask(approval)
-	paths = append(paths, j.path(), asks.path())
+	paths = append(paths, j.path(), asks.path(), "/inbox")
 	base := sessionURL(s.sessions[api.Active].ID)
 	paths = append(paths, base+"?view=timeline", base+"?view=input", base+"?view=json", base+"/cancel")
 	b.haveNoFault(t, paths)
@@ -64,7 +64,7 @@ func TestBrowser_NoPageHasAnAccessibilityFault(t *testing.T) {
 // What a newcomer sees has no past.
 func TestBrowser_NoEmptyPageHasAnAccessibilityFault(t *testing.T) {
 	s := newStage(enginetest.New(t))
-	openTab(t, s.serve(t)).haveNoFault(t, []string{"/", "/sessions", "/agents", "/workers", "/activity"})
+	openTab(t, s.serve(t)).haveNoFault(t, []string{"/", "/inbox", "/sessions", "/agents", "/workers", "/activity"})
 }
 
 func (b *tab) haveNoFault(t *testing.T, paths []string) {

@@ -331,7 +331,7 @@ func Layout(s Shell) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if p.key == "home" {
+			if p.key == "inbox" {
 				templ_7745c5c3_Err = NeedsCount(s.NeedsYou).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -477,7 +477,7 @@ func Layout(s Shell) templ.Component {
 	})
 }
 
-// NeedsCount is how many sessions wait for a person; nothing when none does.
+// NeedsCount is how many things wait for a person; nothing when none does.
 func NeedsCount(n int) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -225,6 +225,9 @@ func (v *visit) backFrom(id api.SessionID) string {
 }
 
 func (v *visit) refuseAnswer(status int, refused answerForm) error {
+	if refused.typed.Get("from") == "inbox" {
+		return v.drawInbox(status, refused)
+	}
 	return v.drawSession(status, refused)
 }
 

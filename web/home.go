@@ -47,7 +47,7 @@ func (v *visit) watchHome() watcher {
 
 // sentence says the state of everything in one line: the page's title.
 func (p homePage) sentence() string {
-	needs, active := len(p.Needs)+len(p.Failing), len(p.running())
+	needs, active := len(p.Inbox), len(p.running())
 	var parts []string
 	switch {
 	case needs > 0:

@@ -5,8 +5,8 @@ import "time"
 // Shell is what [Layout] needs beside the page itself.
 type Shell struct {
 	Title    string // of the window, most specific part first
-	Place    string // the rail's current entry: home, sessions, agents, workers, activity, settings
-	NeedsYou int    // sessions that wait for a person
+	Place    string // the rail's current entry: home, inbox, sessions, agents, workers, activity, settings
+	NeedsYou int    // things in the inbox
 	Stream   string // address of the page's live stream; "" = the page doesn't live
 	Done     string // what the last action did, said once
 	Theme    string // auto, light, dark
@@ -26,6 +26,7 @@ type railEntry struct{ key, word, icon, url, letter string }
 
 var places = []railEntry{
 	{"home", "Home", "house", "/", "h"},
+	{"inbox", "Inbox", "inbox", "/inbox", "i"},
 	{"sessions", "Sessions", "rows-3", "/sessions", "s"},
 	{"agents", "Agents", "bot", "/agents", "a"},
 	{"workers", "Workers", "server", "/workers", "w"},
@@ -48,6 +49,7 @@ type shortcut struct {
 
 var shortcuts = []shortcut{
 	{[]string{"g", "h"}, "Home"},
+	{[]string{"g", "i"}, "Inbox"},
 	{[]string{"g", "s"}, "Sessions"},
 	{[]string{"g", "a"}, "Agents"},
 	{[]string{"g", "w"}, "Workers"},

@@ -54,6 +54,8 @@ func (v *visit) stream() error {
 	switch q.Get("page") {
 	case "home":
 		f.watch = v.watchHome()
+	case "inbox":
+		f.watch = v.watchInbox()
 	case "sessions":
 		f.watch, err = v.watchSessions(q)
 	case "session":

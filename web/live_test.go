@@ -149,7 +149,7 @@ func TestStream_EveryPageIsAlive(t *testing.T) {
 	active := s.sessions[api.Active]
 	base := sessionURL(active.ID)
 	readers := map[string]*reader{}
-	for _, path := range []string{"/sessions", "/sessions?status=active", "/agents", "/agents/log-summary", "/workers", base, base + "?view=timeline"} {
+	for _, path := range []string{"/inbox", "/sessions", "/sessions?status=active", "/agents", "/agents/log-summary", "/workers", base, base + "?view=timeline"} {
 		readers[path] = s.listen(t, server, s.streamOf(t, path), "")
 	}
 	if _, err := s.CancelSession(t.Context(), s.Owner, active.ID, api.CancelInput{Reason: "not needed"}); err != nil {
@@ -163,6 +163,10 @@ func TestStream_EveryPageIsAlive(t *testing.T) {
 	readers["/workers"].until(`hx-target="#worker-list"`)
 	readers[base].until(`hx-target="#session-head"`, "s-cancelled")
 	readers[base+"?view=timeline"].until(`hx-target="#timeline"`, "Cancelled by you")
+	if _, err := s.CancelSession(t.Context(), s.Owner, s.sessions[api.AwaitingInput].ID, api.CancelInput{}); err != nil {
+		t.Fatal(err)
+	}
+	readers["/inbox"].until(`hx-target="#inbox"`, "2 things wait for you")
 	s.New(s.agents["backup"])
 	readers["/sessions"].until(`hx-target="#newer"`, "1 new")
 }

@@ -29,7 +29,7 @@ func formValues(pairs []string) url.Values {
 // paths are the addresses of every page, in every form that it takes.
 func (s *scene) paths() []string {
 	out := []string{
-		"/", "/sessions", "/sessions?status=error", "/sessions?status=nonsense&agent=backup&by=scheduler&q=round", "/sessions?q=no+such+thing",
+		"/", "/inbox", "/sessions", "/sessions?status=error", "/sessions?status=nonsense&agent=backup&by=scheduler&q=round", "/sessions?q=no+such+thing",
 		"/run", "/agents", "/agents?after=backup", "/agents/new", "/agents/new?from=hello", "/workers", "/settings/members", "/settings/keys", "/settings/account",
 		"/settings/webhooks", "/activity", "/activity?type=session_cancelled&agent=log-summary", "/help", "/help/states", "/api/docs", "/api/docs/createSession", "/api/docs/listAgents", "/api/docs/Session", "/api/docs/Phase",
 		workerURL(s.workers["backup"].ID), workerURL(s.workers["log-summary"].ID),

@@ -201,7 +201,7 @@ func (v *visit) actSession() error {
 	if err != nil {
 		return err
 	}
-	ctx, eng, back := v.r.Context(), v.web.engine, sessionURL(id)
+	ctx, eng, back := v.r.Context(), v.web.engine, v.backFrom(id)
 	switch v.path("verb") {
 	case "cancel":
 		done, err := eng.CancelSession(ctx, v.caller, id, api.CancelInput{Reason: strings.TrimSpace(v.r.PostForm.Get("reason"))})

@@ -93,6 +93,7 @@ type route struct {
 // routes is the table of pages and of what their forms post to.
 var routes = []route{
 	{http.MethodGet, "/", (*visit).home},
+	{http.MethodGet, "/inbox", (*visit).inbox},
 	{http.MethodGet, "/sessions", (*visit).sessions},
 	{http.MethodGet, "/sessions/{session}", (*visit).session},
 	{http.MethodGet, "/sessions/{session}/output.txt", (*visit).output},

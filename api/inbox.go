@@ -1,0 +1,35 @@
+package api
+
+import "context"
+
+// InboxKind says why something waits for a person.
+type InboxKind string
+
+// The kinds of things that wait for a person.
+const (
+	InboxPrompt          InboxKind = "prompt"           // a session's open question
+	InboxStale           InboxKind = "stale"            // it lost its worker, and none will take it
+	InboxFailed          InboxKind = "failed"           // it ended in error, and nothing has made that good
+	InboxAgentPaused     InboxKind = "agent_paused"     // after failures in a row
+	InboxWebhookDisabled InboxKind = "webhook_disabled" // after nothing but failures
+)
+
+// InboxItem is one thing that waits for a person: a session, an agent or a webhook.
+type InboxItem struct {
+	Kind    InboxKind `json:"kind"`
+	Since   Time      `json:"since,omitzero"`
+	Session *Session  `json:"session,omitzero"`
+	Agent   *Agent    `json:"agent,omitzero"`
+	Webhook *Webhook  `json:"webhook,omitzero"`
+	MayAct  bool      `json:"mayAct"` // the caller may answer, retry, resume or enable it
+}
+
+// Inbox is all that waits for a person and that the caller may see, questions first.
+type Inbox struct {
+	Items []InboxItem `json:"items"`
+}
+
+// Inbox returns all that waits for a person.
+func (c *Client) Inbox(ctx context.Context) (Inbox, error) {
+	return get[Inbox](ctx, c, path("inbox"), nil)
+}

@@ -1,0 +1,175 @@
+package engine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"stint/api"
+	"stint/engine"
+	"stint/engine/enginetest"
+)
+
+// inboxOf is a caller's inbox: kinds and what they name.
+func inboxOf(w *enginetest.World, c engine.Caller) string {
+	w.Helper()
+	view, err := w.Inbox(w.Context(), c)
+	if err != nil {
+		w.Fatalf("%v", err)
+	}
+	var out []string
+	for _, i := range view.Items {
+		switch {
+		case i.Session != nil:
+			out = append(out, fmt.Sprintf("%s:%s:%v", i.Kind, i.Session.Title, i.MayAct))
+		case i.Agent != nil:
+			out = append(out, fmt.Sprintf("%s:%s:%v", i.Kind, i.Agent.Slug, i.MayAct))
+		default:
+			out = append(out, fmt.Sprintf("%s:%v", i.Kind, i.MayAct))
+		}
+	}
+	if n, err := w.NeedsYou(w.Context(), c); err != nil || n != len(out) {
+		w.Errorf("%d need a person, the inbox has %d: %v", n, len(out), err)
+	}
+	return strings.Join(out, " ")
+}
+
+func titled(title string) func(*api.SessionInput) {
+	return func(in *api.SessionInput) { in.Title = title }
+}
+
+// A question stays in the inbox for as long as it can be answered, whatever
+// becomes of its worker, and is gone in the transaction that closes it.
+func TestInbox_AQuestionIsThereUntilItIsClosed(t *testing.T) {
+	w := enginetest.New(t)
+	a := w.Agent(conversing)
+	k := w.Worker(a, conversingWorker)
+	want := func(want string) {
+		t.Helper()
+		if got := inboxOf(w, w.Owner); got != want {
+			t.Errorf("the inbox holds %q, want %q", got, want)
+		}
+	}
+	parks := k.Claim(w.New(a, titled("parks")).ID)
+	if _, err := k.Ask(parks, "first?"); err != nil {
+		t.Fatal(err)
+	}
+	want("prompt:parks:true")
+	if _, err := k.Release(parks, func(in *api.ReleaseRequest) { in.Park = true }); err != nil {
+		t.Fatal(err)
+	}
+	w.Want(parks.SessionID, api.Pending)
+	want("prompt:parks:true")
+	lost := k.Claim(w.New(a, titled("lost")).ID)
+	if _, err := k.Ask(lost, "second?"); err != nil {
+		t.Fatal(err)
+	}
+	for range 30 {
+		w.Advance(time.Minute)
+	}
+	w.Want(lost.SessionID, api.Stale)
+	want("prompt:lost:true prompt:parks:true") // once each, not as stale too
+	answer := func(id api.SessionID) {
+		t.Helper()
+		p := w.Get(id).Prompted
+		if _, err := w.AnswerPrompt(t.Context(), w.Owner, id, api.AnswerInput{PromptID: p.ID, Answer: api.Answer{Text: "so"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answer(parks.SessionID)
+	answer(lost.SessionID)
+	k.Beat()
+	want("")
+	ends := k.Claim(parks.SessionID)
+	if _, err := k.Ask(ends, "third?"); err != nil {
+		t.Fatal(err)
+	}
+	want("prompt:parks:true")
+	if _, err := w.CancelSession(t.Context(), w.Owner, parks.SessionID, api.CancelInput{}); err != nil {
+		t.Fatal(err)
+	}
+	want("")
+}
+
+// A failure waits until it is tried again, made good by a later run, put away,
+// or a week old; of one agent's failures the newest stands for all.
+func TestInbox_AFailureIsThereUntilItIsMadeGood(t *testing.T) {
+	w := enginetest.New(t)
+	a, other := w.Agent(), w.Agent()
+	k, ok := w.Worker(a), w.Worker(other)
+	fails := func(title string) api.Session {
+		t.Helper()
+		c := k.Claim(w.New(a, titled(title)).ID)
+		if _, err := k.Fail(c, "AGENT_EXIT_NONZERO"); err != nil {
+			t.Fatal(err)
+		}
+		w.Advance(time.Second)
+		return w.Get(c.SessionID)
+	}
+	want := func(want string) {
+		t.Helper()
+		if got := inboxOf(w, w.Owner); got != want {
+			t.Errorf("the inbox holds %q, want %q", got, want)
+		}
+	}
+	fails("one")
+	two := fails("two")
+	c := ok.Claim(w.New(other).ID)
+	if _, err := ok.Complete(c, "fine"); err != nil {
+		t.Fatal(err)
+	}
+	want("failed:two:true") // a good run of another agent changes nothing
+	again, err := w.RetrySession(t.Context(), w.Owner, two.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want("")
+	c = k.Claim(again.ID)
+	if _, err := k.Fail(c, "AGENT_EXIT_NONZERO"); err != nil {
+		t.Fatal(err)
+	}
+	want("failed:two:true")
+	if _, err := w.ArchiveSession(t.Context(), w.Owner, again.ID); err != nil {
+		t.Fatal(err)
+	}
+	fails("three")
+	want("failed:three:true")
+	w.Advance(time.Second)
+	c = k.Claim(w.New(a).ID)
+	if _, err := k.Complete(c, "fine"); err != nil {
+		t.Fatal(err)
+	}
+	want("")
+	fails("four")
+	want("failed:four:true")
+	w.Clock.Step(8 * 24 * time.Hour)
+	want("")
+}
+
+func TestInbox_OthersSeeWhatTheyMaySee(t *testing.T) {
+	w := enginetest.New(t)
+	local := w.Agent()
+	k := w.Worker(local)
+	c := k.Claim(w.New(local, titled("local")).ID)
+	if _, err := k.Ask(c, "mine alone?"); err != nil {
+		t.Fatal(err)
+	}
+	cloud := w.Agent(func(in *api.AgentInput) { in.Mode = api.Cloud })
+	ck := w.Worker(cloud, func(in *api.WorkerInput) { in.Mode = api.Cloud })
+	cc := ck.Claim(w.New(cloud, titled("cloud")).ID)
+	if _, err := ck.Ask(cc, "anybody?"); err != nil {
+		t.Fatal(err)
+	}
+	for role, want := range map[api.Role]string{
+		api.Viewer: "prompt:cloud:false", api.Member: "prompt:cloud:false", api.Admin: "prompt:cloud:true",
+	} {
+		who := engine.Caller{WorkspaceID: w.Owner.WorkspaceID, Workspace: w.Owner.Workspace, UserID: w.Owner.UserID + 1, Name: "other", Role: role}
+		if got := inboxOf(w, who); got != want {
+			t.Errorf("a %s's inbox holds %q, want %q", role, got, want)
+		}
+	}
+	if got := inboxOf(w, w.Owner); got != "prompt:cloud:true prompt:local:true" {
+		t.Errorf("the owner's inbox holds %q", got)
+	}
+}

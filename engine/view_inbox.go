@@ -1,0 +1,165 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"stint/api"
+	"stint/queries"
+)
+
+// How much the inbox holds of each kind, and how far back it looks. Every page
+// counts it, so that each look is short whatever the store holds.
+const (
+	inboxMost   = 50
+	inboxFailed = 20  // agents with a failed session
+	failedScan  = 100 // unarchived sessions in error that are looked at, newest first
+	failedRuns  = 20  // later runs of the same agent that may have made good a failure
+	failedFor   = 7 * 24 * time.Hour
+)
+
+// InboxView is the inbox's page.
+type InboxView struct {
+	View
+	Items []api.InboxItem
+}
+
+// Inbox reads all that waits for a person and that the caller may see: open
+// questions (also of sessions that are parked or lost their worker), sessions
+// that lost their worker and that none will take, sessions that failed, agents
+// that failures have paused, webhooks that were disabled. At most some of each
+// kind, newest first.
+func (e *Engine) Inbox(ctx context.Context, c Caller) (out InboxView, err error) {
+	out.View, err = e.look(ctx, c, func(r *viewReader) error {
+		out.Items, _, err = r.inbox(ctx)
+		return err
+	})
+	return out, err
+}
+
+// NeedsYou counts the caller's inbox.
+func (e *Engine) NeedsYou(ctx context.Context, c Caller) (int, error) {
+	view, err := e.Inbox(ctx, c)
+	return len(view.Items), err
+}
+
+// CanAnswer reports whether the caller may answer a session's questions and
+// write to it.
+func (c Caller) CanAnswer(s api.Session) bool { return c.canWith(s, toAnswer) }
+
+func (c Caller) canWith(s api.Session, right over) bool {
+	return c.mayWith(&sessionRow{TriggeredByUserID: s.TriggeredByUserID, OwnerUserID: s.OwnerUserID}, right) == nil
+}
+
+// inbox reads the items and, beside, the views of their sessions.
+func (r *viewReader) inbox(ctx context.Context) (items []api.InboxItem, sessions []SessionView, err error) {
+	items = []api.InboxItem{}
+	add := func(kind api.InboxKind, views []SessionView, since func(SessionView) api.Time, right over) {
+		for i := range views {
+			s := views[i].Session
+			items = append(items, api.InboxItem{Kind: kind, Since: since(views[i]), Session: &s, MayAct: r.c.canWith(s, right)})
+		}
+		sessions = append(sessions, views...)
+	}
+	asking, err := r.asking(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	add(api.InboxPrompt, asking, func(v SessionView) api.Time { return v.Prompted.CreatedAt }, toAnswer)
+	stale, err := r.lost(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	add(api.InboxStale, stale, func(v SessionView) api.Time { return v.QueuedAt }, toRetry)
+	failed, err := r.failed(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	add(api.InboxFailed, failed, func(v SessionView) api.Time { return v.EndedAt }, toRetry)
+	rest, err := r.stopped(ctx)
+	return append(items, rest...), sessions, err
+}
+
+func (r *viewReader) asking(ctx context.Context) ([]SessionView, error) {
+	rows, err := r.q.ViewAsking(ctx, queries.ViewAskingParams{WorkspaceID: r.c.WorkspaceID, Me: r.c.UserID, N: inboxMost})
+	if err != nil {
+		return nil, fmt.Errorf("read sessions with a question: %w", err)
+	}
+	return r.sessions(ctx, rows)
+}
+
+// lost are the stale sessions that no worker is about to take.
+func (r *viewReader) lost(ctx context.Context) ([]SessionView, error) {
+	stale, err := r.waiting(ctx, api.Stale, inboxMost)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(stale, func(v SessionView) bool {
+		return v.Prompted != nil || v.WaitingFor == nil || passing[v.WaitingFor.Code]
+	}), nil
+}
+
+// failed are the newest failures of each agent that nothing has made good since:
+// no later session of the thread, no later complete run.
+func (r *viewReader) failed(ctx context.Context) ([]SessionView, error) {
+	rows, err := r.q.ViewFailed(ctx, queries.ViewFailedParams{
+		WorkspaceID: r.c.WorkspaceID, Me: r.c.UserID, Scan: failedScan, Since: r.now - failedFor.Microseconds(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read sessions that failed: %w", err)
+	}
+	seen := map[api.AgentID]bool{}
+	var left []sessionRow
+	for i := range rows {
+		s := &rows[i]
+		if seen[s.AgentID] || len(left) == inboxFailed {
+			continue
+		}
+		seen[s.AgentID] = true
+		newest, err := laterOf(ctx, r.q, s)
+		if err != nil {
+			return nil, err
+		}
+		if newest.ID != s.ID {
+			continue
+		}
+		runs, err := r.runs(ctx, s.AgentID, failedRuns)
+		if err != nil {
+			return nil, err
+		}
+		mended := slices.ContainsFunc(runs, func(run RunView) bool { return run.ID > s.ID && run.Status == api.Complete })
+		if !mended {
+			left = append(left, *s)
+		}
+	}
+	return r.sessions(ctx, left)
+}
+
+// stopped are the agents and webhooks that failures have switched off.
+func (r *viewReader) stopped(ctx context.Context) (items []api.InboxItem, err error) {
+	failing, err := r.q.ViewFailingAgents(ctx, queries.ViewFailingAgentsParams{WorkspaceID: r.c.WorkspaceID, N: inboxMost})
+	if err != nil {
+		return nil, fmt.Errorf("read paused agents: %w", err)
+	}
+	agents, err := r.shown(ctx, failing)
+	if err != nil {
+		return nil, err
+	}
+	for i := range agents {
+		items = append(items, api.InboxItem{Kind: api.InboxAgentPaused, Since: api.At(failing[i].PausedAt), Agent: &agents[i], MayAct: r.c.CanEditAgents()})
+	}
+	if !r.c.CanManageWebhooks() {
+		return items, nil
+	}
+	hooks, err := r.q.ViewDisabledWebhooks(ctx, queries.ViewDisabledWebhooksParams{WorkspaceID: r.c.WorkspaceID, N: inboxMost})
+	if err != nil {
+		return nil, fmt.Errorf("read disabled webhooks: %w", err)
+	}
+	for i := range hooks {
+		hook := toWebhook(&hooks[i])
+		items = append(items, api.InboxItem{Kind: api.InboxWebhookDisabled, Webhook: &hook, MayAct: true})
+	}
+	return items, nil
+}
