@@ -9,5 +9,6 @@ import (
 func ownAdapters() map[api.AgentType]adapter {
 	return map[api.AgentType]adapter{
 		api.TypeClaudeCode: {agent.Claude{}, "claude"},
+		api.TypeCodex:      {agent.Codex{}, "codex"},
 	}
 }

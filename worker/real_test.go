@@ -26,6 +26,7 @@ type real struct {
 	kind     api.AgentType
 	adapter  agent.Agent
 	variable string                              // that names the program
+	args     func(m *agenttest.Model) []string   // likewise with env; nil = none
 	env      func(m *agenttest.Model) []string   // in which the program takes the model for its own
 	shell    func(command string) agenttest.Call // how the model asks for a command
 }
@@ -35,6 +36,13 @@ var reals = map[string]real{
 		kind: api.TypeClaudeCode, adapter: agent.Claude{}, variable: agenttest.ClaudeVar, env: agenttest.ClaudeEnv,
 		shell: func(command string) agenttest.Call {
 			return agenttest.Call{Tool: "Bash", Input: map[string]any{"command": command, "description": "a command"}}
+		},
+	},
+	"codex": {
+		kind: api.TypeCodex, adapter: agent.Codex{}, variable: agenttest.CodexVar, args: agenttest.CodexArgs,
+		env: func(*agenttest.Model) []string { return []string{"OPENAI_API_KEY=" + agenttest.Key} },
+		shell: func(command string) agenttest.Call {
+			return agenttest.Call{Tool: "exec_command", Input: map[string]any{"cmd": command}}
 		},
 	},
 }
@@ -62,6 +70,11 @@ func (r real) agent(w *world, m *agenttest.Model, edit func(*api.AgentInput)) (a
 	for _, v := range r.env(m) {
 		name, _, _ := strings.Cut(v, "=")
 		o.Env = append(o.Env, name)
+	}
+	if r.args != nil {
+		words, err := json.Marshal(append([]string{os.Getenv(r.variable)}, r.args(m)...))
+		w.must(err)
+		w.owns(o, "real", "executable = "+string(words)+"\n")
 	}
 	a := w.agentWith("real", func(in *api.AgentInput) {
 		in.Type, in.Run.Command, in.Run.Executable = r.kind, nil, os.Getenv(r.variable)
