@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -110,8 +111,18 @@ func (c *conversation) job(resume string) agent.Job {
 		Hidden:   hiddenFrom(p.folder.real, slices.Concat([]string{s.p.opts.StateDir}, s.p.opts.Hidden)),
 		System:   c.brief.system(p.instructions), Turn: c.brief.turn(p.template, resumed, fresh), Session: resume, Begin: agent.NewID(),
 		Model: p.model, MaxTurns: p.maxTurns, Permissions: p.permissions, Policy: p.policy, OwnSettings: p.ownSettings,
-		Grace: s.p.stages.Interrupt,
+		Hook: hookCommand(), Grace: s.p.stages.Interrupt,
 	}
+}
+
+// hookCommand is this program again, as what adapters have their programs ask
+// before they use a tool; nil where it can't be found.
+func hookCommand() []string {
+	self, err := os.Executable()
+	if err != nil {
+		return nil
+	}
+	return []string{self, agent.HookArg}
 }
 
 func envOf(set map[string]string) []string {

@@ -25,6 +25,7 @@ import (
 	"stint/db"
 	"stint/engine"
 	"stint/server"
+	"stint/worker/agent"
 	"stint/worker/proc"
 	"stint/worker/workertest"
 )
@@ -33,6 +34,7 @@ const childArg = "worker-process"
 
 func TestMain(m *testing.M) {
 	proc.GuardianMain()
+	agent.HookMain()
 	workertest.AgentMain()
 	if len(os.Args) > 2 && os.Args[1] == childArg {
 		childMain(os.Args[2])

@@ -66,6 +66,7 @@ func each(t *testing.T, do func(t *testing.T, w *world, r real)) {
 func (r real) agent(w *world, m *agenttest.Model, edit func(*api.AgentInput)) (api.Agent, Options) {
 	w.Helper()
 	o := w.options()
+	o.StateDir = filepath.Join(agenttest.Folder(w.T), "worker") // Codex runs no commands with its own below /tmp
 	o.environ = r.environ(w, m)
 	for _, v := range r.env(m) {
 		name, _, _ := strings.Cut(v, "=")
@@ -92,7 +93,9 @@ func (r real) environ(w *world, m *agenttest.Model) []string {
 
 // child is what a worker process of its own needs to run the program.
 func (r real) child(o Options, name string) func(*childConfig) {
-	return func(c *childConfig) { c.Environ, c.Env, c.Name = o.environ, o.Env, or(name, c.Name) }
+	return func(c *childConfig) {
+		c.Environ, c.Env, c.Name, c.StateDir = o.environ, o.Env, or(name, c.Name), o.StateDir
+	}
 }
 
 func exists(path string) bool {
@@ -127,7 +130,7 @@ func TestReal_AskedAnsweredAndToldMore(t *testing.T) {
 			t.Error("the message was not told")
 		}
 		calls := kinds(w.items(id), api.ItemToolCall, api.ItemToolResult)
-		if len(calls) != 4 {
+		if len(calls) < 2 || len(calls)%2 != 0 { // Codex doesn't show what was refused
 			t.Errorf("the transcript has %q", calls)
 		}
 		w.untilDrained(a)
@@ -227,7 +230,13 @@ func TestReal_AnsweredAfterARestartAndElsewhere(t *testing.T) {
 				first.end()
 				w.answer(s, approve(true))
 				if where == "elsewhere" {
-					o.StateDir, o.Name = filepath.Join(w.dir, "other"), "w2"
+					other := filepath.Join(filepath.Dir(o.StateDir), "other")
+					w.must(os.MkdirAll(other, 0o700))
+					if r.args != nil { // the owner's file goes along
+						w.must(os.CopyFS(filepath.Join(other, "setup"), os.DirFS(filepath.Join(o.StateDir, "setup"))))
+						w.must(os.Chmod(filepath.Join(other, "setup", "agents", "real.toml"), 0o600))
+					}
+					o.StateDir, o.Name = other, "w2"
 				}
 				w.start(o)
 				done := w.untilStatus(id, api.Complete)
@@ -262,6 +271,20 @@ func TestReal_ASilentModelIsAStall(t *testing.T) {
 	})
 }
 
+// developer is the trusted part of a request of Codex.
+func developer(w *world, body map[string]any) string {
+	var out []any
+	input, _ := body["input"].([]any)
+	for _, m := range input {
+		if m, ok := m.(map[string]any); ok && m["role"] == "developer" {
+			out = append(out, m["content"])
+		}
+	}
+	b, err := json.Marshal(out)
+	w.must(err)
+	return string(b)
+}
+
 // What a context says changes nothing of what is executed: not the command line,
 // the folder, the environment, or the system text.
 func TestReal_InjectedTextChangesNothing(t *testing.T) {
@@ -274,6 +297,9 @@ func TestReal_InjectedTextChangesNothing(t *testing.T) {
 			asked := m.Asked()
 			var body map[string]any
 			w.must(json.Unmarshal([]byte(asked[len(asked)-1].Body), &body))
+			if body["input"] != nil { // Codex has the trusted text among the input's developer messages
+				return developer(w, body)
+			}
 			b, err := json.Marshal(body["system"])
 			w.must(err)
 			return string(b)

@@ -14,11 +14,13 @@ import (
 	_ "time/tzdata" // the reader's zone on machines without zone files
 
 	"stint/db"
+	"stint/worker/agent"
 	"stint/worker/proc"
 )
 
 func main() {
 	proc.GuardianMain() // does not return in the guardian of an agent's processes
+	agent.HookMain()    // nor where an agent asks before it uses a tool
 	c := newCLI()
 	if err := db.UseOFDLocks(); err != nil {
 		os.Exit(int(report(c.err, c.errLook, &problem{code: exitFailed, what: "cannot start", why: err.Error()})))

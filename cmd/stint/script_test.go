@@ -19,6 +19,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"stint/worker/agent"
 	"stint/worker/proc"
 	"stint/worker/workertest"
 )
@@ -29,6 +30,7 @@ const patience = 30 * time.Second
 
 func TestMain(m *testing.M) {
 	proc.GuardianMain()
+	agent.HookMain()
 	workertest.AgentMain()
 	witnessMain()
 	testscript.Main(m, map[string]func(){
