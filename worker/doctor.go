@@ -24,6 +24,9 @@ type Report struct {
 	FolderKey  string     `json:"folderKey,omitzero"`
 	User       string     `json:"user"` // as whom it would run on this machine
 	Env        []Variable `json:"env"`
+	// Setup is how the owner's settings stand; missing where there are none and none are
+	// needed.
+	Setup *Inspection `json:"setup,omitzero"`
 }
 
 // Check is one thing that was looked at. Code and Detail say what is wrong, as a session would.
@@ -43,8 +46,8 @@ type Variable struct {
 }
 
 // Doctor asks the coordinator for an agent and reports what its command would
-// meet, with this process's environment and user. It starts nothing and needs
-// no state directory.
+// meet, with this process's environment and user. It starts git and the agent's
+// own program, to ask for versions and sign-in, and needs no state directory.
 func Doctor(ctx context.Context, o Options, agentRef string) (Report, error) {
 	o.StateDir = or(o.StateDir, os.TempDir())
 	o, err := o.complete()
@@ -67,49 +70,54 @@ func Doctor(ctx context.Context, o Options, agentRef string) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	r := examine(agent, me, o)
-	r.FolderKey = folderKey(machine, agent.Run.WorkFolder)
+	seen := Inspect(ctx, o.StateDir, agent, agent.Slug, o.environ)
+	r := examine(agent, me, o, seen)
+	r.FolderKey = folderKey(machine, r.WorkFolder)
 	r.Env = append(r.Env, sessionVariables(client, agent)...)
 	slices.SortStableFunc(r.Env, func(a, b Variable) int { return strings.Compare(a.Name, b.Name) })
 	return r, nil
 }
 
-func examine(a api.Agent, me api.Whoami, o Options) Report {
-	r := Report{Agent: a.Slug, Command: a.Run.Command, WorkFolder: a.Run.WorkFolder, User: systemUser(), Env: []Variable{}}
-	if r.Command == nil {
-		r.Command = []string{}
+func examine(a api.Agent, me api.Whoami, o Options, seen Inspection) Report {
+	r := Report{Agent: a.Slug, User: systemUser(), Command: []string{}, Env: []Variable{}, Runs: true}
+	if seen.Found || a.Type != api.TypeCommand {
+		r.Setup, r.Runs = &seen, seen.Fine()
 	}
 	check := func(name string, f *api.Failure) {
 		c := Check{Name: name, OK: f == nil}
 		if f != nil {
 			c.Code, c.Detail = f.Code, f.Message
+			r.Runs = false
 		}
 		r.Checks = append(r.Checks, c)
 	}
-	var foreign *api.Failure
-	if a.RunSetBy != "" && a.RunSetBy != me.UserID.String() && a.RunSetBy != me.Name {
-		foreign = refuse(CodePolicyBlocked, "What the agent executes was last changed by %s, not by you (%s). Save the agent yourself to accept it.", a.RunSetBy, me.Name)
+	mine := a.RunSetBy == "" || a.RunSetBy == me.UserID.String() || a.RunSetBy == me.Name
+	record, foreign := trusted(api.Trusted{AgentSlug: a.Slug, Type: a.Type, Run: a.Run, Instructions: a.Instructions}, mine, me.Name, seen.own, seen.accepted)
+	check("yours or accepted", foreign)
+	t := recordTerms(record, o)
+	if err := t.override(seen.own, seen.flow, api.Claim{}); err != nil {
+		check("env files", refuse(CodePolicyBlocked, "%v.", err))
 	}
-	check("changed last by you", foreign)
-	f, failure := openFolder(a.Run.WorkFolder)
+	t.adapt(o.adapters)
+	r.WorkFolder = t.workFolder
+	if words := t.words(); len(words) > 0 {
+		r.Command = words
+	}
+	f, failure := openFolder(t.workFolder)
 	check("work folder", failure)
 	r.RealFolder = f.real
-	t := recordTerms(api.Trusted{AgentSlug: a.Slug, Type: a.Type, Run: a.Run}, o)
-	t.adapt(o.adapters)
-	plan, unfit := t.check(o.environ, o.Env)
-	r.Executable = plan.path
 	if failure == nil {
+		plan, unfit := t.check(o.environ, o.Env)
 		check("command", unfit)
+		r.Executable = plan.path
 	}
-	r.Runs = foreign == nil && failure == nil && unfit == nil
-	env, err := proc.Env(o.environ, slices.Concat(o.Env, a.Run.Env), nil)
+	env, err := proc.Env(o.environ, slices.Concat(o.Env, t.envNames), t.envSet)
 	if err != nil {
 		check("environment", refuse(CodePolicyBlocked, "%v.", err))
-		r.Runs = false
 		return r
 	}
 	check("environment", nil)
-	secrets := secretsOf(env, o.Token)
+	secrets := secretsOf(env, t.secrets(o.Token)...)
 	for _, assignment := range env {
 		name, value, _ := strings.Cut(assignment, "=")
 		masked := maskString(value, secrets)

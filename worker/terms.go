@@ -93,11 +93,16 @@ func (o *terms) adapt(all map[api.AgentType]adapter) {
 	}
 }
 
-// trusts decides whether the record's run block and instructions count: its
-// worker's owner set them by a sign-in of his own, or accepted exactly these.
-// Otherwise the owner's own file must say what to run. contract 10.2
+// trusts decides whether the record's run block and instructions count.
 func (p *Process) trusts(t api.Trusted, own setup.Agent, accepted setup.Accepted) (api.Trusted, *api.Failure) {
-	if t.RunSetBy != 0 && t.RunSetBy == p.me.UserID {
+	return trusted(t, t.RunSetBy != 0 && t.RunSetBy == p.me.UserID, p.me.Name, own, accepted)
+}
+
+// trusted is what counts of a record: all of it when the worker's owner set it by a
+// sign-in of his own, or accepted exactly this. Otherwise the owner's own file must
+// say what to run. contract 10.2
+func trusted(t api.Trusted, byOwner bool, owner string, own setup.Agent, accepted setup.Accepted) (api.Trusted, *api.Failure) {
+	if byOwner {
 		return t, nil
 	}
 	digest, err := setup.RunDigest(t.Type, t.Run, t.Instructions)
@@ -110,7 +115,7 @@ func (p *Process) trusts(t api.Trusted, own setup.Agent, accepted setup.Accepted
 	}
 	return t, refuse(CodePolicyBlocked,
 		"What the agent %s executes was last changed by somebody else than this worker's user %s, so this worker does not run it. Look at it and accept it with “stint worker trust %s”, or save the agent yourself.",
-		t.AgentSlug, p.me.Name, t.AgentSlug)
+		t.AgentSlug, owner, t.AgentSlug)
 }
 
 // recordTerms are the terms of an agent's record alone.
@@ -156,6 +161,9 @@ func (o *terms) override(own setup.Agent, flow workflow.Workflow, c api.Claim) (
 	o.instructions = own.Instructions
 	if own.Workspace != (setup.Workspace{}) {
 		o.workspace = own.Workspace
+	}
+	if o.workspace.Mode == workflow.ModeEmpty {
+		o.workFolder = "/" // unused: each session gets a new folder
 	}
 	o.envNames = slices.Concat(o.envNames, own.Env)
 	if own.MaxRetries != nil {
@@ -235,6 +243,9 @@ func pathVariable(name string) string {
 	}
 	return os.Getenv(name)
 }
+
+// LoadWorkflow reads a workflow file as a worker of this user does.
+func LoadWorkflow(path string) (workflow.Workflow, error) { return workflow.Load(path, pathVariable) }
 
 // closeFlows ends the watching of workflow files.
 func (p *Process) closeFlows() {

@@ -66,10 +66,7 @@ func (o terms) check(source, extra []string) (plan, *api.Failure) {
 	if o.permissions != agent.Approval && o.permissions != agent.Autonomous {
 		return plan{}, refuse(CodePermissionsUnsupported, "The permissions %q are not supported; use approval or autonomous.", string(o.permissions))
 	}
-	words := o.argv
-	if o.adapter != nil {
-		words = o.executable
-	}
+	words := o.words()
 	if len(words) == 0 || words[0] == "" {
 		return plan{}, refuse(CodeExecutableNotFound, "The agent names no command; set run.command.")
 	}
@@ -89,6 +86,14 @@ func (o terms) check(source, extra []string) (plan, *api.Failure) {
 		}
 	}
 	return out, nil
+}
+
+// words are what is started, before an adapter adds to them.
+func (o terms) words() []string {
+	if o.adapter != nil {
+		return o.executable
+	}
+	return o.argv
 }
 
 func executableFailure(name string, err error) *api.Failure {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 
 	shellquote "github.com/kballard/go-shellquote"
@@ -13,22 +15,26 @@ import (
 
 func (c *cli) workerDoctorCommand() *cobra.Command {
 	var env []string
+	var state string
 	cmd := &cobra.Command{
 		Use:   "doctor [AGENT…]",
 		Short: "Show exactly what a command would meet here",
 		Long: "Shows for agents (all, unless some are named) what a worker started here, by\n" +
-			"this user, would execute, where, and with which environment. It starts nothing.\n" +
-			"It exits with 10 if an agent can't run here.",
+			"this user, would execute, where, and with which environment, and how your\n" +
+			"settings of them stand. It starts git and the agents' programs, to ask for\n" +
+			"versions and sign-in, and no command. It exits with 10 if an agent can't run\n" +
+			"here.",
 		Example: "stint worker doctor backup\nstint worker doctor --json | jq '.items[] | select(.runs | not)'",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.doctor(cmd.Context(), args, env)
+			return c.doctor(cmd.Context(), args, env, state)
 		},
 	}
 	cmd.Flags().StringArrayVar(&env, "env", nil, "the `NAME` of a variable that worker run would be given;\nrepeat for more")
+	cmd.Flags().StringVar(&state, "state-dir", "", "the worker's own `DIR`, if its settings are there")
 	return cmd
 }
 
-func (c *cli) doctor(ctx context.Context, refs, env []string) error {
+func (c *cli) doctor(ctx context.Context, refs, env []string, state string) error {
 	what := "cannot look at what agents would meet here"
 	p, err := c.find(what)
 	if err != nil {
@@ -53,7 +59,7 @@ func (c *cli) doctor(ctx context.Context, refs, env []string) error {
 		if ref, err = findAgent(ctx, client, ref); err != nil {
 			return err
 		}
-		r, err := worker.Doctor(ctx, worker.Options{URL: p.url, Token: p.token, Credentials: p.credentials, Env: env, Version: builtFrom().Version}, ref)
+		r, err := worker.Doctor(ctx, worker.Options{URL: p.url, Token: p.token, Credentials: p.credentials, StateDir: c.stateDir(state), Env: env, Version: builtFrom().Version}, ref)
 		if err != nil {
 			return noAgent(ctx, client, what, ref, err)
 		}
@@ -115,6 +121,9 @@ func (c *cli) reportFacts(r worker.Report) *facts {
 		}
 		f.add("check", c.outLook.bad(check.Name+": "+check.Code)+" "+plain(check.Detail))
 	}
+	if r.Setup != nil {
+		c.setupFacts(f, *r.Setup)
+	}
 	f.add("command", plain(shellquote.Join(r.Command...)))
 	f.add("executable", plain(r.Executable))
 	f.add("work folder", plain(r.WorkFolder))
@@ -126,4 +135,40 @@ func (c *cli) reportFacts(r worker.Report) *facts {
 		f.add("environment", plain(v.Name+"="+strings.ReplaceAll(v.Value, "\n", `\n`)))
 	}
 	return f
+}
+
+// setupFacts are what the owner's settings come to.
+func (c *cli) setupFacts(f *facts, i worker.Inspection) {
+	for _, check := range i.Checks {
+		if !check.OK {
+			f.add("check", c.outLook.bad(check.Name+": "+check.Code)+" "+plain(check.Detail))
+			continue
+		}
+		f.add("check", check.Name+": good")
+	}
+	if i.Found {
+		f.add("settings", plain(i.File))
+	}
+	f.add("program", strings.TrimSpace(plain(i.Program.Path)+" "+plain(i.Program.Version)))
+	f.add("signed in", i.Program.SignedIn)
+	f.add("git", plain(i.Git))
+	f.add("workspaces", i.Mode)
+	f.add("made in", plain(i.Root))
+	if w := i.Workflow; w != nil {
+		f.add("workflow file", plain(w.Path))
+		for _, field := range w.Ignored {
+			f.add("ignored", plain(field))
+		}
+		for _, text := range w.Unknown {
+			f.add("left as written", plain(text))
+		}
+	}
+	f.add("env files set", strings.Join(i.Variables, " "))
+	f.add("permissions", i.Rights)
+	for _, rule := range i.Policy {
+		f.add("rule", plain(rule))
+	}
+	for _, area := range slices.Sorted(maps.Keys(i.Holds)) {
+		f.add("holds for "+area, i.Holds[area])
+	}
 }

@@ -61,6 +61,7 @@ func TestMain(m *testing.M) {
 //	consent FILE NAME PASSWORD allow|deny  wait for a URL in a file, and answer its page as a browser in which a person signs in
 //	device NAME PASSWORD allow|deny        type the code that the background command shows
 //	together N CMD ARG…  run a command N times at once; all must exit with 0
+//	workspace ROOT REPO KEY SESSION [open] make a workspace as a worker does; open leaves its session unfinished
 //	signal NAME      send SIGHUP or SIGUSR1 to the server
 func TestScript(t *testing.T) {
 	// Whoever runs the tests under nohup must not pass that on to the programs
@@ -111,6 +112,7 @@ func TestScript(t *testing.T) {
 			"consent":    consent,
 			"device":     typeCode,
 			"together":   together,
+			"workspace":  makeWorkspace,
 			"signal": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Check(stateOf(ts).server.cmd.Process.Signal(signals[args[0]]))
 			},

@@ -36,18 +36,65 @@ type AcceptedWorkflow struct {
 }
 
 // RunDigest names what an agent record makes a worker do: its type, its run block and
-// its instructions, the parts that the coordinator stamps with who changed them.
+// its instructions, the parts that the coordinator stamps with who changed them. A
+// member that is empty counts as one that is missing, so that the record and a claim
+// of it have one digest.
 func RunDigest(kind api.AgentType, run api.Run, instructions string) (string, error) {
-	text, err := json.Marshal(struct {
-		Type         api.AgentType
-		Run          api.Run
-		Instructions string
-	}{kind, run, instructions}, json.Deterministic(true))
+	text, err := json.Marshal(run)
+	if err != nil {
+		return "", fmt.Errorf("name the run block: %w", err)
+	}
+	var members any
+	if err := json.Unmarshal(text, &members); err != nil {
+		return "", fmt.Errorf("name the run block: %w", err)
+	}
+	text, err = json.Marshal([]any{kind, full(members), instructions}, json.Deterministic(true))
 	if err != nil {
 		return "", fmt.Errorf("name the run block: %w", err)
 	}
 	sum := sha256.Sum256(text)
 	return "sha256:" + hex.EncodeToString(sum[:]), nil
+}
+
+// full leaves out the members of objects that are empty.
+func full(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for name, member := range v {
+			switch member := full(member).(type) {
+			case nil:
+			case string:
+				if member != "" {
+					out[name] = member
+				}
+			case bool:
+				if member {
+					out[name] = member
+				}
+			case float64:
+				if member != 0 {
+					out[name] = member
+				}
+			case []any:
+				if len(member) > 0 {
+					out[name] = member
+				}
+			case map[string]any:
+				if len(member) > 0 {
+					out[name] = member
+				}
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = full(v[i])
+		}
+		return out
+	}
+	return v
 }
 
 // Accepted reads what was accepted for an agent; the zero value when nothing was.

@@ -36,6 +36,7 @@ type Agent struct {
 	OwnSettings  bool              `toml:"own_settings,omitempty" comment:"Let the agent load settings, tool servers and hooks that lie in the folder or the home."`
 	Instructions string            `toml:"instructions,omitempty,multiline" comment:"Trusted text for the agent, up to 2,000 characters."`
 
+	Name     string `toml:"name,omitempty" comment:"What its worker is called, up to 64 characters; the process's own when not said."`
 	Folder   string `toml:"folder,omitempty" comment:"Where it works: a folder, or the repository of its worktrees."`
 	Shared   bool   `toml:"shared,omitempty" comment:"Several sessions may use the folder at once."`
 	Workflow string `toml:"workflow,omitempty" comment:"The WORKFLOW.md to follow."`
@@ -43,6 +44,10 @@ type Agent struct {
 	Env      []string `toml:"env,omitempty" comment:"Names of the worker's variables that it gets besides the usual ones."`
 	EnvFiles []string `toml:"env_files,omitempty" comment:"Files of NAME=value lines, private to you."`
 	Wrapper  []string `toml:"wrapper,omitempty" comment:"A sandbox to start it in, such as bwrap and its arguments."`
+
+	// KeepIgnored are patterns of files that git ignores and somebody wants: worktrees
+	// that hold one are never cleaned up.
+	KeepIgnored []string `toml:"keep_ignored,omitempty" comment:"Ignored files for whose sake a workspace is kept, such as *.db."`
 
 	MaxRetries *int `toml:"max_retries,omitempty" comment:"How often a failed session is tried again."`
 
@@ -162,6 +167,11 @@ func (a Agent) complete(home string) (Agent, error) {
 		check(field, !slices.ContainsFunc(words, func(s string) bool { return strings.ContainsRune(s, 0) }), "it holds a NUL")
 	}
 	check("instructions", utf8.RuneCountInString(a.Instructions) <= 2000, "%d characters are more than 2000", utf8.RuneCountInString(a.Instructions))
+	check("name", utf8.RuneCountInString(a.Name) <= 64, "it is longer than 64 characters")
+	for _, pattern := range a.KeepIgnored {
+		_, err := filepath.Match(pattern, "")
+		check("keep_ignored", err == nil, "%q is no pattern", pattern)
+	}
 	for _, name := range a.Env {
 		check("env", name != "" && !strings.ContainsAny(name, "=\x00") && !strings.HasPrefix(name, "STINT_"), "%q can't be passed on", name)
 	}

@@ -38,6 +38,8 @@ const everything = `
 type = "claude_code"
 executable = ["/opt/claude", "--verbose"]
 model = "large"
+name = "nightly"
+keep_ignored = ["*.db"]
 preset = "unattended"
 permissions = "approval"
 otherwise = "deny_stop"
@@ -74,7 +76,7 @@ func TestAgent_EverySettingIsRead(t *testing.T) {
 	home := os.Getenv("HOME")
 	none := 0
 	want := Agent{
-		Type: api.TypeClaudeCode, Executable: []string{"/opt/claude", "--verbose"}, Model: "large", Preset: PresetUnattended,
+		Type: api.TypeClaudeCode, Executable: []string{"/opt/claude", "--verbose"}, Model: "large", Name: "nightly", KeepIgnored: []string{"*.db"}, Preset: PresetUnattended,
 		Permissions: agent.Approval, Otherwise: agent.DenyStop, OwnSettings: true, Instructions: "Be kind.",
 		Folder: home + "/app", Shared: true, Workflow: home + "/app/WORKFLOW.md", Env: []string{"LANG_X"}, EnvFiles: []string{home + "/.secrets"},
 		Wrapper: []string{"bwrap", "--ro-bind", "/", "/"}, MaxRetries: &none,
@@ -120,34 +122,36 @@ func TestAgent_WithoutAFile(t *testing.T) {
 
 func TestAgent_WhatIsUnfitIsNamed(t *testing.T) {
 	for text, want := range map[string]string{
-		`modle = "x"`:                            "modle: no setting of this name",
-		"[workspace]\nmodes = 1":                 "workspace.modes: no setting of this name is known (line 2)",
-		`type = "robot"`:                         "type: ",
-		`type = 5`:                               "type: ",
-		"[spend]\nday_usd = \"much\"":            "spend.day_usd: ",
-		`preset = "wild"`:                        "preset: ",
-		"type = \"codex\"\npreset = \"command\"": "preset: ",
-		`permissions = "all"`:                    "permissions: ",
-		`otherwise = "maybe"`:                    "otherwise: ",
-		`executable = [""]`:                      "executable: ",
-		`executable = "claude"`:                  "executable: ",
-		`wrapper = ["bwrap", "\u0000"]`:          "wrapper: ",
+		`modle = "x"`:                                        "modle: no setting of this name",
+		"[workspace]\nmodes = 1":                             "workspace.modes: no setting of this name is known (line 2)",
+		`type = "robot"`:                                     "type: ",
+		`type = 5`:                                           "type: ",
+		"[spend]\nday_usd = \"much\"":                        "spend.day_usd: ",
+		`preset = "wild"`:                                    "preset: ",
+		"type = \"codex\"\npreset = \"command\"":             "preset: ",
+		`permissions = "all"`:                                "permissions: ",
+		`otherwise = "maybe"`:                                "otherwise: ",
+		`executable = [""]`:                                  "executable: ",
+		`executable = "claude"`:                              "executable: ",
+		`wrapper = ["bwrap", "\u0000"]`:                      "wrapper: ",
 		`instructions = "` + strings.Repeat("x", 2001) + `"`: "instructions: ",
-		`env = ["A=B"]`:                               "env: ",
-		`env = ["STINT_TOKEN"]`:                       "env: ",
-		`folder = "app"`:                              "folder: ",
-		`workflow = "./WORKFLOW.md"`:                  "workflow: ",
-		`env_files = ["x"]`:                           "env_files: ",
-		"[workspace]\nmode = \"tree\"":                "workspace.mode: ",
-		"[workspace]\nroot = \"trees\"":               "workspace.root: ",
-		"[workspace]\ndirectory = \"../x\"":           "workspace.directory: ",
-		"[workspace]\nbase_branch = \"--force\"":      "workspace.base_branch: ",
-		`max_retries = -1`:                            "max_retries: ",
-		"[spend]\nday_tokens = -1":                    "spend: ",
-		"[[rules]]\narea = \"sky\"\nruling = \"ask\"": "rules[0].area: ",
-		"[[rules]]\narea = \"shell\"":                 "rules[0].ruling: ",
-		"folder = \"/a\"\nfolder = \"/b\"":            "folder",
-		"folder":                                      "line 1",
+		`env = ["A=B"]`:                                      "env: ",
+		`env = ["STINT_TOKEN"]`:                              "env: ",
+		`folder = "app"`:                                     "folder: ",
+		`workflow = "./WORKFLOW.md"`:                         "workflow: ",
+		`env_files = ["x"]`:                                  "env_files: ",
+		"[workspace]\nmode = \"tree\"":                       "workspace.mode: ",
+		"[workspace]\nroot = \"trees\"":                      "workspace.root: ",
+		"[workspace]\ndirectory = \"../x\"":                  "workspace.directory: ",
+		"[workspace]\nbase_branch = \"--force\"":             "workspace.base_branch: ",
+		`keep_ignored = ["["]`:                               "keep_ignored: ",
+		`name = "` + strings.Repeat("x", 65) + `"`:           "name: ",
+		`max_retries = -1`:                                   "max_retries: ",
+		"[spend]\nday_tokens = -1":                           "spend: ",
+		"[[rules]]\narea = \"sky\"\nruling = \"ask\"":        "rules[0].area: ",
+		"[[rules]]\narea = \"shell\"":                        "rules[0].ruling: ",
+		"folder = \"/a\"\nfolder = \"/b\"":                   "folder",
+		"folder":                                             "line 1",
 	} {
 		f := owned(t, text)
 		_, _, err := f.Agent("robot")
@@ -312,6 +316,14 @@ func TestAccept_IsKeptExactly(t *testing.T) {
 	got, err := f.Accepted("robot")
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Error(diff, err)
+	}
+	bare := api.Run{Command: run.Command, WorkFolder: run.WorkFolder}
+	with := bare
+	with.Env = []string{}
+	one, err := RunDigest(api.TypeCommand, bare, "")
+	two, err2 := RunDigest(api.TypeCommand, with, "")
+	if err != nil || err2 != nil || one != two {
+		t.Error("an empty list isn't as a missing one")
 	}
 	if !got.Runs(digest) || (Accepted{}).Runs("") {
 		t.Error("what was accepted doesn't run, or what wasn't does")

@@ -46,19 +46,19 @@ func (e Executing) String() string {
 	for _, name := range slices.Sorted(maps.Keys(e)) {
 		lines := strings.Split(strings.TrimRight(e[name], "\n"), "\n")
 		if len(lines) == 1 {
-			fmt.Fprintf(&b, "%s: %s\n", name, visible(lines[0]))
+			fmt.Fprintf(&b, "%s: %s\n", name, Visible(lines[0]))
 			continue
 		}
 		fmt.Fprintf(&b, "%s:\n", name)
 		for _, line := range lines {
-			fmt.Fprintf(&b, "    %s\n", visible(line))
+			fmt.Fprintf(&b, "    %s\n", Visible(line))
 		}
 	}
 	return b.String()
 }
 
-// visible shows a line with nothing in it that could hide the rest from a reader.
-func visible(line string) string {
+// Visible shows a line with nothing in it that could hide the rest from a reader.
+func Visible(line string) string {
 	var b strings.Builder
 	for _, r := range line {
 		if r == '\t' || strconv.IsPrint(r) {

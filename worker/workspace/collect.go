@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"stint/api"
 	"stint/worker/git"
 	"stint/worker/workflow"
 )
@@ -35,22 +36,22 @@ type Rules struct {
 
 // Report is what became of the workspaces of a folder.
 type Report struct {
-	Root    string
-	Removed []Item
-	Kept    []Item
-	Freed   int64 // bytes
+	Root    string `json:"root"`
+	Removed []Item `json:"removed"` // in a dry run, what would be
+	Kept    []Item `json:"kept"`
+	Freed   int64  `json:"freedBytes"`
 }
 
 // Item is one workspace.
 type Item struct {
-	Name    string
-	Path    string
-	Agent   string
-	Session string
-	Branch  string
-	Bytes   int64
-	UsedAt  time.Time
-	Why     string // why it is kept, or why it was removed
+	Name    string   `json:"name"`
+	Path    string   `json:"path"`
+	Agent   string   `json:"agent,omitzero"`
+	Session string   `json:"session,omitzero"`
+	Branch  string   `json:"branch,omitzero"`
+	Bytes   int64    `json:"bytes"`
+	UsedAt  api.Time `json:"usedAt"`
+	Why     string   `json:"why"` // why it is kept, or why it was removed
 }
 
 // Collect removes workspaces that are old, or the oldest where they take too much
@@ -58,7 +59,7 @@ type Item struct {
 // holds what would be lost: files that differ, commits that nothing else has, stashes,
 // operations under way, wanted ignored files. A missing folder is nothing to collect.
 func Collect(ctx context.Context, rootPath string, rules Rules) (Report, error) {
-	report := Report{Root: rootPath}
+	report := Report{Root: rootPath, Removed: []Item{}, Kept: []Item{}}
 	r, err := openRoot(rootPath, false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return report, nil
@@ -92,7 +93,7 @@ func Collect(ctx context.Context, rootPath string, rules Rules) (Report, error) 
 		}
 		reason := c.reason(i, total)
 		if reason == "" {
-			i.Why = "it was used " + c.now.Sub(i.UsedAt).Round(time.Second).String() + " ago"
+			i.Why = "it was used " + c.now.Sub(i.UsedAt.Time).Round(time.Second).String() + " ago"
 			report.Kept = append(report.Kept, i)
 			continue
 		}
@@ -131,7 +132,7 @@ func (c collector) list() ([]Item, error) {
 	}
 	var all []Item
 	for name := range found {
-		i := Item{Name: name, Path: filepath.Join(c.root.path, name), UsedAt: c.now}
+		i := Item{Name: name, Path: filepath.Join(c.root.path, name), UsedAt: api.Time{Time: c.now}}
 		rec, ok, err := c.root.read(name)
 		switch {
 		case err != nil:
@@ -139,13 +140,13 @@ func (c collector) list() ([]Item, error) {
 		case !ok:
 			i.Why = "nothing is known of it: it was not made here"
 		default:
-			i.Agent, i.Session, i.Branch, i.UsedAt = rec.Agent, rec.Session, rec.Branch, rec.UsedAt
+			i.Agent, i.Session, i.Branch, i.UsedAt = rec.Agent, rec.Session, rec.Branch, api.Time{Time: rec.UsedAt}
 		}
 		i.Bytes = c.size(name)
 		all = append(all, i)
 	}
 	slices.SortFunc(all, func(a, b Item) int {
-		if d := a.UsedAt.Compare(b.UsedAt); d != 0 {
+		if d := a.UsedAt.Compare(b.UsedAt.Time); d != 0 {
 			return d
 		}
 		return strings.Compare(a.Name, b.Name)
@@ -171,7 +172,7 @@ func (c collector) size(name string) (bytes int64) {
 
 // reason is why a workspace should go, "" when there is none.
 func (c collector) reason(i Item, total int64) string {
-	switch unused := c.now.Sub(i.UsedAt); {
+	switch unused := c.now.Sub(i.UsedAt.Time); {
 	case c.rules.OlderThan > 0 && unused >= c.rules.OlderThan:
 		return "unused for " + unused.Round(time.Second).String()
 	case c.rules.KeepSize > 0 && total > c.rules.KeepSize:

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"charm.land/huh/v2"
+	shellquote "github.com/kballard/go-shellquote"
+
+	"stint/api"
+	"stint/worker"
+	"stint/worker/git"
+	"stint/worker/setup"
+	"stint/worker/workflow"
+)
+
+// errAborted says that a person left a form.
+var errAborted = quietly(exitInterrupted)
+
+// form shows questions on the terminal. ACCESSIBLE asks line by line, for screen readers.
+func (c *cli) form(ctx context.Context, fields ...huh.Field) error {
+	err := huh.NewForm(huh.NewGroup(fields...)).
+		WithInput(c.in).WithOutput(c.err).WithShowHelp(true).
+		WithAccessible(c.env("ACCESSIBLE") != "" || c.env("TERM") == "dumb" || !c.talks).
+		RunWithContext(ctx)
+	if errors.Is(err, huh.ErrUserAborted) {
+		return errAborted
+	}
+	return err
+}
+
+// agrees asks a question whose answer is no unless a person says yes.
+func (c *cli) agrees(ctx context.Context, question string) (yes bool, err error) {
+	err = c.form(ctx, huh.NewConfirm().Title(question).Affirmative("Yes").Negative("No").Value(&yes))
+	return yes, err
+}
+
+var slugWord = regexp.MustCompile(`^[a-z][a-z0-9-]{1,31}$`)
+
+func (c *cli) askAgent(ctx context.Context, f *initFlags) error {
+	if f.agent != "" {
+		return nil
+	}
+	var words []string
+	if f.client != nil {
+		for _, w := range agentWords(ctx, f.client) {
+			slug, _, _ := strings.Cut(w, "\t")
+			words = append(words, slug)
+		}
+	}
+	return c.form(ctx, huh.NewInput().Title("Agent (its slug; a new one is made)").Suggestions(words).Value(&f.agent).Validate(func(s string) error {
+		if !slugWord.MatchString(strings.ToLower(strings.TrimSpace(s))) {
+			return errors.New("2 to 32 lowercase letters, digits and hyphens, a letter first")
+		}
+		return nil
+	}))
+}
+
+// askSettings asks for what no flag said, what there is already proposed.
+func (c *cli) askSettings(ctx context.Context, f *initFlags) error {
+	s := &f.settings
+	if f.existing && !f.replace {
+		yes, err := c.agrees(ctx, "There are settings for "+f.agent+" already. Change them?")
+		if err != nil {
+			return err
+		}
+		if !yes {
+			return errAborted
+		}
+	}
+	if f.kind == "" {
+		if s.Type == "" {
+			s.Type = f.record.Type
+		}
+		if s.Type == "" {
+			s.Type = api.TypeClaudeCode
+		}
+		err := c.form(ctx, huh.NewSelect[api.AgentType]().Title("Type").Value(&s.Type).Options(
+			huh.NewOption("Claude Code", api.TypeClaudeCode), huh.NewOption("Codex", api.TypeCodex), huh.NewOption("a command", api.TypeCommand)))
+		if err != nil {
+			return err
+		}
+	}
+	if err := c.askRights(ctx, f); err != nil {
+		return err
+	}
+	if err := c.askPlace(ctx, f); err != nil {
+		return err
+	}
+	return c.askWords(ctx, f)
+}
+
+func (c *cli) askRights(ctx context.Context, f *initFlags) error {
+	s := &f.settings
+	if s.Type == api.TypeCommand {
+		s.Preset = setup.PresetCommand
+		if len(s.Executable) > 0 || len(f.record.Run.Command) > 0 {
+			return nil
+		}
+		var text string
+		err := c.form(ctx, huh.NewInput().Title("Command and its arguments (no shell reads it)").Value(&text).Validate(func(text string) error {
+			if words, err := shellquote.Split(text); err != nil || len(words) == 0 {
+				return errors.New("name a program; quotation marks must match")
+			}
+			return nil
+		}))
+		if err != nil {
+			return err
+		}
+		s.Executable, err = shellquote.Split(text)
+		return err
+	}
+	if f.preset != "" {
+		return nil
+	}
+	preset := string(s.Preset)
+	var options []huh.Option[string]
+	for _, p := range presetsOf(s.Type) {
+		options = append(options, huh.NewOption(p.words, p.name))
+	}
+	err := c.form(ctx, huh.NewSelect[string]().Title("Who decides what it may do?").Options(options...).Value(&preset))
+	s.Preset = setup.Preset(preset)
+	return err
+}
+
+func (c *cli) askPlace(ctx context.Context, f *initFlags) error {
+	s := &f.settings
+	if f.folder == "" {
+		err := c.form(ctx, huh.NewInput().Title("Folder (it works there, or in worktrees of its repository)").Value(&s.Folder).Validate(func(text string) error {
+			if info, err := os.Stat(expandHome(strings.TrimSpace(text))); err != nil || !info.IsDir() {
+				return errors.New("there is no such folder")
+			}
+			return nil
+		}))
+		if err != nil {
+			return err
+		}
+		if s.Folder, err = filepath.Abs(expandHome(strings.TrimSpace(s.Folder))); err != nil {
+			return err
+		}
+		_, err = git.Open(ctx, s.Folder, os.Environ())
+		f.branches = err == nil
+	}
+	if f.mode == "" {
+		options := []huh.Option[string]{huh.NewOption("the folder itself, one session at a time", workflow.ModeFolder)}
+		if f.branches {
+			options = append(options, huh.NewOption("a git worktree and branch for each session", workflow.ModeWorktree))
+			if s.Workspace.Mode == "" && s.Type != api.TypeCommand {
+				s.Workspace.Mode = workflow.ModeWorktree
+			}
+		}
+		options = append(options, huh.NewOption("a new empty folder for each session, filled by the workflow's hook", workflow.ModeEmpty))
+		if s.Workspace.Mode == "" {
+			s.Workspace.Mode = workflow.ModeFolder
+		}
+		if err := c.form(ctx, huh.NewSelect[string]().Title("Where do sessions work?").Options(options...).Value(&s.Workspace.Mode)); err != nil {
+			return err
+		}
+	}
+	if f.base != "" || s.Workspace.Mode != workflow.ModeWorktree {
+		return nil
+	}
+	return c.form(ctx, huh.NewInput().Title("Base branch (empty: what is checked out then)").Value(&s.Workspace.BaseBranch).Validate(func(name string) error {
+		repo, err := git.Open(ctx, s.Folder, os.Environ())
+		if err != nil {
+			return err
+		}
+		_, err = repo.Commit(ctx, name)
+		return err
+	}))
+}
+
+func (c *cli) askWords(ctx context.Context, f *initFlags) error {
+	s := &f.settings
+	var fields []huh.Field
+	if f.workflow == "" {
+		if s.Workflow == "" {
+			s.Workflow = defaultWorkflow(s.Folder)
+		}
+		fields = append(fields, huh.NewInput().Title("Workflow file (empty: none)").Value(&s.Workflow).Validate(func(path string) error {
+			if path = strings.TrimSpace(path); path == "" || path == "-" {
+				return nil
+			}
+			abs, err := filepath.Abs(expandHome(path))
+			if err == nil {
+				_, err = worker.LoadWorkflow(abs)
+			}
+			return err
+		}))
+	}
+	if f.name == "" {
+		fields = append(fields, huh.NewInput().Title("Worker name (empty: the process's own)").CharLimit(64).Value(&s.Name))
+	}
+	if f.instructions == "" {
+		fields = append(fields, huh.NewText().Title("Instructions for the agent (trusted; empty: none)").Value(&s.Instructions).Validate(func(text string) error {
+			if n := utf8.RuneCountInString(text); n > 2000 {
+				return fmt.Errorf("%d characters are more than 2000", n)
+			}
+			return nil
+		}))
+	}
+	if len(fields) == 0 {
+		return nil
+	}
+	if err := c.form(ctx, fields...); err != nil {
+		return err
+	}
+	switch path := strings.TrimSpace(s.Workflow); path {
+	case "", "-":
+		s.Workflow = ""
+	default:
+		abs, err := filepath.Abs(expandHome(path))
+		if err != nil {
+			return err
+		}
+		s.Workflow = abs
+	}
+	return nil
+}

@@ -1,0 +1,337 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	shellquote "github.com/kballard/go-shellquote"
+	"github.com/spf13/cobra"
+
+	"stint/api"
+	"stint/worker"
+	"stint/worker/agent"
+	"stint/worker/git"
+	"stint/worker/setup"
+	"stint/worker/workflow"
+)
+
+// initFlags are the answers to what worker init asks.
+type initFlags struct {
+	agent, kind, preset          string
+	folder, mode, base           string
+	workflow, name, instructions string
+	run, state                   string
+	replace, yes                 bool
+	branches                     bool // the folder is in a git repository
+	settings                     setup.Agent
+	existing                     bool // there are settings already
+	record                       api.Agent
+	client                       *api.Client // nil when no coordinator answers
+	files                        setup.Files
+}
+
+func (c *cli) workerInitCommand() *cobra.Command {
+	f := &initFlags{}
+	cmd := &cobra.Command{
+		Use:   "init",
+		Short: "Set a worker up for an agent",
+		Long: "Writes your settings for an agent: its type, where it works and with which\n" +
+			"rights. On a terminal it asks for what no flag says. It looks at git, at the\n" +
+			"agent's program and at its sign-in, and makes the agent's record where a\n" +
+			"coordinator answers and has none.",
+		Example: "stint worker init\n" +
+			"stint worker init --agent reviewer --type claude_code --folder ~/app \\\n" +
+			"    --mode worktree\n" +
+			"stint worker init --agent nightly --type codex --preset unattended",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.initWorker(cmd.Context(), f) },
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.agent, "agent", "", "the `SLUG` of the agent")
+	flags.StringVar(&f.kind, "type", "", "its `TYPE`: command, codex or claude_code")
+	flags.StringVar(&f.preset, "preset", "", "ask (a person decides), unattended (nobody is asked), or\ncommand")
+	flags.StringVar(&f.run, "run", "", "what to start instead of the type's own program, as one\n`TEXT` quoted as in a shell; no shell reads it")
+	flags.StringVar(&f.folder, "folder", "", "the `DIR` it works in, or of the repository (this one)")
+	flags.StringVar(&f.mode, "mode", "", "folder, worktree (one per session), or empty (a new one,\nfilled by the workflow's hook)")
+	flags.StringVar(&f.base, "base", "", "the `BRANCH` that worktrees begin at (the one checked out)")
+	flags.StringVar(&f.workflow, "workflow", "", "the `FILE` to follow, as WORKFLOW.md")
+	flags.StringVar(&f.name, "name", "", "what its worker is called (the process's own name)")
+	flags.StringVar(&f.instructions, "instructions", "", "a trusted `TEXT` for the agent")
+	flags.StringVar(&f.state, "state-dir", "", "the worker's own `DIR`, if its settings are to be there")
+	flags.BoolVar(&f.replace, "replace", false, "write anew what is there already")
+	flags.BoolVar(&f.yes, "yes", false, "ask nothing, and accept what the workflow file executes")
+	return cmd
+}
+
+func (c *cli) initWorker(ctx context.Context, f *initFlags) error {
+	what := "cannot set up a worker"
+	asks := isTerminal(c.in) && !f.yes && !c.flags.json && !c.flags.quiet
+	f.files = setup.Find(f.state)
+	f.client, _ = c.connect(what) // without one the settings alone are written
+	if f.agent == "" && !asks {
+		return usage(what, "--agent is missing", "stint worker init --agent SLUG --type TYPE --folder DIR")
+	}
+	if asks {
+		if err := c.askAgent(ctx, f); err != nil {
+			return explain(what, err, "stint worker init --help")
+		}
+	}
+	if err := c.known(ctx, f, what); err != nil {
+		return err
+	}
+	if err := f.begin(ctx, asks); err != nil {
+		return usage(what, err.Error(), "stint worker init --help")
+	}
+	if f.existing && !f.replace && !asks {
+		return &problem{code: exitConflict, what: what, why: "there are settings in " + f.files.Path(f.agent) + " already", next: "edit them, or write them anew with --replace"}
+	}
+	if asks {
+		if err := c.askSettings(ctx, f); err != nil {
+			return explain(what, err, "stint worker init --help")
+		}
+	}
+	if err := f.finish(ctx); err != nil {
+		return usage(what, err.Error(), "stint worker init --help")
+	}
+	if err := f.files.Save(f.agent, f.settings); err != nil {
+		return usage(what, strings.ReplaceAll(err.Error(), "\n", "; "), "stint worker init --help")
+	}
+	made, err := c.makeRecord(ctx, f, what)
+	if err != nil {
+		return err
+	}
+	if err := c.acceptFlow(ctx, f, asks); err != nil {
+		return explain(what, err, "stint worker trust "+f.agent)
+	}
+	seen := worker.Inspect(ctx, c.stateDir(f.state), f.record, f.agent, os.Environ())
+	return c.show(initAnswer{Agent: f.agent, File: f.files.Path(f.agent), Created: made, Setup: seen}, f.agent, func() error {
+		if err := c.say("%s", f.files.Path(f.agent)); err != nil {
+			return err
+		}
+		c.hintInspection(seen)
+		if f.client == nil {
+			c.hint("No server answers. With one: stint agent create %s --type %s", f.agent, f.settings.Type)
+		}
+		c.hint("Look at what it will meet: stint worker doctor %s", f.agent)
+		return nil
+	})
+}
+
+// initAnswer is what worker init has done.
+type initAnswer struct {
+	Agent   string            `json:"agent"`
+	File    string            `json:"file"`
+	Created bool              `json:"created"` // the agent's record was made
+	Setup   worker.Inspection `json:"setup"`
+}
+
+// stateDir is a worker's own folder: the one named, else that of up's worker.
+func (c *cli) stateDir(named string) string {
+	if named != "" {
+		if abs, err := filepath.Abs(named); err == nil {
+			return abs
+		}
+		return named
+	}
+	d, err := c.dataDir()
+	if err != nil {
+		return ""
+	}
+	return d.worker()
+}
+
+// known asks the coordinator for the agent, which need not be there.
+func (c *cli) known(ctx context.Context, f *initFlags, what string) error {
+	f.agent = strings.ToLower(strings.TrimSpace(f.agent))
+	if f.client == nil {
+		return nil
+	}
+	a, err := f.client.Agent(ctx, f.agent)
+	var silent *api.Unanswered
+	switch {
+	case err == nil:
+		f.record, f.agent = a, a.Slug
+	case errors.As(err, &silent):
+		f.client = nil
+	case api.CodeOf(err) != api.CodeNotFound:
+		return explain(what, err, "stint status")
+	}
+	return nil
+}
+
+// begin puts together what is known before anything is asked.
+func (f *initFlags) begin(ctx context.Context, asks bool) error {
+	s, found, err := f.files.Agent(f.agent)
+	f.existing = found
+	if err != nil && !f.replace {
+		return err
+	}
+	if !found || f.replace {
+		s = setup.Agent{}
+	}
+	if f.kind == "" && s.Type == "" && !asks {
+		if f.record.Type == "" {
+			return errors.New("--type is missing: command, codex or claude_code")
+		}
+		s.Type = f.record.Type
+	}
+	if f.kind != "" {
+		s.Type = api.AgentType(strings.ReplaceAll(f.kind, "-", "_"))
+	}
+	put(&s.Preset, setup.Preset(f.preset))
+	put(&s.Workspace.Mode, f.mode)
+	put(&s.Workspace.BaseBranch, f.base)
+	put(&s.Name, f.name)
+	put(&s.Instructions, f.instructions)
+	for _, p := range []struct {
+		to   *string
+		from string
+	}{{&s.Folder, f.folder}, {&s.Workflow, f.workflow}} {
+		if p.from == "" {
+			continue
+		}
+		if *p.to, err = filepath.Abs(expandHome(p.from)); err != nil {
+			return err
+		}
+	}
+	if s.Folder == "" {
+		if s.Folder, err = os.Getwd(); err != nil {
+			return err
+		}
+	}
+	if f.run != "" {
+		if s.Executable, err = shellquote.Split(f.run); err != nil || len(s.Executable) == 0 {
+			return errors.New("--run names no command, or its quotation marks don't match")
+		}
+	}
+	_, err = git.Open(ctx, s.Folder, os.Environ())
+	f.branches = err == nil
+	f.settings = s
+	return nil
+}
+
+// put sets a value that was given.
+func put[T ~string](to *T, given T) {
+	if given != "" {
+		*to = given
+	}
+}
+
+// expandHome reads ~ where no shell has.
+func expandHome(path string) string {
+	if home, err := os.UserHomeDir(); err == nil && (path == "~" || strings.HasPrefix(path, "~/")) {
+		return filepath.Join(home, path[1:])
+	}
+	return path
+}
+
+// finish refuses what can never work and fills in what follows from the rest.
+func (f *initFlags) finish(ctx context.Context) error {
+	s := &f.settings
+	if s.Type == api.TypeCommand {
+		put(&s.Preset, setup.PresetCommand)
+		if len(s.Executable) == 0 && len(f.record.Run.Command) == 0 {
+			return errors.New("an agent of type command needs --run 'COMMAND ARG…'")
+		}
+	} else if s.Preset == "" {
+		s.Preset = setup.PresetAsk
+	}
+	if s.Workspace.Mode == "" {
+		s.Workspace.Mode = workflow.ModeFolder
+	}
+	if s.Workspace.Mode == workflow.ModeEmpty {
+		s.Folder = ""
+	} else if info, err := os.Stat(s.Folder); err != nil || !info.IsDir() {
+		return fmt.Errorf("%s is no folder", s.Folder)
+	}
+	if s.Workspace.Mode == workflow.ModeWorktree {
+		repo, err := git.Open(ctx, s.Folder, os.Environ())
+		if err == nil {
+			_, err = repo.Commit(ctx, s.Workspace.BaseBranch)
+		}
+		if err != nil {
+			return fmt.Errorf("worktrees can't be made: %w", err)
+		}
+	}
+	if s.Workflow != "" {
+		if _, err := worker.LoadWorkflow(s.Workflow); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeRecord makes the agent where a coordinator answers that doesn't know it.
+func (c *cli) makeRecord(ctx context.Context, f *initFlags, what string) (made bool, err error) {
+	if f.client == nil {
+		return false, nil
+	}
+	if f.record.Slug != "" {
+		if f.record.Type != f.settings.Type {
+			c.hint("%s", c.errLook.sgr("33", fmt.Sprintf("! The agent's record says %s and your settings %s, which count here.", f.record.Type, f.settings.Type)))
+		}
+		return false, nil
+	}
+	run := map[string]any{}
+	if f.settings.Folder != "" {
+		run["workFolder"] = f.settings.Folder
+	}
+	if m := f.settings.Workspace.Mode; m == workflow.ModeWorktree {
+		run["workspace"] = m
+	}
+	if f.settings.Type == api.TypeCommand {
+		run["command"] = f.settings.Executable
+	}
+	f.record, err = f.client.CreateAgent(ctx, map[string]any{"slug": f.agent, "type": f.settings.Type, "run": run})
+	if err != nil {
+		return false, explain(what, err, nextForAgent(err, f.agent, "stint agent create --help"))
+	}
+	c.hint("Created the agent %s. Run it with: stint run %s", f.agent, f.agent)
+	return true, nil
+}
+
+// hintInspection tells a person what was found.
+func (c *cli) hintInspection(i worker.Inspection) {
+	if i.Git != "" {
+		c.hint("%s git %s", c.errLook.good("✓"), i.Git)
+	}
+	if i.Program.Path != "" {
+		c.hint("%s %s", c.errLook.good("✓"), strings.TrimSpace(plain(i.Program.Path)+" "+i.Program.Version))
+	}
+	for _, check := range i.Checks {
+		if !check.OK {
+			c.hint("%s", c.errLook.sgr("33", "! "+plain(check.Name+": "+check.Detail)))
+		}
+	}
+	if i.Workflow != nil {
+		for _, field := range i.Workflow.Ignored {
+			c.hint("%s", c.errLook.quiet("  ignored in the workflow file: "+plain(field)))
+		}
+	}
+}
+
+// defaultWorkflow is the WORKFLOW.md of a folder, "" when it has none.
+func defaultWorkflow(folder string) string {
+	path := filepath.Join(folder, "WORKFLOW.md")
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	return path
+}
+
+// presetsOf are those that fit a type, with words for people.
+func presetsOf(kind api.AgentType) []struct{ name, words string } {
+	if kind == api.TypeCommand {
+		return []struct{ name, words string }{{string(setup.PresetCommand), "command: the program does what it does"}}
+	}
+	return []struct{ name, words string }{
+		{string(setup.PresetAsk), "ask me: it asks about what its sandbox does not cover (" + string(agent.Approval) + ")"},
+		{string(setup.PresetUnattended), "unattended: nobody is asked; what no rule allows is refused (" + string(agent.Autonomous) + ")"},
+	}
+}

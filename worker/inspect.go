@@ -1,0 +1,214 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"stint/api"
+	"stint/worker/agent"
+	"stint/worker/git"
+	"stint/worker/proc"
+	"stint/worker/setup"
+	"stint/worker/workflow"
+)
+
+// Inspection is what the owner's files of an agent come to on this machine.
+type Inspection struct {
+	File      string      `json:"file"`  // where the settings are, or would be
+	Found     bool        `json:"found"` // there are some
+	Checks    []Check     `json:"checks"`
+	Type      string      `json:"type,omitzero"`
+	Program   Program     `json:"program,omitzero"`
+	Git       string      `json:"git,omitzero"` // its version
+	Mode      string      `json:"mode,omitzero"`
+	Folder    string      `json:"folder,omitzero"`
+	Root      string      `json:"root,omitzero"` // where workspaces are made
+	Workflow  *FlowReport `json:"workflow,omitzero"`
+	Variables []string    `json:"variables,omitzero"` // names out of env files
+	// Rights, Policy and Holds are what the agent may do: its permissions, the rules in
+	// words, and by area what holds of them for its type.
+	Rights string            `json:"rights,omitzero"`
+	Policy []string          `json:"policy,omitzero"`
+	Holds  map[string]string `json:"holds,omitzero"`
+
+	own      setup.Agent // with what it leaves to the workflow filled in
+	flow     workflow.Workflow
+	accepted setup.Accepted
+}
+
+// FlowReport is what is known of an agent's workflow file.
+type FlowReport struct {
+	Path     string   `json:"path"`
+	Digest   string   `json:"digest,omitzero"` // of what it executes; empty = it executes nothing
+	Accepted bool     `json:"accepted"`        // what it executes is what the owner accepted
+	Ignored  []string `json:"ignored,omitzero"`
+	Unknown  []string `json:"unknown,omitzero"` // variables and tags of the template that are left as written
+}
+
+// Fine reports whether every check is.
+func (i Inspection) Fine() bool {
+	return !slices.ContainsFunc(i.Checks, func(c Check) bool { return !c.OK })
+}
+
+// Inspect looks at the owner's files of an agent, and at the programs and folders
+// that they name. record is the agent's own, the zero value when nobody was asked.
+// It starts git and the agent's program, to ask them for their versions.
+func Inspect(ctx context.Context, stateDir string, record api.Agent, slug string, source []string) Inspection {
+	files := setup.Find(stateDir)
+	i := Inspection{File: files.Path(slug)}
+	own, found, err := files.Agent(slug)
+	i.Found = found
+	i.check("settings", unfit(CodePolicyBlocked, err))
+	if err != nil {
+		return i
+	}
+	accepted, err := files.Accepted(slug)
+	i.check("what was accepted", unfit(CodePolicyBlocked, err))
+	i.accepted = accepted
+	if own.Workflow != "" {
+		own = i.follow(own, accepted)
+	}
+	i.own = own
+	kind := or(own.Type, record.Type)
+	i.Type = string(kind)
+	set, err := own.Variables()
+	if len(own.EnvFiles) > 0 {
+		i.check("env files", unfit(CodePolicyBlocked, err))
+	}
+	for name := range set {
+		i.Variables = append(i.Variables, name)
+	}
+	slices.Sort(i.Variables)
+	env, err := proc.Env(source, slices.Concat(record.Run.Env, own.Env), set)
+	if err != nil {
+		i.check("environment", unfit(CodePolicyBlocked, err))
+		return i
+	}
+	i.allow(kind, own)
+	i.place(ctx, own, record, stateDir, env)
+	i.program(ctx, kind, own, record, env)
+	return i
+}
+
+func (i *Inspection) check(name string, f *api.Failure) {
+	c := Check{Name: name, OK: f == nil}
+	if f != nil {
+		c.Code, c.Detail = f.Code, f.Message
+	}
+	i.Checks = append(i.Checks, c)
+}
+
+// unfit words an error, nil for none.
+func unfit(code string, err error) *api.Failure {
+	if err == nil {
+		return nil
+	}
+	return refuse(code, "%v", err)
+}
+
+// follow looks at the workflow file and fills in what the settings leave to it.
+func (i *Inspection) follow(own setup.Agent, accepted setup.Accepted) setup.Agent {
+	i.Workflow = &FlowReport{Path: own.Workflow}
+	w, err := LoadWorkflow(own.Workflow)
+	i.check("workflow file", unfit(CodePolicyBlocked, err))
+	if err != nil {
+		return own
+	}
+	for _, f := range w.Ignored {
+		i.Workflow.Ignored = append(i.Workflow.Ignored, f.Field+": "+f.Reason)
+	}
+	i.Workflow.Unknown = w.Unknown()
+	if e := w.Executing(); len(e) > 0 {
+		i.Workflow.Digest = e.Digest()
+	}
+	follow, changed, err := accepted.Follow(w)
+	i.Workflow.Accepted = !changed
+	if err == nil && changed {
+		err = fmt.Errorf("the file says what to execute or where, and you have not accepted this; what you accepted last holds")
+	}
+	i.check("workflow accepted", unfit(CodePolicyBlocked, err))
+	i.flow = follow
+	return own.Under(follow)
+}
+
+// allow says what the owner's settings allow; without settings the record says it.
+func (i *Inspection) allow(kind api.AgentType, own setup.Agent) {
+	i.Holds = map[string]string{}
+	for _, h := range agent.Held(kind) {
+		i.Holds[string(h.Area)] = h.Sentence
+	}
+	if !i.Found || kind == api.TypeCommand {
+		return
+	}
+	p := own.Policy()
+	i.Rights = string(own.Rights())
+	if p.Unattended {
+		i.Rights += ", unattended"
+	}
+	for _, r := range p.Rules {
+		i.Policy = append(i.Policy, strings.TrimSpace(fmt.Sprintf("%s %s %s", r.Ruling, r.Area, r.Pattern)))
+	}
+	i.Policy = append(i.Policy, string(or(p.Otherwise, agent.Ask))+" otherwise")
+}
+
+// place looks at the folder, and at git where it is needed.
+func (i *Inspection) place(ctx context.Context, own setup.Agent, record api.Agent, stateDir string, env []string) {
+	i.Folder = or(own.Folder, record.Run.WorkFolder)
+	i.Mode = or(own.Workspace.Mode, workflow.ModeFolder)
+	if i.Mode != workflow.ModeFolder {
+		i.Root = or(own.Workspace.Root, WorkspaceRoot(stateDir))
+	}
+	if i.Mode != workflow.ModeEmpty && own.Folder != "" {
+		_, failure := openFolder(own.Folder)
+		i.check("folder", failure)
+		if failure != nil {
+			return
+		}
+	}
+	if i.Mode != workflow.ModeWorktree {
+		return
+	}
+	version, err := git.Version(ctx, env)
+	i.Git = version
+	i.check("git", unfit(CodeExecutableNotFound, err))
+	if err != nil {
+		return
+	}
+	repo, err := git.Open(ctx, i.Folder, env)
+	if err == nil {
+		_, err = repo.Commit(ctx, own.Workspace.BaseBranch)
+	}
+	i.check("repository", unfit(CodeFolderNotFound, err))
+}
+
+// program looks at what is started: the sandbox, if any, and the agent.
+func (i *Inspection) program(ctx context.Context, kind api.AgentType, own setup.Agent, record api.Agent, env []string) {
+	if len(own.Wrapper) > 0 {
+		_, err := proc.LookPath(own.Wrapper[0], "/", env)
+		if err != nil {
+			i.check("wrapper", executableFailure(own.Wrapper[0], err))
+		} else {
+			i.check("wrapper", nil)
+		}
+	}
+	argv := own.Executable
+	if len(argv) == 0 && record.Run.Executable != "" {
+		argv = []string{record.Run.Executable}
+	}
+	if kind == api.TypeCommand && len(argv) == 0 {
+		if argv = record.Run.Command; len(argv) == 0 {
+			return // the record's own check says so
+		}
+	}
+	if kind == "" {
+		return
+	}
+	p, failure := Probe(ctx, kind, argv, env)
+	i.Program = p
+	i.check("program", failure)
+	if p.SignedIn == "no" {
+		i.check("sign-in", refuse("AGENT_NOT_SIGNED_IN", "%s says that nobody is signed in. Run: %s", p.Path, SignInCommand(kind)))
+	}
+}
