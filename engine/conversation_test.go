@@ -369,7 +369,8 @@ func TestSpend_LimitsHoldPerSessionAndPerDay(t *testing.T) {
 	if _, err := k.Try(next.ID); api.CodeOf(err) != api.CodeNotReady {
 		t.Errorf("claimed over the limit: %v", err)
 	}
-	w.Advance(next.WaitingFor.Until.Sub(w.Now()) - time.Second)
+	w.Jump(next.WaitingFor.Until.Sub(w.Now()) - time.Second)
+	w.Turn()
 	k = w.Worker(a, conversingWorker)
 	if _, err := k.Try(next.ID); api.CodeOf(err) != api.CodeNotReady {
 		t.Errorf("claimed before the day turned: %v", err)

@@ -23,7 +23,8 @@ import (
 // with an exclamation mark say, wherever they stand.
 //
 //	!say TEXT   the program says it    !ask TEXT   asks for approval
-//	!cost N     has cost N in all      !hang       until it is cut short
+//	!cost N     has cost N, and as many tokens, in all
+//	!hang       until it is cut short
 //	!die        the program ends       !limit      a usage limit that ends in an hour
 //	!deny       a refusal by policy    !plan TEXT
 type parrot struct{ self, file string }
@@ -91,7 +92,7 @@ func (p parrot) Converse(ctx context.Context, pipes agent.Pipes, job agent.Job, 
 				host.Item(agent.Item{Kind: api.ItemText, Text: words})
 			case "!cost":
 				n, _ := strconv.ParseInt(rest, 10, 64)
-				host.Usage(api.Usage{CostMicros: n, Turns: 1})
+				host.Usage(api.Usage{CostMicros: n, OutputTokens: n, Turns: 1})
 			case "!plan":
 				host.Plan("- [ ] " + rest)
 			case "!deny":
@@ -328,6 +329,18 @@ func TestConverse_AShutdownGivesBackAndTheNextLifeGoesOn(t *testing.T) {
 	w.answer(again, approve(true))
 	if done := w.untilStatus(id, api.Complete); done.AgentSessionID != s.AgentSessionID || done.Lapses != 0 {
 		t.Errorf("it went on as %+v", done)
+	}
+}
+
+func TestConverse_TheOwnersOwnLimit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, o, _ := w.talks("talker", nil)
+	w.owns(o, "talker", "[spend]\nsession_tokens = 100\n")
+	w.start(o)
+	s := w.until(w.trigger(a, "!cost 99\n!cost 100\n!hang"), "failed", func(s api.Session) bool { return s.Status == api.Failed })
+	if s.Error.Code != agent.CodeSpendLimit || !strings.Contains(s.Error.Message, "100 tokens") || s.Usage.OutputTokens != 100 {
+		t.Errorf("it ended as %+v, %+v", s.Error, s.Usage)
 	}
 }
 

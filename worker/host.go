@@ -10,6 +10,7 @@ import (
 
 	"stint/api"
 	"stint/worker/agent"
+	"stint/worker/setup"
 )
 
 // host is the worker's side of one conversation: what the agent says goes through
@@ -130,6 +131,21 @@ func (h *host) Usage(total api.Usage) {
 		}
 	}
 	h.report(api.SessionPatch{Usage: &u})
+	if limit := overOwn(h.c.plan.spend, u); limit != "" {
+		h.c.s.overspent(limit)
+	}
+}
+
+// overOwn says which limit of the owner's own file a session has reached, "" for none.
+func overOwn(limit setup.Spend, u api.Usage) string {
+	tokens := u.InputTokens + u.OutputTokens
+	switch {
+	case limit.SessionUSD > 0 && u.CostMicros >= limit.SessionMicros():
+		return fmt.Sprintf("The session has cost $%.2f; the worker's owner allows $%.2f for one.", float64(u.CostMicros)/1e6, limit.SessionUSD)
+	case limit.SessionTokens > 0 && tokens >= limit.SessionTokens:
+		return fmt.Sprintf("The session has used %d tokens; the worker's owner allows %d for one.", tokens, limit.SessionTokens)
+	}
+	return ""
 }
 
 // Denied tells people what the policy refused.
