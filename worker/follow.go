@@ -159,7 +159,7 @@ func (p *Process) serveRecord(beats context.Context, beating *sync.WaitGroup, a 
 // refresh registers the record again when the agent's folder has changed, so
 // that the coordinator keeps sessions of one folder apart.
 func (r *record) refresh(ctx context.Context, a api.Agent) {
-	folder, _ := r.p.ownPlace(a)
+	_, folder, _ := r.p.self(a)
 	r.mu.Lock()
 	stale := r.worker != 0 && r.ending == nil && folderKey(r.p.machine, folder) != r.folderKey
 	r.mu.Unlock()

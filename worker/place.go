@@ -147,16 +147,16 @@ func hiddenFrom(folder string, hidden []string) []string {
 	return out
 }
 
-// ownPlace reports whether sessions of an agent have a place each, so that they
-// don't meet in a plain folder, and which folder that would be.
-func (p *Process) ownPlace(a api.Agent) (folder string, alone bool) {
-	folder, mode := a.Run.WorkFolder, a.Run.Workspace
+// self is what this process says of itself for an agent, as far as that depends on
+// the owner's file: its name, the folder that sessions work in, and whether they
+// don't meet there.
+func (p *Process) self(a api.Agent) (name, folder string, alone bool) {
 	t, failure := p.termsFor(api.Claim{Trusted: api.Trusted{
 		AgentSlug: a.Slug, Type: a.Type, Run: a.Run, Instructions: a.Instructions, RunSetBy: p.me.UserID,
 	}})
-	if failure == nil {
-		folder, mode = t.workFolder, t.workspace.Mode
-		alone = t.shared
+	if failure != nil { // its sessions will say why
+		return p.opts.Name, a.Run.WorkFolder, p.opts.FolderShared
 	}
-	return folder, alone || mode != "" && mode != workflow.ModeFolder
+	mode := or(t.workspace.Mode, workflow.ModeFolder)
+	return or(t.name, p.opts.Name), t.workFolder, t.shared || mode != workflow.ModeFolder
 }

@@ -163,12 +163,12 @@ func (r *record) call(ctx context.Context, in api.WorkerInput) (api.Registered, 
 
 // registration is what this process says of itself for an agent.
 func (p *Process) registration(a api.Agent) api.WorkerInput {
-	folder, alone := p.ownPlace(a)
+	name, folder, alone := p.self(a)
 	return api.WorkerInput{
-		Name: p.opts.Name, InstanceID: p.instance, ProcessID: p.processID, Mode: a.Mode,
+		Name: name, InstanceID: p.instance, ProcessID: p.processID, Mode: a.Mode,
 		Types: p.types(), Labels: p.opts.Labels, MaxConcurrent: int64(p.opts.Slots),
 		Platform: runtime.GOOS + "/" + runtime.GOARCH, Version: p.opts.Version,
-		FolderKey: folderKey(p.machine, folder), FolderShared: p.opts.FolderShared || alone,
+		FolderKey: folderKey(p.machine, folder), FolderShared: alone,
 	}
 }
 

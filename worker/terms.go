@@ -32,6 +32,7 @@ type terms struct {
 	policy      agent.Policy
 	ownSettings bool
 
+	name         string // of the worker, "" = the process's own
 	instructions string // the owner's; trusted
 	template     string // the workflow's prompt, filled in for the session
 	hooks        workflow.Hooks
@@ -158,7 +159,7 @@ func (o *terms) override(own setup.Agent, flow workflow.Workflow, c api.Claim) (
 	}
 	o.ownSettings = o.ownSettings || own.OwnSettings
 	o.shared = o.shared || own.Shared
-	o.instructions = own.Instructions
+	o.name, o.instructions = own.Name, own.Instructions
 	if own.Workspace != (setup.Workspace{}) {
 		o.workspace = own.Workspace
 	}

@@ -64,20 +64,15 @@ type Workspace struct {
 	Directory  string `toml:"directory,omitempty" comment:"Where in the workspace the agent starts."`
 }
 
-// Spend bounds what an agent may use; 0 = no limit.
+// Spend bounds what one session may use; 0 = no limit. What an agent may use in a day
+// is in its record, which counts all its workers together.
 type Spend struct {
 	SessionUSD    float64 `toml:"session_usd,omitempty"`
-	DayUSD        float64 `toml:"day_usd,omitempty" comment:"In the agent's time zone, as the tokens."`
 	SessionTokens int64   `toml:"session_tokens,omitempty" comment:"Input and output together."`
-	DayTokens     int64   `toml:"day_tokens,omitempty"`
 }
 
-// SessionMicros and DayMicros are the limits in millionths of a US dollar, as
-// [api.Usage] counts.
+// SessionMicros is the limit in millionths of a US dollar, as [api.Usage] counts.
 func (s Spend) SessionMicros() int64 { return int64(s.SessionUSD * 1e6) }
-
-// DayMicros is that of a day.
-func (s Spend) DayMicros() int64 { return int64(s.DayUSD * 1e6) }
 
 // Rule is one rule of the policy.
 type Rule struct {
@@ -188,8 +183,8 @@ func (a Agent) complete(home string) (Agent, error) {
 	check("workspace.base_branch", !strings.HasPrefix(w.BaseBranch, "-") && !strings.ContainsAny(w.BaseBranch, " \t\n~^:?*[\\"), "%q is not the name of a branch", w.BaseBranch)
 	check("max_retries", a.MaxRetries == nil || *a.MaxRetries >= 0 && *a.MaxRetries <= 1000, "it is not 0 to 1000")
 	s := a.Spend
-	check("spend", s.SessionUSD >= 0 && s.DayUSD >= 0 && s.SessionTokens >= 0 && s.DayTokens >= 0, "a limit is negative")
-	check("spend", s.SessionUSD <= 1e9 && s.DayUSD <= 1e9, "a limit is more than all the money there is")
+	check("spend", s.SessionUSD >= 0 && s.SessionTokens >= 0, "a limit is negative")
+	check("spend", s.SessionUSD <= 1e9, "a limit is more than all the money there is")
 	for i, r := range a.Rules {
 		field := fmt.Sprintf("rules[%d]", i)
 		one(field+".area", slices.Contains([]agent.Area{agent.Filesystem, agent.Shell, agent.Network, agent.Workspace, agent.SideEffects}, r.Area), r.Area,

@@ -61,9 +61,7 @@ directory = "cmd"
 
 [spend]
 session_usd = 1.5
-day_usd = 20
 session_tokens = 1000
-day_tokens = 2000
 
 [[rules]]
 area = "shell"
@@ -81,7 +79,7 @@ func TestAgent_EverySettingIsRead(t *testing.T) {
 		Folder: home + "/app", Shared: true, Workflow: home + "/app/WORKFLOW.md", Env: []string{"LANG_X"}, EnvFiles: []string{home + "/.secrets"},
 		Wrapper: []string{"bwrap", "--ro-bind", "/", "/"}, MaxRetries: &none,
 		Workspace: Workspace{Mode: "worktree", Root: "/srv/trees", BaseBranch: "main", Directory: "cmd"},
-		Spend:     Spend{SessionUSD: 1.5, DayUSD: 20, SessionTokens: 1000, DayTokens: 2000},
+		Spend:     Spend{SessionUSD: 1.5, SessionTokens: 1000},
 		Rules:     []Rule{{agent.Shell, "git push*", agent.Deny}},
 	}
 	got, found, err := f.Agent("robot")
@@ -104,7 +102,7 @@ func TestAgent_EverySettingIsRead(t *testing.T) {
 	if slugs, err := f.Slugs(); err != nil || cmp.Diff([]string{"other", "robot"}, slugs) != "" {
 		t.Error(slugs, err)
 	}
-	if got.Spend.SessionMicros() != 1_500_000 || got.Spend.DayMicros() != 20_000_000 {
+	if got.Spend.SessionMicros() != 1_500_000 {
 		t.Error(got.Spend)
 	}
 }
@@ -126,7 +124,7 @@ func TestAgent_WhatIsUnfitIsNamed(t *testing.T) {
 		"[workspace]\nmodes = 1":                             "workspace.modes: no setting of this name is known (line 2)",
 		`type = "robot"`:                                     "type: ",
 		`type = 5`:                                           "type: ",
-		"[spend]\nday_usd = \"much\"":                        "spend.day_usd: ",
+		"[spend]\nsession_usd = \"much\"":                    "spend.session_usd: ",
 		`preset = "wild"`:                                    "preset: ",
 		"type = \"codex\"\npreset = \"command\"":             "preset: ",
 		`permissions = "all"`:                                "permissions: ",
@@ -147,7 +145,7 @@ func TestAgent_WhatIsUnfitIsNamed(t *testing.T) {
 		`keep_ignored = ["["]`:                               "keep_ignored: ",
 		`name = "` + strings.Repeat("x", 65) + `"`:           "name: ",
 		`max_retries = -1`:                                   "max_retries: ",
-		"[spend]\nday_tokens = -1":                           "spend: ",
+		"[spend]\nsession_tokens = -1":                       "spend: ",
 		"[[rules]]\narea = \"sky\"\nruling = \"ask\"":        "rules[0].area: ",
 		"[[rules]]\narea = \"shell\"":                        "rules[0].ruling: ",
 		"folder = \"/a\"\nfolder = \"/b\"":                   "folder",
