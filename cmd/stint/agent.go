@@ -22,11 +22,14 @@ func (c *cli) agentCommand() *cobra.Command {
 func (c *cli) agentCreateCommand() *cobra.Command {
 	var f agentFlags
 	cmd := &cobra.Command{
-		Use:   "create SLUG --run 'COMMAND ARG…'",
+		Use:   "create SLUG --run 'COMMAND ARG…' | --type claude_code|codex",
 		Short: "Make an agent",
 		Example: `stint agent create backup --run 'rsync -a /home /mnt' \
     --work-folder / --schedule '0 3 * * *' --tz Europe/Berlin
-stint agent create report --run "sh -c 'make report | mail -s report me'"`,
+stint agent create report --run "sh -c 'make report | mail -s report me'"
+stint agent create review --type claude_code --preset ask --daily-limit 5
+stint agent create nightly --type codex --preset unattended \
+    --allow 'shell:make test*' --schedule @daily --prompt 'Mend the tests'`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			what := "cannot create the agent " + args[0]
@@ -230,6 +233,7 @@ func (c *cli) agentFacts(a api.Agent) *facts {
 	f.add("run", plain(shellquote.Join(a.Run.Command...)))
 	f.add("work folder", plain(a.Run.WorkFolder))
 	f.add("environment", strings.Join(a.Run.Env, " "))
+	talkFacts(f, a)
 	f.add("prompt", firstLine(a.Prompt))
 	f.add("schedule", a.Schedule)
 	f.add("time zone", a.TimeZone)

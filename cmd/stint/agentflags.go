@@ -10,6 +10,8 @@ import (
 
 	shellquote "github.com/kballard/go-shellquote"
 	"github.com/spf13/pflag"
+
+	"stint/api"
 )
 
 // agentFlags are the settings of an agent as flags. Only those that were given
@@ -22,13 +24,20 @@ type agentFlags struct {
 	reclaim, concurrent, priority, lapses      int64
 	labels, env                                []string
 	paused                                     bool
+
+	preset, executable, model, permissions string // of agents that converse
+	place, branch                          string
+	unattended                             bool
+	maxTurns, sessionLimit, dailyLimit     int64
+	rules                                  []api.RunRule
 }
 
 func (f *agentFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
-	flags.StringVar(&f.kind, "type", "", "the `TYPE` of agent: command")
+	flags.StringVar(&f.kind, "type", "", "the `TYPE` of agent: command, claude_code, codex")
 	flags.StringVar(&f.run, "run", "", "the command and its arguments as one `TEXT`, quoted as in a\nshell; no shell reads it")
 	flags.StringVar(&f.folder, "work-folder", "", "the `DIR` it runs in (this one)")
+	f.addTalk(flags)
 	flags.StringVar(&f.schedule, "schedule", "", "when it runs: a cron `EXPR`, @daily, @every 90m")
 	flags.StringVar(&f.zone, "tz", "", "the `ZONE` the schedule is read in (this machine's)")
 	flags.StringVar(&f.prompt, "prompt", "", "the `TEXT` that scheduled runs are told; - reads stdin")
@@ -81,6 +90,8 @@ func (c *cli) agentBody(flags *pflag.FlagSet, f *agentFlags, what string) (map[s
 	set("queue-timeout", "queueTimeoutSeconds", f.queue)
 	set("max-lapses", "maxLapses", f.lapses)
 	set("paused", "paused", f.paused)
+	set("session-limit", "sessionSpendLimitMicros", f.sessionLimit)
+	set("daily-limit", "dailySpendLimitMicros", f.dailyLimit)
 	if flags.Changed("prompt") {
 		text, err := c.promptText(f.prompt)
 		if err != nil {
@@ -123,13 +134,18 @@ func (c *cli) runBlock(flags *pflag.FlagSet, f *agentFlags, what string) (map[st
 	if flags.Changed("env") {
 		run["env"] = nonEmpty(f.env)
 	}
-	return run, nil
+	return run, f.talkBlock(flags, run, what)
 }
 
-// proposeFolder lets a command run where the person stands, unless a flag says where.
+// proposeFolder lets an agent run where the person stands, unless a flag says where.
 func (c *cli) proposeFolder(body map[string]any) {
 	run, ok := body["run"].(map[string]any)
-	if !ok || run["command"] == nil || run["workFolder"] != nil {
+	converses := body["type"] != nil && body["type"] != string(api.TypeCommand)
+	if !ok && converses {
+		run = map[string]any{}
+		body["run"] = run
+	}
+	if run["workFolder"] != nil || run["command"] == nil && !converses {
 		return
 	}
 	if here, err := os.Getwd(); err == nil {

@@ -27,7 +27,8 @@ func (c *cli) logsCommand() *cobra.Command {
 		Use:   "logs SESSION",
 		Short: "Print a session's output",
 		Long: "Prints all that a session has put out. On a terminal its colours are kept and\n" +
-			"everything else that acts on a terminal is left out; in a pipe it is plain text.",
+			"everything else that acts on a terminal is left out; in a pipe it is plain text.\n" +
+			"Of a conversation it prints what was said, and a line for each tool call.",
 		Example: "stint logs ses_02r3v0n8e2 -f\nstint logs ses_02r3v0n8e2 --tail 20\nstint logs ses_02r3v0n8e2 --raw > build.log",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -60,7 +61,7 @@ func (c *cli) logsCommand() *cobra.Command {
 func (c *cli) logs(ctx context.Context, client *api.Client, id api.SessionID, f logsFlags, p *printer) error {
 	fol := follower{c: c, client: client, id: id, lines: p.print}
 	if f.tail >= 0 {
-		items, err := lastLines(ctx, client, id, f.tail, p.wants)
+		items, err := lastLines(ctx, client, id, f.tail, p)
 		if err != nil {
 			return err
 		}
@@ -87,7 +88,7 @@ func (c *cli) logs(ctx context.Context, client *api.Client, id api.SessionID, f 
 // lastLines gathers the items with the last n lines of output, from the end
 // backwards, and cuts the first of them to what is asked for. A line may begin
 // in one item and end in another.
-func lastLines(ctx context.Context, client *api.Client, id api.SessionID, n int, wants func(api.Item) bool) ([]api.Item, error) {
+func lastLines(ctx context.Context, client *api.Client, id api.SessionID, n int, p *printer) ([]api.Item, error) {
 	var items []api.Item
 	var before int64
 	for n > 0 {
@@ -96,9 +97,10 @@ func lastLines(ctx context.Context, client *api.Client, id api.SessionID, n int,
 			return nil, err
 		}
 		for _, item := range slices.Backward(page.Items) {
-			if n == 0 || !wants(item) {
+			if n == 0 || !p.wants(item) {
 				continue
 			}
+			item = p.spoken(item)
 			item.Text, n = tailOf(item.Text, n, len(items) == 0)
 			items = append(items, item)
 		}
@@ -167,9 +169,11 @@ func (c *cli) newPrinter(f logsFlags, what string) (*printer, error) {
 	return p, nil
 }
 
-// wants reports whether an item is output that the reader asked for.
+// wants reports whether an item is output that the reader asked for, or a part
+// of a conversation that a line is printed for.
 func (p *printer) wants(item api.Item) bool {
-	return item.Kind == api.ItemText && (!p.onlyStderr || item.Stream == "stderr") && !item.At.Before(p.since)
+	talk := item.Stream == "" && !p.onlyStderr && p.out.keep != keepAll && !p.c.flags.json
+	return (item.Kind == api.ItemText || talk && talkMarks[item.Kind] != "") && (!p.onlyStderr || item.Stream == "stderr") && !item.At.Before(p.since)
 }
 
 func (p *printer) print(items []api.Item) error {
@@ -186,7 +190,7 @@ func (p *printer) print(items []api.Item) error {
 		if !p.wants(item) {
 			continue
 		}
-		if err := p.text(item); err != nil {
+		if err := p.text(p.spoken(item)); err != nil {
 			return err
 		}
 	}
@@ -194,6 +198,12 @@ func (p *printer) print(items []api.Item) error {
 }
 
 func (p *printer) text(item api.Item) error {
+	if item.Stream == "" && p.midLine && p.out.keep != keepAll {
+		if err := p.out.write("\n"); err != nil {
+			return err
+		}
+		p.midLine = false
+	}
 	text := item.Text
 	if p.timestamps {
 		text = p.stamped(item)

@@ -57,7 +57,7 @@ func TestLastLines_CountsLinesNotItems(t *testing.T) {
 		lines := slices.Collect(strings.Lines(strings.Join(pieces, "")))
 		client := itemsOf(t, pieces)
 		for n := range len(lines) + 2 {
-			items, err := lastLines(context.Background(), client, 1, n, func(api.Item) bool { return true })
+			items, err := lastLines(context.Background(), client, 1, n, &printer{c: &cli{}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -77,7 +77,7 @@ func TestPrinter_StampsEachLineOnce(t *testing.T) {
 	var b strings.Builder
 	p := printer{c: &cli{}, out: output{w: &b}, timestamps: true}
 	for _, text := range []string{"o", "ne\ntwo\n", "three"} {
-		if err := p.print([]api.Item{{Kind: api.ItemText, Text: text}}); err != nil {
+		if err := p.print([]api.Item{{Kind: api.ItemText, Stream: "stdout", Text: text}}); err != nil {
 			t.Fatal(err)
 		}
 	}

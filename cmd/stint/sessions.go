@@ -225,7 +225,7 @@ func (c *cli) sessionFacts(s api.Session) *facts {
 		f.add("error", plain(s.Error.Code+": "+s.Error.Message))
 	}
 	if s.Prompted != nil {
-		f.add("asks", plain(s.Prompted.Text))
+		promptFacts(c, f, s.Prompted)
 	}
 	f.add("not before", c.when(s.NotBefore))
 	f.add("after", s.After.String())
@@ -248,6 +248,13 @@ func (c *cli) sessionFacts(s api.Session) *facts {
 	f.add("outcome", plain(s.Outcome))
 	f.add("result", firstLine(s.Result))
 	f.add("url", plain(s.ExternalURL))
+	f.add("plan", planFact(s.Plan))
+	if u := s.Usage; u.InputTokens+u.OutputTokens > 0 {
+		f.add("tokens", fmt.Sprintf("%d in, %d out", u.InputTokens, u.OutputTokens))
+	}
+	if s.Usage.CostMicros > 0 {
+		f.add("cost", dollars{&s.Usage.CostMicros}.String())
+	}
 	return f
 }
 
@@ -268,4 +275,21 @@ func ended(s api.Session, now time.Time) string {
 		text += " " + relative(s.EndedAt.Time, now)
 	}
 	return text
+}
+
+// planFact says how far a plan is: its steps are lines of a Markdown task list.
+func planFact(plan string) string {
+	done, steps := 0, 0
+	for line := range strings.Lines(plan) {
+		switch box, _, _ := strings.Cut(strings.TrimSpace(strings.TrimLeft(strings.TrimSpace(line), "-*+ ")), "]"); box {
+		case "[x", "[X":
+			done, steps = done+1, steps+1
+		case "[ ":
+			steps++
+		}
+	}
+	if steps == 0 {
+		return firstLine(plan)
+	}
+	return fmt.Sprintf("%d of %d steps done", done, steps)
 }

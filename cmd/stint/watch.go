@@ -70,7 +70,22 @@ func (c *cli) tell(s api.Session) error {
 		text += ": " + plain(s.Prompted.Text)
 	}
 	c.hint("%s %s", s.ID, text)
+	if s.Prompted != nil && s.Status == api.AwaitingInput {
+		c.tellPrompt(s)
+	}
 	return nil
+}
+
+// tellPrompt says what a question is made of and how it is answered.
+func (c *cli) tellPrompt(s api.Session) {
+	f := &facts{}
+	promptFacts(c, f, s.Prompted)
+	for i, name := range f.names {
+		if name != "asks" { // that was said already
+			c.hint("  %s %s", c.errLook.quiet(name+":"), f.values[i])
+		}
+	}
+	c.hint("  %s", answerHow(s.ID, s.Prompted))
 }
 
 // reconnect is how long a live view waits before it asks a coordinator that

@@ -1,0 +1,44 @@
+package api
+
+// Preset is a way of running an agent that has a name, for people who don't want
+// to write rules. It sets permissions, unattended and rules of a run block.
+type Preset struct {
+	Name     string
+	Title    string
+	Sentence string
+	Run      Run
+}
+
+// looking are patterns of commands that look at things and change nothing.
+var looking = []string{
+	"ls", "ls *", "cat *", "head *", "tail *", "wc *", "grep *", "pwd", "echo *", "true", "diff *", "file *", "stat *", "du *",
+	"git status", "git status *", "git diff", "git diff *", "git log", "git log *", "git show", "git show *", "git blame *",
+}
+
+// Presets returns the presets of agents that converse, the mildest first. Their
+// runs are the caller's to change.
+func Presets() []Preset {
+	rules := []RunRule{
+		{Area: "filesystem", Pattern: "./*", Ruling: "allow"},
+		// What looks as if it looked but writes or starts programs; git takes options by their first letters.
+		{Area: "shell", Pattern: "git *--ou*", Ruling: "deny"},
+		{Area: "shell", Pattern: "git *--ex*", Ruling: "deny"},
+	}
+	for _, command := range looking {
+		rules = append(rules, RunRule{Area: "shell", Pattern: command, Ruling: "allow"})
+	}
+	return []Preset{
+		{
+			Name: "ask", Title: "Ask me", Run: Run{Permissions: "approval"},
+			Sentence: "Works in the folder by itself; asks you before anything that its sandbox doesn't cover.",
+		},
+		{
+			Name: "unattended", Title: "Unattended", Run: Run{Permissions: "approval", Unattended: true, Rules: rules},
+			Sentence: "Changes files in the folder and runs the commands you list; everything else is refused, and it goes on without. Asks nobody.",
+		},
+		{
+			Name: "autonomous", Title: "Autonomous", Run: Run{Permissions: "autonomous", Unattended: true},
+			Sentence: "Does anything that its sandbox covers; what lies beyond is refused, and it goes on without. Asks nobody.",
+		},
+	}
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"stint/api"
+)
+
+// addTalk are the flags of agents that converse, and of what they may spend.
+func (f *agentFlags) addTalk(flags *pflag.FlagSet) {
+	flags.StringVar(&f.preset, "preset", "", "rules with a `NAME`: ask, unattended, autonomous")
+	flags.Var(ruleFlag{&f.rules, "allow"}, "allow", "a rule `AREA:PATTERN` that allows: 'shell:make *'; the areas are\nfilesystem, shell, network, workspace, side_effects;\nall rules given replace those there are")
+	flags.Var(ruleFlag{&f.rules, "ask"}, "ask", "a rule `AREA:PATTERN` that asks a person")
+	flags.Var(ruleFlag{&f.rules, "deny"}, "deny", "a rule `AREA:PATTERN` that refuses, and the run goes on")
+	flags.Var(ruleFlag{&f.rules, "deny_stop"}, "deny-stop", "a rule `AREA:PATTERN` that ends the run")
+	flags.StringVar(&f.permissions, "permissions", "", "approval (ask to leave the sandbox) or autonomous (never)")
+	flags.BoolVar(&f.unattended, "unattended", false, "nobody is asked: what no rule allows is refused")
+	flags.StringVar(&f.model, "model", "", "the `MODEL` (the program's own choice)")
+	flags.StringVar(&f.executable, "executable", "", "the `PROGRAM` (the type's own, from PATH)")
+	flags.Int64Var(&f.maxTurns, "max-turns", 0, "rounds with the model in one turn; 0 is 200")
+	flags.StringVar(&f.place, "workspace-mode", "", "folder (itself) or worktree (one per thread)")
+	flags.StringVar(&f.branch, "base-branch", "", "the `BRANCH` that worktrees begin at")
+	flags.Var(dollars{&f.sessionLimit}, "session-limit", "what one session may cost; 0 is no limit")
+	flags.Var(dollars{&f.dailyLimit}, "daily-limit", "what all of a day may cost; 0 is no limit")
+}
+
+// talkBlock puts what the flags say of a conversing agent into the run block. A
+// preset comes first, what other flags say over it.
+func (f *agentFlags) talkBlock(flags *pflag.FlagSet, run map[string]any, what string) error {
+	set := func(flag, member string, value any) {
+		if flags.Changed(flag) {
+			run[member] = value
+		}
+	}
+	rules := f.rules
+	if flags.Changed("preset") {
+		all := api.Presets()
+		i := slices.IndexFunc(all, func(p api.Preset) bool { return p.Name == f.preset })
+		if i < 0 {
+			return usage(what, fmt.Sprintf("--preset %q is none", f.preset), "--preset ask, unattended or autonomous")
+		}
+		p := all[i].Run
+		run["permissions"], run["unattended"] = p.Permissions, p.Unattended
+		rules = append(slices.Clone(p.Rules), rules...)
+		run["rules"] = append([]api.RunRule{}, rules...)
+	}
+	if len(f.rules) > 0 {
+		run["rules"] = rules
+	}
+	set("permissions", "permissions", f.permissions)
+	set("unattended", "unattended", f.unattended)
+	set("model", "model", f.model)
+	set("executable", "executable", f.executable)
+	set("max-turns", "maxTurns", f.maxTurns)
+	set("workspace-mode", "workspace", f.place)
+	set("base-branch", "baseBranch", f.branch)
+	return nil
+}
+
+// ruleFlag gathers rules in the order of their flags.
+type ruleFlag struct {
+	to     *[]api.RunRule
+	ruling string
+}
+
+// String is empty: no rule is a default.
+func (r ruleFlag) String() string { return "" }
+
+// Set takes AREA:PATTERN, or AREA alone for all of it.
+func (r ruleFlag) Set(text string) error {
+	area, pattern, _ := strings.Cut(text, ":")
+	if area == "" {
+		return fmt.Errorf("%q names no area", text)
+	}
+	*r.to = append(*r.to, api.RunRule{Area: strings.ReplaceAll(area, "-", "_"), Pattern: pattern, Ruling: r.ruling})
+	return nil
+}
+
+// Type is what the help calls the value.
+func (r ruleFlag) Type() string { return "rule" }
+
+// dollars is a flag for an amount, kept in millionths of a US dollar.
+type dollars struct{ micros *int64 }
+
+// String is the amount as people write it.
+func (d dollars) String() string {
+	if d.micros == nil || *d.micros == 0 {
+		return ""
+	}
+	text := strconv.FormatFloat(float64(*d.micros)/1e6, 'f', -1, 64)
+	if _, cents, ok := strings.Cut(text, "."); !ok {
+		text += ".00"
+	} else if len(cents) == 1 {
+		text += "0"
+	}
+	return "$" + text
+}
+
+// Set takes 5, 2.50 or $2.50.
+func (d dollars) Set(text string) error {
+	n, err := strconv.ParseFloat(strings.TrimPrefix(strings.TrimSpace(text), "$"), 64)
+	if err != nil || n < 0 || n > 1e9 || math.IsNaN(n) {
+		return fmt.Errorf("%q is no amount of US dollars", text)
+	}
+	*d.micros = int64(math.Round(n * 1e6))
+	return nil
+}
+
+// Type is what the help calls the value.
+func (d dollars) Type() string { return "dollars" }
+
+// talkFacts are what an agent's record says of its conversations and costs.
+func talkFacts(f *facts, a api.Agent) {
+	f.add("model", plain(a.Run.Model))
+	f.add("executable", plain(a.Run.Executable))
+	f.add("permissions", a.Run.Permissions)
+	if a.Run.Unattended {
+		f.add("unattended", "yes: nobody is asked")
+	}
+	var rules []string
+	for _, r := range a.Run.Rules {
+		rules = append(rules, strings.TrimSuffix(r.Ruling+" "+r.Area+":"+r.Pattern, ":"))
+	}
+	f.add("rules", plain(strings.Join(rules, "; ")))
+	f.add("workspace mode", a.Run.Workspace)
+	f.add("base branch", plain(a.Run.BaseBranch))
+	if a.Run.MaxTurns > 0 {
+		f.add("at most turns", strconv.FormatInt(a.Run.MaxTurns, 10))
+	}
+	f.add("session limit", dollars{&a.SessionSpendLimitMicros}.String())
+	f.add("daily limit", dollars{&a.DailySpendLimitMicros}.String())
+	f.add("spent today", dollars{&a.SpentTodayMicros}.String())
+}

@@ -1,0 +1,239 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"stint/api"
+)
+
+type answerFlags struct {
+	approve, forSession bool
+	deny                string
+	options             []string
+}
+
+func (c *cli) answerCommand() *cobra.Command {
+	var f answerFlags
+	cmd := &cobra.Command{
+		Use:   "answer SESSION [TEXT|-]",
+		Short: "Answer what a session asks",
+		Long: "Answers the open question of a session, once. With - the text is read from\n" +
+			"stdin; so is the value of --option ID=-, which keeps secrets off the command\n" +
+			"line. Without an answer it shows the question in full and changes nothing.",
+		Example: "stint answer ses_02r3v0n8e2\n" +
+			"stint answer ses_02r3v0n8e2 'the second one'\n" +
+			"stint answer ses_02r3v0n8e2 --approve\n" +
+			"stint answer ses_02r3v0n8e2 --deny 'not on a Friday'\n" +
+			"stint answer ses_02r3v0n8e2 --option colour=red --option token=- < token",
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			what := "cannot answer the session " + args[0]
+			if cmd.Flags().Changed("deny") && (f.approve || f.forSession) {
+				return usage(what, "--approve and --deny exclude each other", "stint answer --help")
+			}
+			return c.withSession(cmd.Context(), what, args[0], func(ctx context.Context, client *api.Client, id api.SessionID) error {
+				s, err := client.Session(ctx, id)
+				if err != nil {
+					return explain(what, err, "stint inbox")
+				}
+				if s.Prompted == nil {
+					return &problem{code: exitConflict, what: what, why: fmt.Sprintf("it asks nothing now (status %s)", s.Status), next: "stint inbox"}
+				}
+				in, given, err := c.answerOf(cmd, s.Prompted, args[1:], f, what)
+				if err != nil {
+					return err
+				}
+				if !given {
+					return c.showPrompt(s)
+				}
+				return c.sendAnswer(ctx, client, s, in, what)
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.BoolVar(&f.approve, "approve", false, "approve it, once")
+	flags.BoolVar(&f.forSession, "for-session", false, "approve it and its like for the rest of the session")
+	flags.StringVar(&f.deny, "deny", "", "refuse it, for this `REASON`")
+	flags.StringArrayVar(&f.options, "option", nil, "the answer `ID=VALUE` to one of several questions;\nrepeat for more; VALUE - reads stdin")
+	return cmd
+}
+
+// answerOf makes the answer of arguments and flags; given is false when there
+// are none. Whether it fits the prompt is the coordinator's to say.
+func (c *cli) answerOf(cmd *cobra.Command, p *api.Prompt, args []string, f answerFlags, what string) (a api.Answer, given bool, err error) {
+	if len(args) > 0 {
+		if a.Text, err = c.promptText(args[0]); err != nil {
+			return a, false, usage(what, "the answer: "+err.Error(), "stint answer --help")
+		}
+		given = true
+	}
+	approved := f.approve || f.forSession
+	switch {
+	case cmd.Flags().Changed("deny"):
+		a.Approved, a.Text, given = &approved, f.deny, true
+	case approved:
+		a.Approved, a.ForSession, given = &approved, f.forSession, true
+	}
+	for _, option := range f.options {
+		id, value, ok := strings.Cut(option, "=")
+		if !ok {
+			return a, false, usage(what, "--option "+option+" has no =", "--option ID=VALUE")
+		}
+		if value == "-" {
+			if value, err = c.promptText("-"); err != nil {
+				return a, false, usage(what, "--option "+id+": "+err.Error(), "stint answer --help")
+			}
+			value = strings.TrimRight(value, "\r\n")
+		}
+		if a.Choices == nil {
+			a.Choices = map[string]string{}
+		}
+		a.Choices[id], given = value, true
+	}
+	// One question needs no name.
+	if p.Kind == api.PromptQuestions && len(p.Choices) == 1 && len(a.Choices) == 0 && a.Text != "" {
+		a.Choices, a.Text = map[string]string{p.Choices[0].ID: a.Text}, ""
+	}
+	return a, given, nil
+}
+
+func (c *cli) sendAnswer(ctx context.Context, client *api.Client, s api.Session, a api.Answer, what string) error {
+	out, err := client.AnswerPrompt(ctx, s.ID, api.AnswerInput{PromptID: s.Prompted.ID, Answer: a})
+	if err != nil {
+		return explain(what, err, "stint answer "+s.ID.String()+" shows what it asks")
+	}
+	return c.show(out, out.ID.String(), func() error {
+		c.hint("Answered: %s is %s.", out.ID, out.Status)
+		return nil
+	})
+}
+
+// showPrompt prints the whole question and how it is answered.
+func (c *cli) showPrompt(s api.Session) error {
+	p := s.Prompted
+	err := c.show(p, p.ID.String(), func() error {
+		f := &facts{}
+		f.add("session", s.ID.String())
+		f.add("agent", s.AgentSlug)
+		promptFacts(c, f, p)
+		return f.print(c)
+	})
+	if err != nil {
+		return err
+	}
+	c.hint("%s", answerHow(s.ID, p))
+	return quietly(exitUnfinished)
+}
+
+// promptFacts are the parts of a prompt, each in full.
+func promptFacts(c *cli, f *facts, p *api.Prompt) {
+	f.add("asks", plain(p.Text))
+	if p.Action != nil {
+		f.add("tool", plain(p.Action.Tool))
+		f.add("area", plain(p.Action.Area))
+		f.add("wants to", plain(p.Action.What))
+	}
+	for _, q := range p.Choices {
+		text := plain(q.Text)
+		if len(q.Options) > 0 {
+			text += " [" + plain(strings.Join(q.Options, " | ")) + "]"
+		}
+		switch {
+		case q.Other:
+			text += " or a text"
+		case q.Secret:
+			text += " (kept secret)"
+		}
+		f.add("question "+plain(q.ID), text)
+	}
+	f.add("deadline", c.when(p.DeadlineAt))
+	f.add("then counts", defaultAnswer(p))
+}
+
+func defaultAnswer(p *api.Prompt) string {
+	d := p.Default
+	switch {
+	case d == nil:
+		return ""
+	case p.Kind == api.PromptApproval:
+		return plain(strings.TrimSuffix("denied: "+d.Text, ": "))
+	case p.Kind == api.PromptQuestions:
+		var parts []string
+		for _, q := range p.Choices {
+			parts = append(parts, q.ID+"="+d.Choices[q.ID])
+		}
+		return plain(strings.Join(parts, " "))
+	}
+	return plain(d.Text)
+}
+
+// answerHow is the command that answers a prompt.
+func answerHow(id api.SessionID, p *api.Prompt) string {
+	switch p.Kind {
+	case api.PromptApproval:
+		return fmt.Sprintf("Answer it with: stint answer %s --approve, or --deny REASON", id)
+	case api.PromptQuestions:
+		var parts []string
+		for _, q := range p.Choices {
+			parts = append(parts, "--option "+plain(q.ID)+"=VALUE")
+		}
+		return fmt.Sprintf("Answer it with: stint answer %s %s", id, strings.Join(parts, " "))
+	}
+	return fmt.Sprintf("Answer it with: stint answer %s TEXT", id)
+}
+
+func (c *cli) sayCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "say SESSION TEXT|-",
+		Short: "Write to the agent of a session",
+		Long: "Writes to the agent of a session, which takes it in between its turns. Where the\n" +
+			"session has ended, the conversation goes on in a new one. With - the text is\n" +
+			"read from stdin.",
+		Example: "stint say ses_02r3v0n8e2 'Leave the tests as they are'\ngit diff | stint say ses_02r3v0n8e2 -",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			what := "cannot write to the session " + args[0]
+			text, err := c.promptText(args[1])
+			if err != nil {
+				return usage(what, "the message: "+err.Error(), "stint say --help")
+			}
+			return c.withSession(cmd.Context(), what, args[0], func(ctx context.Context, client *api.Client, id api.SessionID) error {
+				posted, err := c.post(ctx, client, id, text)
+				if err != nil {
+					return explain(what, err, nextFor(err, id))
+				}
+				return c.show(posted, posted.Session.ID.String(), func() error {
+					if posted.Message != nil {
+						c.hint("Sent: the agent takes it in between its turns.")
+						return nil
+					}
+					c.hint("The conversation goes on in %s. Follow it with: stint watch %s", posted.Session.ID, posted.Session.ID)
+					return c.say("%s", posted.Session.ID)
+				})
+			})
+		},
+	}
+}
+
+// post sends a message; its key makes one of those whose answer was lost.
+func (c *cli) post(ctx context.Context, client *api.Client, id api.SessionID, text string) (out api.Posted, err error) {
+	in := api.MessageInput{ClientID: "cli-" + rand.Text(), Text: text}
+	for try := range createTries {
+		if out, err = client.PostMessage(ctx, id, in); !api.Retriable(err) || try == createTries-1 {
+			return out, err
+		}
+		select {
+		case <-ctx.Done():
+			return out, context.Cause(ctx)
+		case <-time.After(max(api.RetryAfter(err), 100*time.Millisecond)):
+		}
+	}
+	return out, err
+}

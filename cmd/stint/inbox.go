@@ -1,0 +1,95 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"stint/api"
+)
+
+func (c *cli) inboxCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "inbox",
+		Short: "List what waits for a person",
+		Long: "Lists what waits for a person: questions of agents, sessions that lost their\n" +
+			"worker or failed, agents that failures have paused, webhooks that were disabled.",
+		Example: "stint inbox\nstint inbox --json | jq '.items[] | select(.kind == \"prompt\")'",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := c.connect("cannot read the inbox")
+			if err != nil {
+				return err
+			}
+			in, err := client.Inbox(cmd.Context())
+			if err != nil {
+				return explain("cannot read the inbox", err, "stint status")
+			}
+			return c.showInbox(in)
+		},
+	}
+}
+
+func (c *cli) showInbox(in api.Inbox) error {
+	if c.flags.json {
+		return c.document(in)
+	}
+	t := table{head: []string{"WAITS", "ID", "AGENT", "WHAT", "SINCE"}, flex: 3}
+	asks := false
+	for _, i := range in.Items {
+		asks = asks || i.Kind == api.InboxPrompt && i.MayAct
+		row := c.inboxRow(i)
+		if c.flags.quiet {
+			if err := c.say("%s", row[1]); err != nil {
+				return err
+			}
+			continue
+		}
+		t.rows = append(t.rows, row)
+	}
+	if c.flags.quiet {
+		return nil
+	}
+	if err := c.print(t, "Nothing waits for you."); err != nil {
+		return err
+	}
+	if asks && c.tty {
+		c.hint("%s", c.errLook.quiet("See a question in full, and answer it, with: stint answer SESSION"))
+	}
+	return nil
+}
+
+// inboxRow names what waits, by what it is called in other commands.
+func (c *cli) inboxRow(i api.InboxItem) []string {
+	row := []string{string(i.Kind), "", "", "", c.ago(i.Since)}
+	switch {
+	case i.Session != nil:
+		row[1], row[2], row[3] = i.Session.ID.String(), i.Session.AgentSlug, inboxWhat(i)
+	case i.Agent != nil:
+		row[1], row[2], row[3] = i.Agent.ID.String(), i.Agent.Slug, plain(i.Agent.PausedReason)
+	case i.Webhook != nil:
+		row[1], row[3] = i.Webhook.ID.String(), plain(i.Webhook.URL+": "+i.Webhook.DisabledReason)
+	}
+	return row
+}
+
+func inboxWhat(i api.InboxItem) string {
+	s := i.Session
+	switch {
+	case s.Prompted != nil:
+		return asked(s.Prompted)
+	case s.Error != nil:
+		return plain(strings.TrimSuffix(s.Error.Code+": "+s.Error.Message, ": "))
+	case s.WaitingFor != nil:
+		return plain(s.WaitingFor.Sentence)
+	}
+	return title(*s)
+}
+
+// asked is what a prompt asks, on one line.
+func asked(p *api.Prompt) string {
+	if p.Action != nil && p.Action.What != p.Text {
+		return plain(p.Text + ": " + p.Action.What)
+	}
+	return plain(p.Text)
+}
