@@ -109,7 +109,7 @@ var writeRules = []rule{
 			appended, _ := whole(got, "appended")
 			t.check(last == 2 && appended == map[bool]int64{true: 2, false: 0}[i == 0], "batch %d of the same two items is answered %v", i+1, got)
 		}
-		c.do("items", doc{"items": []doc{{"kind": "tool_call", "text": "ls", "clientId": "3"}}})
+		c.do("items", doc{"items": []doc{{"kind": "tool_call", "tool": "sh", "callId": "c1", "text": "ls", "clientId": "3"}}})
 		items := list(t.ok(http.MethodGet, "sessions/"+c.session+"/items?after=0", nil), "items")
 		t.check(len(items) == 3, "three items were sent and %d are read back", len(items))
 		for i, want := range []string{"one\n", "two\n", "ls"} {
