@@ -55,7 +55,8 @@ func (b briefing) turn(template string, resumed, fresh bool) string {
 	}
 	switch {
 	case template != "":
-		add(template)
+		// The text is the owner's; what was put into it isn't.
+		add(b.fenced("the workflow file's text, with what people wrote put in", template))
 	case c.Untrusted.Prompt != "":
 		add(b.fenced("prompt, "+writer(c.Session), c.Untrusted.Prompt))
 	default:

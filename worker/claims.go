@@ -175,18 +175,25 @@ func (p *Process) giveBack(rec *record, c api.Claim, reason string) {
 // before it was reported is left out until it is: else we would be given that
 // very session, and run again what has a result already.
 func (p *Process) eligible(turn int) []api.WorkerID {
+	limits := p.allLimits() // reads files: not under the lock
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	left := map[api.AgentID]bool{}
+	running := map[api.AgentID]int{}
 	for _, s := range p.sessions {
 		left[s.rec.agent] = left[s.rec.agent] || s.overdue()
+		if !s.isOver() {
+			running[s.rec.agent]++
+		}
 	}
 	for _, l := range p.leftovers {
 		left[l.agent] = true
 	}
 	var out []api.WorkerID
 	for _, r := range p.records {
-		if id, ok := r.eligible(); ok && !left[r.agent] {
+		most := limits[r.agent].sessions
+		r.crowded = most > 0 && running[r.agent] >= most
+		if id, ok := r.eligible(); ok && !left[r.agent] && !r.crowded {
 			out = append(out, id)
 		}
 	}
@@ -207,7 +214,7 @@ func (p *Process) kickAll() {
 // poll looks now and then at what could be claimed, on a clock of its own: a
 // held request whose wake-up got lost on the way is then made anew. contract 10.1
 func (p *Process) poll(ctx context.Context) {
-	for sleepAwake(ctx, p.clocks.Poll, nil) {
+	for sleepAwake(ctx, p.pollEvery(), nil) {
 		if len(p.slots) == cap(p.slots) && p.allBusy() {
 			continue // there is no slot to claim for
 		}

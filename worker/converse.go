@@ -111,7 +111,7 @@ func (c *conversation) job(resume string) agent.Job {
 		Hidden:   hiddenFrom(p.folder.real, slices.Concat([]string{s.p.opts.StateDir}, s.p.opts.Hidden)),
 		System:   c.brief.system(p.instructions), Turn: c.brief.turn(p.template, resumed, fresh), Session: resume, Begin: agent.NewID(),
 		Model: p.model, MaxTurns: p.maxTurns, Permissions: p.permissions, Policy: p.policy, OwnSettings: p.ownSettings,
-		Hook: hookCommand(), Grace: s.p.stages.Interrupt,
+		Hook: hookCommand(), AnswerLimit: p.answerLimit, Grace: s.p.stages.Interrupt,
 	}
 }
 

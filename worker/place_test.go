@@ -1,12 +1,14 @@
 package worker
 
 import (
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"stint/api"
 	"stint/worker/setup"
@@ -193,5 +195,41 @@ func TestHiddenFrom_AllButTheWayToTheFolder(t *testing.T) {
 	slices.Sort(got)
 	if want := []string{"/data/stint.db", "/data/worker/agents", "/data/worker/workspaces/b", "/elsewhere"}; !slices.Equal(got, want) {
 		t.Errorf("hidden are %q, not %q", got, want)
+	}
+}
+
+// What a workflow says of the worker itself is obeyed: how many sessions run at once
+// and how it is called; and a command gets the template on its standard input.
+func TestLimits_AreThoseOfTheOwnersFiles(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	o := w.options()
+	flow := filepath.Join(t.TempDir(), "WORKFLOW.md")
+	w.must(os.WriteFile(flow, []byte("---\nagent:\n  max_concurrent_agents: 1\n---\nSay {{ issue.prompt }}!"), 0o600))
+	w.owns(o, "narrow", "name = 'night'\nshared = true\nworkflow = '"+flow+"'\n")
+	a := w.agentWith("narrow", func(in *api.AgentInput) { in.MaxConcurrent = 3 }, "sh", "-c", "cat; echo in >>log; sleep 0.2; echo out >>log")
+	ids := []api.SessionID{w.trigger(a, "one"), w.trigger(a, "two"), w.trigger(a, "three")}
+	w.start(o)
+	for i, word := range []string{"one", "two", "three"} {
+		w.untilStatus(ids[i], api.Complete)
+		if got := w.text(ids[i], "stdout"); got != "Say "+word+"!" {
+			t.Errorf("the command was told %q", got)
+		}
+	}
+	log, err := os.ReadFile(filepath.Join(a.Run.WorkFolder, "log"))
+	w.must(err)
+	if got, want := string(log), strings.Repeat("in\nout\n", 3); got != want {
+		t.Errorf("they ran as\n%swant\n%s", got, want)
+	}
+	workers, err := w.client.Workers(t.Context(), api.Page{})
+	w.must(err)
+	if len(workers.Items) != 1 || workers.Items[0].Name != "night" {
+		t.Errorf("workers %+v", workers.Items)
+	}
+	w.must(os.WriteFile(flow, []byte("---\npolling: {interval_ms: 7000}\n---\n"), 0o600))
+	p := &Process{opts: o, clocks: Clocks{Poll: time.Minute}, flows: map[string]*workflow.Watcher{}, log: slog.New(slog.DiscardHandler), records: map[api.AgentID]*record{1: {slug: "narrow", agent: 1}}}
+	defer p.closeFlows()
+	if got := p.pollEvery(); got != 7*time.Second {
+		t.Errorf("it polls every %v", got)
 	}
 }

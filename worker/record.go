@@ -23,6 +23,8 @@ type record struct {
 	ended chan struct{} // closed when its goroutine has ended
 	kicks chan struct{} // one token: beat now
 
+	crowded bool // as many sessions run as its owner allows; guarded by p.mu
+
 	beating sync.Mutex // one beat at a time, so that answers come in order
 
 	mu        sync.Mutex

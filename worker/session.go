@@ -136,6 +136,7 @@ func (p *Process) start(s *session, do func()) {
 func (s *session) close(unsent error) {
 	s.p.mu.Lock()
 	delete(s.p.sessions, s.heldID)
+	crowded := s.rec.crowded
 	s.p.mu.Unlock()
 	if s.rec.isEnding() {
 		defer s.rec.kick() // it waits for its last session
@@ -144,7 +145,7 @@ func (s *session) close(unsent error) {
 		s.log.Warn("the report stays in the outbox for the worker's next start", "reason", unsent)
 		return
 	}
-	if s.overdue() {
+	if crowded || s.overdue() {
 		defer s.p.hurryClaims() // its agent was left out of the request for work
 	}
 	s.mu.Lock()

@@ -43,6 +43,7 @@ type terms struct {
 	envSet   map[string]string
 
 	turnLimit, stallLimit time.Duration // 0 = none
+	answerLimit           time.Duration // of the program's answers; 0 = the adapter's own
 	tries                 int           // after the first
 	tryPause              time.Duration // at most
 
@@ -184,6 +185,9 @@ func (o *terms) override(own setup.Agent, flow workflow.Workflow, c api.Claim) (
 	}
 	if flow.Says("agent.max_retry_backoff_ms") {
 		o.tryPause = flow.Config.Agent.MaxRetryBackoff
+	}
+	if flow.Says("codex.read_timeout_ms") {
+		o.answerLimit = flow.Config.Codex.ReadTimeout
 	}
 	if flow.Says("codex.turn_timeout_ms") && o.kind != api.TypeCommand {
 		o.turnLimit = flow.Config.Codex.TurnTimeout

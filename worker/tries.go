@@ -131,7 +131,9 @@ func (s *session) execute(life proc.Record, held bool) (out outcome) {
 	defer func() { at.close(ends(out)) }()
 	attempt := func(try int, life proc.Record) (outcome, bool) { return newConversation(s, plan, try).run(ctx, life) }
 	if plan.adapter == nil {
-		files, err := s.p.writePrompt(s.claim)
+		claim := s.claim
+		claim.Untrusted.Prompt = or(plan.template, claim.Untrusted.Prompt)
+		files, err := s.p.writePrompt(claim)
 		if err != nil {
 			s.log.Error("the prompt can't be written", "error", err)
 			return released("worker_state_not_writable")

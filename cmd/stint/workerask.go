@@ -147,7 +147,11 @@ func (c *cli) askPlace(ctx context.Context, f *initFlags) error {
 		_, err = git.Open(ctx, s.Folder, os.Environ())
 		f.branches = err == nil
 	}
-	if f.mode == "" {
+	flow, err := c.askFlow(ctx, f)
+	if err != nil {
+		return err
+	}
+	if f.mode == "" && (s.Workspace.Mode != "" || !flow.Says("workspace.mode")) {
 		options := []huh.Option[string]{huh.NewOption("the folder itself, one session at a time", workflow.ModeFolder)}
 		if f.branches {
 			options = append(options, huh.NewOption("a git worktree and branch for each session", workflow.ModeWorktree))
@@ -163,7 +167,7 @@ func (c *cli) askPlace(ctx context.Context, f *initFlags) error {
 			return err
 		}
 	}
-	if f.base != "" || s.Workspace.Mode != workflow.ModeWorktree {
+	if f.base != "" || flow.Says("workspace.base_branch") || s.Under(flow).Workspace.Mode != workflow.ModeWorktree {
 		return nil
 	}
 	return c.form(ctx, huh.NewInput().Title("Base branch (empty: what is checked out then)").Value(&s.Workspace.BaseBranch).Validate(func(name string) error {
@@ -179,21 +183,6 @@ func (c *cli) askPlace(ctx context.Context, f *initFlags) error {
 func (c *cli) askWords(ctx context.Context, f *initFlags) error {
 	s := &f.settings
 	var fields []huh.Field
-	if f.workflow == "" {
-		if s.Workflow == "" {
-			s.Workflow = defaultWorkflow(s.Folder)
-		}
-		fields = append(fields, huh.NewInput().Title("Workflow file (empty: none)").Value(&s.Workflow).Validate(func(path string) error {
-			if path = strings.TrimSpace(path); path == "" || path == "-" {
-				return nil
-			}
-			abs, err := filepath.Abs(expandHome(path))
-			if err == nil {
-				_, err = worker.LoadWorkflow(abs)
-			}
-			return err
-		}))
-	}
 	if f.name == "" {
 		fields = append(fields, huh.NewInput().Title("Worker name (empty: the process's own)").CharLimit(64).Value(&s.Name))
 	}
@@ -208,18 +197,38 @@ func (c *cli) askWords(ctx context.Context, f *initFlags) error {
 	if len(fields) == 0 {
 		return nil
 	}
-	if err := c.form(ctx, fields...); err != nil {
-		return err
-	}
-	switch path := strings.TrimSpace(s.Workflow); path {
-	case "", "-":
-		s.Workflow = ""
-	default:
-		abs, err := filepath.Abs(expandHome(path))
-		if err != nil {
-			return err
+	return c.form(ctx, fields...)
+}
+
+// askFlow asks for the workflow file, which may leave fewer questions.
+func (c *cli) askFlow(ctx context.Context, f *initFlags) (workflow.Workflow, error) {
+	s := &f.settings
+	if f.workflow == "" {
+		if s.Workflow == "" {
+			s.Workflow = defaultWorkflow(s.Folder)
 		}
-		s.Workflow = abs
+		err := c.form(ctx, huh.NewInput().Title("Workflow file (- is none)").Value(&s.Workflow).Validate(func(path string) error {
+			_, err := flowAt(path)
+			return err
+		}))
+		if err != nil {
+			return workflow.Workflow{}, err
+		}
 	}
-	return nil
+	w, err := flowAt(s.Workflow)
+	s.Workflow = w.Path
+	return w, err
+}
+
+// flowAt reads the file that a person named; - and nothing are none.
+func flowAt(path string) (workflow.Workflow, error) {
+	path = strings.TrimSpace(path)
+	if path == "" || path == "-" {
+		return workflow.Workflow{}, nil
+	}
+	abs, err := filepath.Abs(expandHome(path))
+	if err != nil {
+		return workflow.Workflow{}, err
+	}
+	return worker.LoadWorkflow(abs)
 }

@@ -55,13 +55,13 @@ func (c *cli) workerInitCommand() *cobra.Command {
 	flags.SortFlags = false
 	flags.StringVar(&f.agent, "agent", "", "the `SLUG` of the agent")
 	flags.StringVar(&f.kind, "type", "", "its `TYPE`: command, codex or claude_code")
-	flags.StringVar(&f.preset, "preset", "", "ask (a person decides), unattended (nobody is asked), or\ncommand")
+	flags.StringVar(&f.preset, "preset", "", "a `PRESET`: ask (a person decides), unattended (nobody\nis asked), or command")
 	flags.StringVar(&f.run, "run", "", "what to start instead of the type's own program, as one\n`TEXT` quoted as in a shell; no shell reads it")
 	flags.StringVar(&f.folder, "folder", "", "the `DIR` it works in, or of the repository (this one)")
-	flags.StringVar(&f.mode, "mode", "", "folder, worktree (one per session), or empty (a new one,\nfilled by the workflow's hook)")
+	flags.StringVar(&f.mode, "mode", "", "a `MODE`: folder, worktree (one per session), or empty (a\nnew one, filled by the workflow's hook)")
 	flags.StringVar(&f.base, "base", "", "the `BRANCH` that worktrees begin at (the one checked out)")
 	flags.StringVar(&f.workflow, "workflow", "", "the `FILE` to follow, as WORKFLOW.md")
-	flags.StringVar(&f.name, "name", "", "what its worker is called (the process's own name)")
+	flags.StringVar(&f.name, "name", "", "the `NAME` of its worker (the process's own)")
 	flags.StringVar(&f.instructions, "instructions", "", "a trusted `TEXT` for the agent")
 	flags.StringVar(&f.state, "state-dir", "", "the worker's own `DIR`, if its settings are to be there")
 	flags.BoolVar(&f.replace, "replace", false, "write anew what is there already")
@@ -242,29 +242,41 @@ func (f *initFlags) finish(ctx context.Context) error {
 	} else if s.Preset == "" {
 		s.Preset = setup.PresetAsk
 	}
-	if s.Workspace.Mode == "" {
+	flow, err := flowOf(s.Workflow)
+	if err != nil {
+		return err
+	}
+	// What the workflow file says is left to it.
+	if s.Workspace.Mode == "" && !flow.Says("workspace.mode") {
 		s.Workspace.Mode = workflow.ModeFolder
 	}
-	if s.Workspace.Mode == workflow.ModeEmpty {
+	all := s.Under(flow)
+	if all.Workspace.Mode == workflow.ModeEmpty {
 		s.Folder = ""
-	} else if info, err := os.Stat(s.Folder); err != nil || !info.IsDir() {
-		return fmt.Errorf("%s is no folder", s.Folder)
+		return nil
 	}
-	if s.Workspace.Mode == workflow.ModeWorktree {
-		repo, err := git.Open(ctx, s.Folder, os.Environ())
-		if err == nil {
-			_, err = repo.Commit(ctx, s.Workspace.BaseBranch)
-		}
-		if err != nil {
-			return fmt.Errorf("worktrees can't be made: %w", err)
-		}
+	if info, err := os.Stat(all.Folder); err != nil || !info.IsDir() {
+		return fmt.Errorf("%s is no folder", all.Folder)
 	}
-	if s.Workflow != "" {
-		if _, err := worker.LoadWorkflow(s.Workflow); err != nil {
-			return err
-		}
+	if all.Workspace.Mode != workflow.ModeWorktree {
+		return nil
+	}
+	repo, err := git.Open(ctx, all.Folder, os.Environ())
+	if err == nil {
+		_, err = repo.Commit(ctx, all.Workspace.BaseBranch)
+	}
+	if err != nil {
+		return fmt.Errorf("worktrees can't be made: %w", err)
 	}
 	return nil
+}
+
+// flowOf reads a workflow file; none is one that says nothing.
+func flowOf(path string) (workflow.Workflow, error) {
+	if path == "" {
+		return workflow.Workflow{}, nil
+	}
+	return worker.LoadWorkflow(path)
 }
 
 // makeRecord makes the agent where a coordinator answers that doesn't know it.
@@ -282,8 +294,8 @@ func (c *cli) makeRecord(ctx context.Context, f *initFlags, what string) (made b
 	if f.settings.Folder != "" {
 		run["workFolder"] = f.settings.Folder
 	}
-	if m := f.settings.Workspace.Mode; m == workflow.ModeWorktree {
-		run["workspace"] = m
+	if flow, err := flowOf(f.settings.Workflow); err == nil && f.settings.Under(flow).Workspace.Mode == workflow.ModeWorktree {
+		run["workspace"] = workflow.ModeWorktree
 	}
 	if f.settings.Type == api.TypeCommand {
 		run["command"] = f.settings.Executable
