@@ -15,7 +15,7 @@ func TestMain(m *testing.M) {
 	flag.Visit(func(f *flag.Flag) { set[f.Name] = true })
 	if !set["rapid.checks"] {
 		// Each check opens a database and looks at all of it after every step.
-		if err := flag.Set("rapid.checks", strconv.Itoa(50**soak)); err != nil {
+		if err := flag.Set("rapid.checks", strconv.Itoa(fewer(50)**soak)); err != nil {
 			panic(err)
 		}
 	}
@@ -27,4 +27,12 @@ func TestMain(m *testing.M) {
 		}
 	}
 	os.Exit(code)
+}
+
+// fewer is n, or a fifth of it with the race detector.
+func fewer(n int) int {
+	if raced {
+		return max(1, n/5)
+	}
+	return n
 }

@@ -12,7 +12,7 @@ import (
 // A clock set back brings slots a second time. What fired stays fired.
 func TestClockBack_SlotThatFiredNeverFiresAgain(t *testing.T) {
 	t.Parallel()
-	for _, o := range []api.Overlap{api.OverlapSkip, api.OverlapQueueOne, api.OverlapAllow, api.OverlapReplace} {
+	for _, o := range []api.Overlap{api.OverlapSkip, api.OverlapQueueOne, api.OverlapAllow, api.OverlapReplace}[:fewer(4)] {
 		t.Run(string(o), func(t *testing.T) {
 			w := enginetest.New(t, enginetest.Stride(30*time.Second), enginetest.With(func(c *engine.Config) { c.OutageAfter = 40 * time.Second }))
 			a := w.Agent(scheduled("* * * * *", overlap(o)))

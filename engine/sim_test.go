@@ -26,7 +26,7 @@ var failedSeeds = []uint64{}
 func TestSimulation_NoLifeBreaksAPromiseOrGetsStuck(t *testing.T) {
 	t.Parallel()
 	seeds := slices.Clone(failedSeeds)
-	for i := range 10 * *soak {
+	for i := range fewer(10) * *soak {
 		seeds = append(seeds, uint64(i+1))
 	}
 	total := map[string]int{}
