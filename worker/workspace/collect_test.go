@@ -261,3 +261,69 @@ func TestDiscard_LooksAtWhatItRemoves(t *testing.T) {
 		t.Error("left behind, or too much removed")
 	}
 }
+
+// Somebody swaps the folder for another one while it is removed: the other one is
+// never lost.
+func TestDiscard_BearsARaceForTheName(t *testing.T) {
+	dir := t.TempDir()
+	r, err := openRoot(dir, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.close()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	if err := os.MkdirAll(at("precious/deep"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	precious, err := r.folder("precious")
+	if err != nil {
+		t.Fatal(err)
+	}
+	swapped := 0
+	for range 1000 {
+		if err := os.Mkdir(at("k"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		id, err := r.folder("k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		raced := make(chan struct{})
+		go func() {
+			defer close(raced)
+			_ = os.Rename(at("k"), at("old"))
+			_ = os.Rename(at("precious"), at("k"))
+		}()
+		if errors.Is(r.discard("k", id), ErrMoved) {
+			swapped++
+		}
+		<-raced
+		found := ""
+		for _, pattern := range []string{"*", hidden + "/*"} {
+			names, err := filepath.Glob(at(pattern))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range names {
+				if info, err := os.Lstat(name); err == nil && identityOf(info) == precious {
+					found = name
+				}
+			}
+		}
+		if found == "" {
+			t.Fatal("the other folder is gone")
+		}
+		if err := os.Rename(found, at("precious")); err != nil && found != at("precious") {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"k", "old"} {
+			if err := os.RemoveAll(at(name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := os.Stat(at("precious/deep")); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("swapped before the look %d times", swapped)
+}

@@ -9,44 +9,52 @@ import (
 	"strings"
 )
 
-// trash begins the names of folders that are being removed.
-const trash = "trash-"
+// aside begins the names of folders that were moved away to be looked at, and trash
+// those that were found to be the right ones and may be removed by whoever sees them.
+const (
+	aside = "aside-"
+	trash = "trash-"
+)
 
 // discard removes a workspace's folder if it is the one that it is taken for. It moves
 // it aside first and looks then, so that nobody can put another one into its place in
 // between.
 func (r *root) discard(name string, is identity) error {
-	aside := filepath.Join(hidden, trash+strings.ToLower(rand.Text()))
-	if err := r.dir.Rename(name, aside); err != nil {
+	id := strings.ToLower(rand.Text())
+	moved, bin := filepath.Join(hidden, aside+id), filepath.Join(hidden, trash+id)
+	if err := r.dir.Rename(name, moved); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		return fmt.Errorf("remove the workspace %s: %w", name, err)
 	}
-	id, err := r.folder(aside)
-	if err == nil && id != is && is != (identity{}) {
+	now, err := r.folder(moved)
+	if err == nil && now != is && is != (identity{}) {
 		err = ErrMoved
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("remove the workspace %s: %w", name, err), r.dir.Rename(aside, name))
+		return errors.Join(fmt.Errorf("remove the workspace %s: %w", name, err), r.dir.Rename(moved, name))
 	}
-	return r.empty(aside)
+	if err := r.dir.Rename(moved, bin); err != nil {
+		return fmt.Errorf("remove the workspace %s: %w", name, err)
+	}
+	return r.empty(bin)
 }
 
 // empty removes what was moved aside. Folders without the right to write are opened
 // up first: build tools make such ones.
-func (r *root) empty(aside string) error {
-	err := r.dir.RemoveAll(aside)
+func (r *root) empty(bin string) error {
+	err := r.dir.RemoveAll(bin)
 	if err == nil || !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
-	_ = fs.WalkDir(r.dir.FS(), aside, func(path string, d fs.DirEntry, err error) error {
+	_ = fs.WalkDir(r.dir.FS(), bin, func(path string, d fs.DirEntry, err error) error {
 		if d != nil && d.IsDir() {
 			_ = r.dir.Chmod(path, 0o700)
 		}
 		return nil //nolint:nilerr // what stays shut is seen below
 	})
-	return r.dir.RemoveAll(aside)
+	return r.dir.RemoveAll(bin)
 }
 
 // sweep removes what earlier removals left behind when they were cut short.
