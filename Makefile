@@ -54,7 +54,7 @@ test: ## run all tests with the race detector; installs Chromium on Debian where
 
 # The packages with tests of the tag agents. They run the real programs, so without the race detector, whose slowness
 # would only show in waiting for them; go test already had it on the same code.
-AGENTS_PKG ?= ./worker/agent ./worker
+AGENTS_PKG ?= ./worker/agent ./worker ./cmd/stint
 
 test-agents: ## drive the real Claude Code and Codex, of pinned versions from npm, with a model of our own
 	tools/with-agents go test -tags agents -run Real -parallel 4 -count 1 -timeout 10m $(AGENTS_PKG)

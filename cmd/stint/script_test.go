@@ -68,8 +68,14 @@ func TestScript(t *testing.T) {
 	// under test: a signal that is caught here has its default there.
 	caught := make(chan os.Signal, 1)
 	signal.Notify(caught, syscall.SIGHUP)
-	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+	testscript.Run(t, scripts("testdata/script", nil))
+}
+
+// scripts are the scripts of a folder, with variables as NAME=value that they see
+// besides the usual ones.
+func scripts(dir string, more []string) testscript.Params {
+	return testscript.Params{
+		Dir: dir,
 		Setup: func(env *testscript.Env) error {
 			for _, dir := range []string{"home", "work"} {
 				if err := os.Mkdir(filepath.Join(env.WorkDir, dir), 0o700); err != nil {
@@ -81,6 +87,7 @@ func TestScript(t *testing.T) {
 			env.Setenv("STINT_DATA_DIR", filepath.Join(env.WorkDir, "data"))
 			env.Setenv("DATA", filepath.Join(env.WorkDir, "data"))
 			env.Setenv("TZ", "UTC")
+			env.Vars = append(env.Vars, more...)
 			env.Values[stateKey{}] = &state{}
 			return nil
 		},
@@ -118,7 +125,7 @@ func TestScript(t *testing.T) {
 			},
 		},
 		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
-	})
+	}
 }
 
 // state is what the commands of one script share. Scripts run side by side.
