@@ -22,7 +22,7 @@ func (c *cli) agentCommand() *cobra.Command {
 func (c *cli) agentCreateCommand() *cobra.Command {
 	var f agentFlags
 	cmd := &cobra.Command{
-		Use:   "create SLUG --run 'COMMAND ARG…' | --type claude_code|codex",
+		Use:   "create SLUG --run 'COMMAND ARG…' | --type TYPE",
 		Short: "Make an agent",
 		Example: `stint agent create backup --run 'rsync -a /home /mnt' \
     --work-folder / --schedule '0 3 * * *' --tz Europe/Berlin

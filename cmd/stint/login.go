@@ -180,7 +180,7 @@ func (c *cli) loginByBrowser(ctx context.Context, server api.AuthServer, opener 
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		_ = hs.Shutdown(ending) // so that the browser gets its page
-		_ = <-done              // that it was shut down
+		<-done                  // that it was shut down
 	}()
 	page := config.AuthCodeURL(state, oauth2.S256ChallengeOption(verifier), oauth2.SetAuthURLParam("resource", server.Issuer))
 	if err := show(opener, page); err != nil {
