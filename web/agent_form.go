@@ -20,6 +20,7 @@ type agentForm struct {
 	errors map[string]string
 	says   schedulePreview
 	zones  []string
+	from   string // the starter that it was filled from
 }
 
 // starter is a filled-in form to begin from.
@@ -35,6 +36,12 @@ var starters = []starter{
 	{"nightly", "Nightly check of a project", "Runs its tests at 02:30 and keeps the output", map[string]string{
 		"slug": "nightly-check", "name": "Nightly check", "command": "make test", "schedule": "30 2 * * *",
 	}},
+	{"ask", "Claude Code that asks me", "Works in its folder, and asks before anything that its sandbox doesn't cover", preset("ask", map[string]string{
+		"slug": "helper", "name": "Helper", "type": string(api.TypeClaudeCode),
+	})},
+	{"unattended", "Claude Code by night", "Changes files in its folder and runs the commands you list; asks nobody", preset("unattended", map[string]string{
+		"slug": "night-helper", "name": "Night helper", "type": string(api.TypeClaudeCode), "schedule": "30 2 * * *", "prompt": "Look through the issues and mend one.",
+	})},
 	{"prompt", "A command that reads a prompt", "The prompt comes on standard input", map[string]string{
 		"slug": "summarise", "name": "Summarise", "command": `sh -c 'echo "You asked:"; cat'`, "prompt": "Summarise what changed since yesterday.",
 	}},
@@ -43,14 +50,15 @@ var starters = []starter{
 func (v *visit) newAgent() error {
 	typed := formOf(engine.DefaultAgent())
 	typed.Set("timeZone", v.prefs.zone.String())
+	from := v.r.URL.Query().Get("from")
 	for _, s := range starters {
-		if s.key == v.r.URL.Query().Get("from") {
+		if s.key == from {
 			for name, value := range s.values {
 				typed.Set(name, value)
 			}
 		}
 	}
-	return v.drawAgentForm(http.StatusOK, agentForm{typed: typed})
+	return v.drawAgentForm(http.StatusOK, agentForm{typed: typed, from: from})
 }
 
 func (v *visit) editAgent() error {
@@ -68,7 +76,7 @@ func (v *visit) drawAgentForm(status int, f agentForm) error {
 	if f.slug != "" {
 		title = "Edit " + f.slug
 	}
-	return v.page(status, Shell{Title: title, Place: "agents"}, agentFormPage(f))
+	return v.page(status, Shell{Talk: true, Title: title, Place: "agents"}, agentFormPage(f))
 }
 
 func (v *visit) createAgent() error {
@@ -143,6 +151,7 @@ func formOf(in api.AgentInput) url.Values {
 	if in.Paused {
 		out.Set("paused", "true")
 	}
+	talkForm(in, out)
 	return out
 }
 
@@ -170,18 +179,24 @@ func fillAgent(in *api.AgentInput, form url.Values) map[string]string {
 	in.Run.WorkFolder = strings.TrimSpace(in.Run.WorkFolder)
 	in.Paused = form.Get("paused") == "true"
 	if form.Has("env") {
-		in.Run.Env = words(form.Get("env"))
+		in.Run.Env = nil
+		if names := words(form.Get("env")); len(names) > 0 {
+			in.Run.Env = names
+		}
 	}
 	if form.Has("labels") {
 		in.Labels = words(form.Get("labels"))
 	}
-	if form.Has("command") {
+	if in.Type != api.TypeCommand {
+		fillTalk(in, form, bad)
+	} else if form.Has("command") {
 		argv, err := shellquote.Split(form.Get("command"))
 		if err != nil {
 			bad["run.command"] = fmt.Sprintf("can't be read as a command line: %v", err)
 		}
 		in.Run.Command = argv
 	}
+	fillSpend(in, form, bad)
 	for _, n := range numbers {
 		typed := strings.TrimSpace(form.Get(n.name))
 		if typed == "" {

@@ -20,6 +20,8 @@ func agentLine(a api.Agent) string {
 		return a.ScheduleWords
 	case a.Description != "":
 		return a.Description
+	case a.Type != api.TypeCommand:
+		return typeWord(a.Type)
 	default:
 		return commandLine(a.Run.Command)
 	}

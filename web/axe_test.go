@@ -43,7 +43,7 @@ func TestBrowser_NoPageHasAnAccessibilityFault(t *testing.T) {
 	b := openTab(t, server)
 	b.allow("404") // the error page is one of those looked at
 	paths := []string{
-		"/", "/sessions", "/sessions?q=nothing", "/sessions?status=error", "/agents", "/agents/log-summary", "/agents/log-summary/edit", "/agents/new",
+		"/", "/sessions", "/sessions?q=nothing", "/sessions?status=error", "/agents", "/agents/log-summary", "/agents/log-summary/edit", "/agents/new", "/agents/new?from=ask", "/agents/helper",
 		"/agents/log-summary/run", "/run", "/workers", "/nothing", "/agents/backup/delete",
 		"/activity", "/help", "/help/states", "/help/configuration", "/help/exit-codes", "/api/docs", "/api/docs/createSession", "/api/docs/Session",
 	}

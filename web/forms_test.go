@@ -3,6 +3,7 @@ package web
 import (
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -80,6 +81,57 @@ func TestAgentForm_EachMistakeStandsAtItsField(t *testing.T) {
 	refused(t, s.post("/agents", base("slug", "ok", "workFolder", "relative")...), `id="workFolder-error"`)
 	refused(t, s.post("/agents", base("slug", "ok", "env", "A=B")...), `id="env-error"`)
 	refused(t, s.post("/agents/backup/edit", "slug", "log-summary"), `id="slug-error"`, `action="/agents/backup/edit"`)
+}
+
+func TestAgentForm_MakesAnAgentThatConverses(t *testing.T) {
+	s := newScene(t, sceneEnd)
+	page := s.get("/agents/new?from=unattended").Body.String()
+	wholePage(t, "/agents/new?from=unattended", page)
+	for _, want := range []string{`value="claude_code" selected`, "allow shell git status", `name="unattended" value="true" checked`, "30 2 * * *"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the preset's form lacks %s", want)
+		}
+	}
+	full := []string{
+		"slug", "thinker", "mode", "local", "type", "codex", "command", "left over", "timeZone", "UTC", "workFolder", "/srv", "model", "m1", "executable", "/opt/codex",
+		"permissions", "approval", "workspaceMode", "worktree", "baseBranch", "main", "maxTurns", "50", "unattended", "true",
+		"rules", "allow shell make test *\r\n\r\ndeny network\r\n", "sessionLimit", "2.50", "dailyLimit", "$10",
+	}
+	wentTo(t, s.post("/agents", full...), "/agents/thinker")
+	a, err := s.Engine.Agent(t.Context(), s.Owner, "thinker")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []api.RunRule{{Area: "shell", Pattern: "make test *", Ruling: "allow"}, {Area: "network", Ruling: "deny"}}
+	if !slices.Equal(a.Run.Rules, want) || a.Run.Command != nil || a.Run.Model != "m1" || !a.Run.Unattended || a.Run.MaxTurns != 50 || a.Run.BaseBranch != "main" ||
+		a.SessionSpendLimitMicros != 2_500_000 || a.DailySpendLimitMicros != 10_000_000 {
+		t.Errorf("made %+v", a.AgentInput)
+	}
+	var same []string
+	for name, values := range formOf(a.AgentInput) {
+		same = append(same, name, values[0])
+	}
+	same = append(same, "permissions", "approval") // as a browser sends it where nothing was said
+	wentTo(t, s.post("/agents/thinker/edit", same...), "/agents/thinker")
+	if again, err := s.Engine.Agent(t.Context(), s.Owner, "thinker"); err != nil || again.Version != a.Version {
+		t.Errorf("version %d after an edit without a change, before %d: %v", again.Version, a.Version, err)
+	}
+	page = s.get("/agents/thinker").Body.String()
+	wholePage(t, "/agents/thinker", page)
+	for _, want := range []string{"Codex", "1 allow, 1 deny", "nobody: what no rule allows is refused", "a worktree per conversation from main", "$0.00 of $10.00", "$2.50"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the agent's page lacks %q", want)
+		}
+	}
+	base := func(change ...string) []string {
+		return append([]string{"slug", "ok", "mode", "local", "type", "codex", "timeZone", "UTC"}, change...)
+	}
+	refused(t, s.post("/agents", base("rules", "allow")...), `id="rules-error"`, "Line 1 names no area")
+	refused(t, s.post("/agents", base("rules", "maybe shell ls")...), `id="rules-error"`)
+	refused(t, s.post("/agents", base("dailyLimit", "lots")...), `id="dailyLimit-error"`)
+	refused(t, s.post("/agents", base("sessionLimit", "2000000")...), `id="sessionLimit-error"`)
+	refused(t, s.post("/agents", base("maxTurns", "many")...), `id="maxTurns-error"`)
+	refused(t, s.post("/agents", base("model", "-x")...), `id="model-error"`)
 }
 
 func TestSchedulePreview(t *testing.T) {

@@ -169,7 +169,7 @@ func (v *visit) output() error {
 			if it.Kind != api.ItemText {
 				continue
 			}
-			if _, err := io.WriteString(v, PlainText(it.Text)); err != nil {
+			if _, err := io.WriteString(v, PlainText(whole(it, it.Text))); err != nil {
 				return nil // the reader went away
 			}
 		}

@@ -88,7 +88,7 @@ func (w *logWriter) add(it api.Item) {
 	n := len(w.blocks)
 	if it.Kind == api.ItemText && n > 0 && w.open() && w.blocks[n-1].Class == streamClass(it) {
 		b := &w.blocks[n-1]
-		w.texts[n-1] += it.Text
+		w.texts[n-1] += itemText(it)
 		*b = LogBlock{Anchor: b.Anchor, Mark: b.Mark, Class: b.Class, Lines: RenderANSI(w.texts[n-1])}
 		return
 	}
@@ -128,10 +128,11 @@ func streamClass(it api.Item) string {
 // in words.
 func itemText(it api.Item) string {
 	if it.Kind == api.ItemText {
+		text := it.Text
 		if it.Truncated {
-			return it.Text + "\x1b[0m\n[cut here: the line was too long]\n"
+			text += "\x1b[0m\n[cut here: the line was too long]\n"
 		}
-		return it.Text
+		return whole(it, text)
 	}
 	words := map[api.ItemKind]string{
 		api.ItemPrompt: "Asked: ", api.ItemPromptResolved: "Answered: ", api.ItemMessage: "Message: ",
@@ -139,6 +140,15 @@ func itemText(it api.Item) string {
 		api.ItemLateResult: "Came late: ",
 	}
 	return words[it.Kind] + PlainText(it.Text) + "\n"
+}
+
+// whole ends what an agent said: each text of a conversation stands for itself,
+// while the output of a command goes on where it was.
+func whole(it api.Item, text string) string {
+	if it.Stream == "" && !strings.HasSuffix(text, "\n") {
+		return text + "\n"
+	}
+	return text
 }
 
 // logTail follows the output of a session for one stream.

@@ -135,6 +135,9 @@ func TestTranscript_ShowsWhatWasSaidAndDone(t *testing.T) {
 	if strings.Count(page, `class="call `) != 3 {
 		t.Error("a result stands apart from its call")
 	}
+	if text := s.get(j.path() + "/output.txt").Body.String(); !strings.HasSuffix(text, "\n") {
+		t.Errorf("the plain text ends with %q", text)
+	}
 	// The same as a log, for those who want every byte.
 	if log := s.get(j.path() + "?view=output").Body.String(); !strings.Contains(log, "Result: exit status 2") {
 		t.Error("the log lacks a result")
