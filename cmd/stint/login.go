@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -174,13 +175,13 @@ func (c *cli) loginByBrowser(ctx context.Context, server api.AuthServer, opener 
 	verifier, state := oauth2.GenerateVerifier(), oauth2.GenerateVerifier()
 	answers := make(chan url.Values, 1)
 	hs := &http.Server{Handler: callback{state: state, issuer: server.Issuer, answers: answers}, ReadHeaderTimeout: 5 * time.Second}
-	done := make(chan error, 1)
-	go func() { done <- hs.Serve(ln) }()
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = hs.Serve(ln) }) // its error is that it was shut down
 	defer func() {
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		_ = hs.Shutdown(ending) // so that the browser gets its page
-		<-done                  // that it was shut down
+		serving.Wait()
 	}()
 	page := config.AuthCodeURL(state, oauth2.S256ChallengeOption(verifier), oauth2.SetAuthURLParam("resource", server.Issuer))
 	if err := show(opener, page); err != nil {
