@@ -141,8 +141,14 @@ func TestInbox_AFailureIsThereUntilItIsMadeGood(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("")
-	fails("four")
-	want("failed:four:true")
+	quiet := ok.Claim(w.New(other, titled("quiet")).ID)
+	if _, err := ok.Fail(quiet, "AGENT_EXIT_NONZERO"); err != nil {
+		t.Fatal(err)
+	}
+	for range 12 { // a noisy agent hides nobody else
+		fails("four")
+	}
+	want("failed:four:true failed:quiet:true")
 	w.Clock.Step(8 * 24 * time.Hour)
 	want("")
 }

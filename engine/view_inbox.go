@@ -14,9 +14,9 @@ import (
 // counts it, so that each look is short whatever the store holds.
 const (
 	inboxMost   = 50
-	inboxFailed = 20  // agents with a failed session
-	failedScan  = 100 // unarchived sessions in error that are looked at, newest first
-	failedRuns  = 20  // later runs of the same agent that may have made good a failure
+	inboxFailed = 20   // agents with a failed session
+	failedScan  = 1000 // unarchived sessions in error that are looked at, newest first
+	failedRuns  = 20   // later runs of the same agent that may have made good a failure
 	failedFor   = 7 * 24 * time.Hour
 )
 
@@ -39,10 +39,26 @@ func (e *Engine) Inbox(ctx context.Context, c Caller) (out InboxView, err error)
 	return out, err
 }
 
-// NeedsYou counts the caller's inbox.
-func (e *Engine) NeedsYou(ctx context.Context, c Caller) (int, error) {
-	view, err := e.Inbox(ctx, c)
-	return len(view.Items), err
+// NeedsYou counts the caller's inbox, by the same rules and with less to read.
+func (e *Engine) NeedsYou(ctx context.Context, c Caller) (n int, err error) {
+	_, err = e.look(ctx, c, func(r *viewReader) error {
+		asking, err := r.asking(ctx)
+		if err != nil {
+			return err
+		}
+		lost, err := r.lost(ctx)
+		if err != nil {
+			return err
+		}
+		failed, err := r.failed(ctx)
+		if err != nil {
+			return err
+		}
+		agents, hooks, err := r.stopped(ctx)
+		n = len(asking) + len(lost) + len(failed) + len(agents) + len(hooks)
+		return err
+	})
+	return n, err
 }
 
 // CanAnswer reports whether the caller may answer a session's questions and
@@ -63,7 +79,11 @@ func (r *viewReader) inbox(ctx context.Context) (items []api.InboxItem, sessions
 		}
 		sessions = append(sessions, views...)
 	}
-	asking, err := r.asking(ctx)
+	rows, err := r.asking(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	asking, err := r.sessions(ctx, rows)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -73,21 +93,38 @@ func (r *viewReader) inbox(ctx context.Context) (items []api.InboxItem, sessions
 		return nil, nil, err
 	}
 	add(api.InboxStale, stale, func(v SessionView) api.Time { return v.QueuedAt }, toRetry)
-	failed, err := r.failed(ctx)
+	if rows, err = r.failed(ctx); err != nil {
+		return nil, nil, err
+	}
+	failed, err := r.sessions(ctx, rows)
 	if err != nil {
 		return nil, nil, err
 	}
 	add(api.InboxFailed, failed, func(v SessionView) api.Time { return v.EndedAt }, toRetry)
-	rest, err := r.stopped(ctx)
-	return append(items, rest...), sessions, err
+	failing, hooks, err := r.stopped(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	agents, err := r.shown(ctx, failing)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range agents {
+		items = append(items, api.InboxItem{Kind: api.InboxAgentPaused, Since: api.At(failing[i].PausedAt), Agent: &agents[i], MayAct: r.c.CanEditAgents()})
+	}
+	for i := range hooks {
+		hook := toWebhook(&hooks[i])
+		items = append(items, api.InboxItem{Kind: api.InboxWebhookDisabled, Webhook: &hook, MayAct: true})
+	}
+	return items, sessions, nil
 }
 
-func (r *viewReader) asking(ctx context.Context) ([]SessionView, error) {
+func (r *viewReader) asking(ctx context.Context) ([]sessionRow, error) {
 	rows, err := r.q.ViewAsking(ctx, queries.ViewAskingParams{WorkspaceID: r.c.WorkspaceID, Me: r.c.UserID, N: inboxMost})
 	if err != nil {
 		return nil, fmt.Errorf("read sessions with a question: %w", err)
 	}
-	return r.sessions(ctx, rows)
+	return rows, nil
 }
 
 // lost are the stale sessions that no worker is about to take.
@@ -103,21 +140,16 @@ func (r *viewReader) lost(ctx context.Context) ([]SessionView, error) {
 
 // failed are the newest failures of each agent that nothing has made good since:
 // no later session of the thread, no later complete run.
-func (r *viewReader) failed(ctx context.Context) ([]SessionView, error) {
+func (r *viewReader) failed(ctx context.Context) ([]sessionRow, error) {
 	rows, err := r.q.ViewFailed(ctx, queries.ViewFailedParams{
-		WorkspaceID: r.c.WorkspaceID, Me: r.c.UserID, Scan: failedScan, Since: r.now - failedFor.Microseconds(),
+		WorkspaceID: r.c.WorkspaceID, Me: r.c.UserID, Scan: failedScan, Since: r.now - failedFor.Microseconds(), N: inboxFailed,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read sessions that failed: %w", err)
 	}
-	seen := map[api.AgentID]bool{}
 	var left []sessionRow
 	for i := range rows {
 		s := &rows[i]
-		if seen[s.AgentID] || len(left) == inboxFailed {
-			continue
-		}
-		seen[s.AgentID] = true
 		newest, err := laterOf(ctx, r.q, s)
 		if err != nil {
 			return nil, err
@@ -134,32 +166,22 @@ func (r *viewReader) failed(ctx context.Context) ([]SessionView, error) {
 			left = append(left, *s)
 		}
 	}
-	return r.sessions(ctx, left)
+	return left, nil
 }
 
-// stopped are the agents and webhooks that failures have switched off.
-func (r *viewReader) stopped(ctx context.Context) (items []api.InboxItem, err error) {
-	failing, err := r.q.ViewFailingAgents(ctx, queries.ViewFailingAgentsParams{WorkspaceID: r.c.WorkspaceID, N: inboxMost})
+// stopped are the agents and, for those who may look at them, the webhooks that
+// failures have switched off.
+func (r *viewReader) stopped(ctx context.Context) (agents []agentRow, hooks []queries.Webhook, err error) {
+	agents, err = r.q.ViewFailingAgents(ctx, queries.ViewFailingAgentsParams{WorkspaceID: r.c.WorkspaceID, N: inboxMost})
 	if err != nil {
-		return nil, fmt.Errorf("read paused agents: %w", err)
-	}
-	agents, err := r.shown(ctx, failing)
-	if err != nil {
-		return nil, err
-	}
-	for i := range agents {
-		items = append(items, api.InboxItem{Kind: api.InboxAgentPaused, Since: api.At(failing[i].PausedAt), Agent: &agents[i], MayAct: r.c.CanEditAgents()})
+		return nil, nil, fmt.Errorf("read paused agents: %w", err)
 	}
 	if !r.c.CanManageWebhooks() {
-		return items, nil
+		return agents, nil, nil
 	}
-	hooks, err := r.q.ViewDisabledWebhooks(ctx, queries.ViewDisabledWebhooksParams{WorkspaceID: r.c.WorkspaceID, N: inboxMost})
+	hooks, err = r.q.ViewDisabledWebhooks(ctx, queries.ViewDisabledWebhooksParams{WorkspaceID: r.c.WorkspaceID, N: inboxMost})
 	if err != nil {
-		return nil, fmt.Errorf("read disabled webhooks: %w", err)
+		return nil, nil, fmt.Errorf("read disabled webhooks: %w", err)
 	}
-	for i := range hooks {
-		hook := toWebhook(&hooks[i])
-		items = append(items, api.InboxItem{Kind: api.InboxWebhookDisabled, Webhook: &hook, MayAct: true})
-	}
-	return items, nil
+	return agents, hooks, nil
 }

@@ -240,7 +240,7 @@ type Querier interface {
 	ViewAsking(ctx context.Context, arg ViewAskingParams) ([]Session, error)
 	ViewCounts(ctx context.Context, arg ViewCountsParams) ([]ViewCountsRow, error)
 	ViewDisabledWebhooks(ctx context.Context, arg ViewDisabledWebhooksParams) ([]Webhook, error)
-	// The newest sessions that ended in error, among so many that nobody has archived.
+	// Of each agent the newest session that ended in error, among so many that nobody has archived.
 	ViewFailed(ctx context.Context, arg ViewFailedParams) ([]Session, error)
 	ViewFailingAgents(ctx context.Context, arg ViewFailingAgentsParams) ([]Agent, error)
 	// The newest finished sessions among the newest ones; scan bounds the work when nearly all are waiting.

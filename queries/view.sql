@@ -78,15 +78,19 @@ WHERE s.workspace_id = @workspace_id AND s.prompt_id > 0 AND s.status IN ('pendi
   AND (s.mode = 'cloud' OR s.owner_user_id = @me)
 ORDER BY s.prompt_id DESC LIMIT @n;
 
--- The newest sessions that ended in error, among so many that nobody has archived.
+-- Of each agent the newest session that ended in error, among so many that nobody has archived.
 -- name: ViewFailed :many
 SELECT s.* FROM sessions s
 WHERE s.id IN (
-    SELECT x.id FROM sessions x
-    WHERE x.workspace_id = @workspace_id AND x.status = 'error' AND x.archived_at = 0
-    ORDER BY x.id DESC LIMIT @scan
-) AND s.ended_at >= @since AND (s.mode = 'cloud' OR s.owner_user_id = @me)
-ORDER BY s.id DESC;
+    SELECT MAX(y.id) FROM sessions y
+    WHERE y.id IN (
+        SELECT x.id FROM sessions x
+        WHERE x.workspace_id = @workspace_id AND x.status = 'error' AND x.archived_at = 0
+        ORDER BY x.id DESC LIMIT @scan
+    ) AND (y.mode = 'cloud' OR y.owner_user_id = @me)
+    GROUP BY y.agent_id
+) AND s.ended_at >= @since
+ORDER BY s.id DESC LIMIT @n;
 
 -- name: ViewDisabledWebhooks :many
 SELECT * FROM webhooks

@@ -292,27 +292,33 @@ func (q *Queries) ViewDisabledWebhooks(ctx context.Context, arg ViewDisabledWebh
 const viewFailed = `-- name: ViewFailed :many
 SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at FROM sessions s
 WHERE s.id IN (
-    SELECT x.id FROM sessions x
-    WHERE x.workspace_id = ?1 AND x.status = 'error' AND x.archived_at = 0
-    ORDER BY x.id DESC LIMIT ?2
-) AND s.ended_at >= ?3 AND (s.mode = 'cloud' OR s.owner_user_id = ?4)
-ORDER BY s.id DESC
+    SELECT MAX(y.id) FROM sessions y
+    WHERE y.id IN (
+        SELECT x.id FROM sessions x
+        WHERE x.workspace_id = ?1 AND x.status = 'error' AND x.archived_at = 0
+        ORDER BY x.id DESC LIMIT ?2
+    ) AND (y.mode = 'cloud' OR y.owner_user_id = ?3)
+    GROUP BY y.agent_id
+) AND s.ended_at >= ?4
+ORDER BY s.id DESC LIMIT ?5
 `
 
 type ViewFailedParams struct {
 	WorkspaceID api.WorkspaceID
 	Scan        int64
-	Since       int64
 	Me          api.UserID
+	Since       int64
+	N           int64
 }
 
-// The newest sessions that ended in error, among so many that nobody has archived.
+// Of each agent the newest session that ended in error, among so many that nobody has archived.
 func (q *Queries) ViewFailed(ctx context.Context, arg ViewFailedParams) ([]Session, error) {
 	rows, err := q.query(ctx, q.viewFailedStmt, viewFailed,
 		arg.WorkspaceID,
 		arg.Scan,
-		arg.Since,
 		arg.Me,
+		arg.Since,
+		arg.N,
 	)
 	if err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ func (s *scene) paths() []string {
 		"/settings/webhooks", "/activity", "/activity?type=session_cancelled&agent=log-summary", "/help", "/help/states", "/api/docs", "/api/docs/createSession", "/api/docs/listAgents", "/api/docs/Session", "/api/docs/Phase",
 		workerURL(s.workers["backup"].ID), workerURL(s.workers["log-summary"].ID),
 		workerURL(s.workers["backup"].ID) + "/restart", workerURL(s.workers["backup"].ID) + "/stop", workerURL(s.workers["backup"].ID) + "/forget",
-		"/agents/log-summary", "/agents/log-summary/edit", "/agents/log-summary/run", "/agents/log-summary/delete", "/agents/issue-triage",
+		"/agents/log-summary", "/agents/log-summary/edit", "/agents/log-summary/run", "/agents/log-summary/delete", "/agents/issue-triage", "/agents/new?from=ask",
 	}
 	for _, status := range api.Statuses {
 		base := sessionURL(s.sessions[status].ID)

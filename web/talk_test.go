@@ -138,6 +138,9 @@ func TestTranscript_ShowsWhatWasSaidAndDone(t *testing.T) {
 	if text := s.get(j.path() + "/output.txt").Body.String(); !strings.HasSuffix(text, "\n") {
 		t.Errorf("the plain text ends with %q", text)
 	}
+	if input := s.get(j.path() + "?view=input").Body.String(); !strings.Contains(input, "Claude Code") || !strings.Contains(input, "a person, before it leaves its sandbox") {
+		t.Error("the input doesn't say what runs, or whom it asks")
+	}
 	// The same as a log, for those who want every byte.
 	if log := s.get(j.path() + "?view=output").Body.String(); !strings.Contains(log, "Result: exit status 2") {
 		t.Error("the log lacks a result")

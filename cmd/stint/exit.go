@@ -37,7 +37,7 @@ var exitMeanings = []struct {
 	code  exit
 	means string
 }{
-	{exitDone, "done; for watch and run --wait: the session is complete"},
+	{exitDone, "done; for watch, wait and run --wait: the session is complete"},
 	{exitFailed, "failed in an unexpected way"},
 	{exitUsage, "wrong usage or a value that is not valid"},
 	{exitNotFound, "not found, or the beginning of an id fits several"},
