@@ -12,15 +12,17 @@ const (
 	InboxFailed          InboxKind = "failed"           // it ended in error, and nothing has made that good
 	InboxAgentPaused     InboxKind = "agent_paused"     // after failures in a row
 	InboxWebhookDisabled InboxKind = "webhook_disabled" // after nothing but failures
+	InboxWorkerNotice    InboxKind = "worker_notice"    // it wants its owner to look at something
 )
 
-// InboxItem is one thing that waits for a person: a session, an agent or a webhook.
+// InboxItem is one thing that waits for a person: a session, an agent, a webhook or a worker.
 type InboxItem struct {
 	Kind    InboxKind `json:"kind"`
 	Since   Time      `json:"since,omitzero"`
 	Session *Session  `json:"session,omitzero"`
 	Agent   *Agent    `json:"agent,omitzero"`
 	Webhook *Webhook  `json:"webhook,omitzero"`
+	Worker  *Worker   `json:"worker,omitzero"`
 	MayAct  bool      `json:"mayAct"` // the caller may answer, retry, resume or enable it
 }
 

@@ -38,6 +38,8 @@ type Worker struct {
 	LastBeatAt    Time        `json:"lastBeatAt,omitzero"`
 	CreatedAt     Time        `json:"createdAt"`
 	PendingSignal *Signal     `json:"pendingSignal,omitzero"` // not acknowledged yet
+	Notices       []Notice    `json:"notices,omitzero"`
+	NoticesSince  Time        `json:"noticesSince,omitzero"`
 }
 
 // WorkerEdit is what a person may change of a worker's record. A later
@@ -108,7 +110,25 @@ type Beat struct {
 	ClaimIDs   []ClaimID `json:"claimIds"`
 	Drained    []ClaimID `json:"drained"`
 	Goodbye    bool      `json:"goodbye"` // a clean exit: offline at once
+	Notices    []Notice  `json:"notices"` // all that its owner should look at now
 }
+
+// Notice is something about a worker that its owner should look at. Its text names
+// no path, person or machine.
+type Notice struct {
+	Code string `json:"code"`
+	Text string `json:"text"`
+}
+
+// The codes of notices (contract 10.2, 10.5).
+const (
+	NoticeWorkflowInvalid = "workflow_invalid" // the workflow file can't be used; the last good one holds
+	NoticeWorkflowChanged = "workflow_changed" // it executes what its owner has not accepted
+	NoticeSetupInvalid    = "setup_invalid"    // the owner's own file can't be used
+)
+
+// NoticeCodes lists them all.
+var NoticeCodes = []string{NoticeWorkflowInvalid, NoticeWorkflowChanged, NoticeSetupInvalid}
 
 // ClaimBeat answers for one claim that a beat listed.
 type ClaimBeat struct {

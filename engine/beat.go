@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -34,6 +35,36 @@ func checkFacts(v *api.Invalid, platform, version string) {
 	}
 }
 
+const (
+	maxNotices    = 10
+	maxNoticeText = 500 // bytes
+)
+
+func checkNotices(v *api.Invalid, notices []api.Notice) {
+	if len(notices) > maxNotices {
+		v.Add("notices", fmt.Sprintf("has more than %d entries", maxNotices))
+	}
+	for i, n := range notices {
+		field := fmt.Sprintf("notices[%d].", i)
+		if !slices.Contains(api.NoticeCodes, n.Code) {
+			v.Add(field+"code", fmt.Sprintf("must be one of %v", api.NoticeCodes))
+		}
+		checkText(v, field+"text", n.Text, maxNoticeText)
+	}
+}
+
+// noticesOf reads what a worker's row keeps.
+func noticesOf(w *workerRow) ([]api.Notice, error) {
+	if w.Notices == "" {
+		return nil, nil
+	}
+	var out []api.Notice
+	if err := json.Unmarshal([]byte(w.Notices), &out); err != nil {
+		return nil, fmt.Errorf("read the notices of worker %s: %w", w.ID, err)
+	}
+	return out, nil
+}
+
 // Beat says that the worker lives, renews the claims it lists, all or nothing
 // for each, and notes those that are drained. A beat writes no event of its own
 // (contract 4.4, 5.2). Errors: not_found when the worker was deleted,
@@ -41,6 +72,7 @@ func checkFacts(v *api.Invalid, platform, version string) {
 func (e *Engine) Beat(ctx context.Context, c Caller, id api.WorkerID, in api.Beat) (out api.BeatAnswer, err error) {
 	var v api.Invalid
 	checkFacts(&v, in.Platform, in.Version)
+	checkNotices(&v, in.Notices)
 	if len(in.ClaimIDs) > 1000 || len(in.Drained) > 1000 {
 		v.Add("claimIds", "has more than 1000 entries")
 	}
@@ -96,7 +128,16 @@ func (e *Engine) beatTx(tx *db.Tx, w *workerRow, in api.Beat) error {
 	if in.Version != "" {
 		w.Version = in.Version
 	}
-	err := one(tx.BeatWorker(wctx(), queries.BeatWorkerParams{LastBeatAt: now, State: state, Platform: w.Platform, Version: w.Version, ID: w.ID}))
+	notices, err := written(in.Notices)
+	if err != nil {
+		return err
+	}
+	if notices != w.Notices {
+		w.Notices, w.NoticesSince = notices, now
+	}
+	err = one(tx.BeatWorker(wctx(), queries.BeatWorkerParams{
+		LastBeatAt: now, State: state, Platform: w.Platform, Version: w.Version, Notices: w.Notices, NoticesSince: w.NoticesSince, ID: w.ID,
+	}))
 	if err != nil {
 		return fmt.Errorf("note the beat of worker %s: %w", w.ID, err)
 	}

@@ -23,6 +23,8 @@ func inboxOf(w *enginetest.World, c engine.Caller) string {
 		switch {
 		case i.Session != nil:
 			out = append(out, fmt.Sprintf("%s:%s:%v", i.Kind, i.Session.Title, i.MayAct))
+		case i.Worker != nil:
+			out = append(out, fmt.Sprintf("%s:%s:%s", i.Kind, i.Worker.Name, i.Worker.Notices[0].Code))
 		case i.Agent != nil:
 			out = append(out, fmt.Sprintf("%s:%s:%v", i.Kind, i.Agent.Slug, i.MayAct))
 		default:
@@ -177,5 +179,45 @@ func TestInbox_OthersSeeWhatTheyMaySee(t *testing.T) {
 	}
 	if got := inboxOf(w, w.Owner); got != "prompt:cloud:true prompt:local:true" {
 		t.Errorf("the owner's inbox holds %q", got)
+	}
+}
+
+// What a worker wants looked at is its owner's to see, as long as the worker says so.
+func TestInbox_WhatAWorkerWantsLookedAt(t *testing.T) {
+	w := enginetest.New(t)
+	k := w.Worker(w.Agent())
+	beat := func(notices ...api.Notice) error {
+		_, err := w.Beat(t.Context(), w.Owner, k.ID, api.Beat{InstanceID: k.Instance, Notices: notices})
+		return err
+	}
+	for want, n := range map[string]api.Notice{
+		"notices[0].code": {Code: "gossip", Text: "x"}, "notices[0].text": {Code: api.NoticeSetupInvalid, Text: strings.Repeat("x", 501)},
+	} {
+		if got := fields(t, beat(n)); got != want {
+			t.Errorf("%+v: refused for %q", n, got)
+		}
+	}
+	if err := beat(api.Notice{Code: api.NoticeWorkflowChanged, Text: "Look."}); err != nil {
+		t.Fatal(err)
+	}
+	if got := inboxOf(w, w.Owner); got != "worker_notice:"+k.Name+":workflow_changed" {
+		t.Errorf("the inbox holds %q", got)
+	}
+	first, err := w.Engine.Worker(t.Context(), w.Owner, k.ID)
+	if err != nil || len(first.Notices) != 1 || first.NoticesSince.IsZero() {
+		t.Fatalf("the worker is %+v, %v", first, err)
+	}
+	w.Jump(time.Second)
+	if err := beat(api.Notice{Code: api.NoticeWorkflowChanged, Text: "Look."}); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := w.Engine.Worker(t.Context(), w.Owner, k.ID); err != nil || again.NoticesSince != first.NoticesSince {
+		t.Errorf("since %v, not %v, %v", again.NoticesSince, first.NoticesSince, err)
+	}
+	if err := beat(); err != nil {
+		t.Fatal(err)
+	}
+	if got := inboxOf(w, w.Owner); got != "" {
+		t.Errorf("the inbox still holds %q", got)
 	}
 }

@@ -59,7 +59,7 @@ func written(v any) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("write a prompt's parts: %w", err)
 	}
-	if s := string(b); s != "null" && s != "{}" {
+	if s := string(b); s != "null" && s != "{}" && s != "[]" {
 		return s, nil
 	}
 	return "", nil

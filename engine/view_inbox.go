@@ -55,7 +55,11 @@ func (e *Engine) NeedsYou(ctx context.Context, c Caller) (n int, err error) {
 			return err
 		}
 		agents, hooks, err := r.stopped(ctx)
-		n = len(asking) + len(lost) + len(failed) + len(agents) + len(hooks)
+		if err != nil {
+			return err
+		}
+		noticed, err := r.noticed(ctx)
+		n = len(asking) + len(lost) + len(failed) + len(agents) + len(hooks) + len(noticed)
 		return err
 	})
 	return n, err
@@ -115,6 +119,17 @@ func (r *viewReader) inbox(ctx context.Context) (items []api.InboxItem, sessions
 	for i := range hooks {
 		hook := toWebhook(&hooks[i])
 		items = append(items, api.InboxItem{Kind: api.InboxWebhookDisabled, Webhook: &hook, MayAct: true})
+	}
+	noticed, err := r.noticed(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range noticed {
+		w, err := r.e.showWorker(ctx, r.q, &noticed[i])
+		if err != nil {
+			return nil, nil, err
+		}
+		items = append(items, api.InboxItem{Kind: api.InboxWorkerNotice, Since: w.NoticesSince, Worker: &w, MayAct: true})
 	}
 	return items, sessions, nil
 }
@@ -184,4 +199,13 @@ func (r *viewReader) stopped(ctx context.Context) (agents []agentRow, hooks []qu
 		return nil, nil, fmt.Errorf("read disabled webhooks: %w", err)
 	}
 	return agents, hooks, nil
+}
+
+// noticed are the workers of the caller's that want something looked at.
+func (r *viewReader) noticed(ctx context.Context) ([]workerRow, error) {
+	rows, err := r.q.NoticedWorkers(ctx, queries.NoticedWorkersParams{WorkspaceID: r.c.WorkspaceID, Me: r.c.UserID, N: inboxMost})
+	if err != nil {
+		return nil, fmt.Errorf("read workers with notices: %w", err)
+	}
+	return slices.DeleteFunc(rows, func(w workerRow) bool { return !r.c.runs(&w) }), nil
 }

@@ -375,6 +375,10 @@ func (e *Engine) presentWorker(ctx context.Context, q queries.Querier, w *worker
 	if err != nil {
 		return api.Worker{}, err
 	}
+	notices, err := noticesOf(w)
+	if err != nil {
+		return api.Worker{}, err
+	}
 	types := make([]api.AgentType, 0, len(w.Types))
 	for _, t := range w.Types {
 		types = append(types, api.AgentType(t))
@@ -384,6 +388,6 @@ func (e *Engine) presentWorker(ctx context.Context, q queries.Querier, w *worker
 		Instructions: w.Instructions, Types: types, Labels: w.Labels, MaxConcurrent: w.MaxConcurrent, Platform: w.Platform,
 		Version: w.Version, State: w.State, DesiredState: w.Desired, Running: load.Running,
 		LastBeatAt: api.At(w.LastBeatAt), CreatedAt: api.At(w.CreatedAt),
-		PendingSignal: pending,
+		PendingSignal: pending, Notices: notices, NoticesSince: api.At(w.NoticesSince),
 	}, nil
 }

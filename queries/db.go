@@ -444,6 +444,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.noteTurnStmt, err = db.PrepareContext(ctx, noteTurn); err != nil {
 		return nil, fmt.Errorf("error preparing query NoteTurn: %w", err)
 	}
+	if q.noticedWorkersStmt, err = db.PrepareContext(ctx, noticedWorkers); err != nil {
+		return nil, fmt.Errorf("error preparing query NoticedWorkers: %w", err)
+	}
 	if q.oAuthCodeStmt, err = db.PrepareContext(ctx, oAuthCode); err != nil {
 		return nil, fmt.Errorf("error preparing query OAuthCode: %w", err)
 	}
@@ -1455,6 +1458,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing noteTurnStmt: %w", cerr)
 		}
 	}
+	if q.noticedWorkersStmt != nil {
+		if cerr := q.noticedWorkersStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing noticedWorkersStmt: %w", cerr)
+		}
+	}
 	if q.oAuthCodeStmt != nil {
 		if cerr := q.oAuthCodeStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing oAuthCodeStmt: %w", cerr)
@@ -2144,6 +2152,7 @@ type Queries struct {
 	nextOnlineBeatStmt         *sql.Stmt
 	notePostedStmt             *sql.Stmt
 	noteTurnStmt               *sql.Stmt
+	noticedWorkersStmt         *sql.Stmt
 	oAuthCodeStmt              *sql.Stmt
 	offlineDueStmt             *sql.Stmt
 	oldDeliveriesStmt          *sql.Stmt
@@ -2392,6 +2401,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		nextOnlineBeatStmt:         q.nextOnlineBeatStmt,
 		notePostedStmt:             q.notePostedStmt,
 		noteTurnStmt:               q.noteTurnStmt,
+		noticedWorkersStmt:         q.noticedWorkersStmt,
 		oAuthCodeStmt:              q.oAuthCodeStmt,
 		offlineDueStmt:             q.offlineDueStmt,
 		oldDeliveriesStmt:          q.oldDeliveriesStmt,

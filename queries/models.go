@@ -449,6 +449,8 @@ type Worker struct {
 	CreatedAt     int64
 	DeletedAt     int64
 	Pinned        api.Labels
+	Notices       string
+	NoticesSince  int64
 }
 
 type Workspace struct {

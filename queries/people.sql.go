@@ -951,7 +951,7 @@ func (q *Queries) UseInvitation(ctx context.Context, arg UseInvitationParams) (i
 }
 
 const workersOfMember = `-- name: WorkersOfMember :many
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned FROM workers WHERE workspace_id = ?1 AND owner_user_id = ?2 AND deleted_at = 0 ORDER BY id
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since FROM workers WHERE workspace_id = ?1 AND owner_user_id = ?2 AND deleted_at = 0 ORDER BY id
 `
 
 type WorkersOfMemberParams struct {
@@ -992,6 +992,8 @@ func (q *Queries) WorkersOfMember(ctx context.Context, arg WorkersOfMemberParams
 			&i.CreatedAt,
 			&i.DeletedAt,
 			&i.Pinned,
+			&i.Notices,
+			&i.NoticesSince,
 		); err != nil {
 			return nil, err
 		}

@@ -159,6 +159,7 @@ type Querier interface {
 	NextOnlineBeat(ctx context.Context, after int64) (int64, error)
 	NotePosted(ctx context.Context, arg NotePostedParams) error
 	NoteTurn(ctx context.Context, arg NoteTurnParams) error
+	NoticedWorkers(ctx context.Context, arg NoticedWorkersParams) ([]Worker, error)
 	OAuthCode(ctx context.Context, hash []byte) (OauthCode, error)
 	OfflineDue(ctx context.Context, arg OfflineDueParams) ([]Worker, error)
 	OldDeliveries(ctx context.Context, arg OldDeliveriesParams) ([]api.DeliveryID, error)

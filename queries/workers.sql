@@ -58,7 +58,9 @@ WHERE id = @id AND deleted_at = 0;
 UPDATE workers SET desired = @desired WHERE id = @id AND deleted_at = 0;
 
 -- name: BeatWorker :execrows
-UPDATE workers SET last_beat_at = @last_beat_at, graced = 0, state = @state, platform = @platform, version = @version
+UPDATE workers SET
+    last_beat_at = @last_beat_at, graced = 0, state = @state, platform = @platform, version = @version,
+    notices = @notices, notices_since = @notices_since
 WHERE id = @id AND deleted_at = 0;
 
 -- name: SetWorkerState :execrows
@@ -86,3 +88,9 @@ WHERE deleted_at = 0 AND state <> 'offline' AND graced = 0 AND last_beat_at < @b
 
 -- name: ClampBeats :execrows
 UPDATE workers SET last_beat_at = @now WHERE deleted_at = 0 AND last_beat_at > @now;
+
+-- name: NoticedWorkers :many
+SELECT * FROM workers
+WHERE workspace_id = @workspace_id AND deleted_at = 0 AND notices <> '' AND state <> 'offline'
+  AND (mode = 'cloud' OR owner_user_id = @me)
+ORDER BY notices_since DESC LIMIT @n;

@@ -12,16 +12,20 @@ import (
 )
 
 const beatWorker = `-- name: BeatWorker :execrows
-UPDATE workers SET last_beat_at = ?1, graced = 0, state = ?2, platform = ?3, version = ?4
-WHERE id = ?5 AND deleted_at = 0
+UPDATE workers SET
+    last_beat_at = ?1, graced = 0, state = ?2, platform = ?3, version = ?4,
+    notices = ?5, notices_since = ?6
+WHERE id = ?7 AND deleted_at = 0
 `
 
 type BeatWorkerParams struct {
-	LastBeatAt int64
-	State      api.WorkerState
-	Platform   string
-	Version    string
-	ID         api.WorkerID
+	LastBeatAt   int64
+	State        api.WorkerState
+	Platform     string
+	Version      string
+	Notices      string
+	NoticesSince int64
+	ID           api.WorkerID
 }
 
 func (q *Queries) BeatWorker(ctx context.Context, arg BeatWorkerParams) (int64, error) {
@@ -30,6 +34,8 @@ func (q *Queries) BeatWorker(ctx context.Context, arg BeatWorkerParams) (int64, 
 		arg.State,
 		arg.Platform,
 		arg.Version,
+		arg.Notices,
+		arg.NoticesSince,
 		arg.ID,
 	)
 	if err != nil {
@@ -168,7 +174,7 @@ func (q *Queries) InsertWorker(ctx context.Context, arg InsertWorkerParams) erro
 }
 
 const likelyWorker = `-- name: LikelyWorker :one
-SELECT w.id, w.workspace_id, w.agent_id, w.owner_user_id, w.mode, w.name, w.instance_id, w.process_id, w.instructions, w.types, w.labels, w.max_concurrent, w.platform, w.version, w.folder_key, w.folder_shared, w.state, w.desired, w.last_beat_at, w.graced, w.created_at, w.deleted_at, w.pinned,
+SELECT w.id, w.workspace_id, w.agent_id, w.owner_user_id, w.mode, w.name, w.instance_id, w.process_id, w.instructions, w.types, w.labels, w.max_concurrent, w.platform, w.version, w.folder_key, w.folder_shared, w.state, w.desired, w.last_beat_at, w.graced, w.created_at, w.deleted_at, w.pinned, w.notices, w.notices_since,
        (SELECT COUNT(*) FROM claims c WHERE c.worker_id = w.id AND c.drained = 0) AS running,
        (SELECT COUNT(*) FROM claims f WHERE f.drained = 0 AND f.folder_key <> '' AND w.folder_key <> '' AND w.folder_shared = 0
            AND (f.folder_key = w.folder_key OR f.folder_key LIKE w.folder_key || '/%' OR w.folder_key LIKE f.folder_key || '/%')) AS in_folder
@@ -209,6 +215,8 @@ func (q *Queries) LikelyWorker(ctx context.Context, agentID api.AgentID) (Likely
 		&i.Worker.CreatedAt,
 		&i.Worker.DeletedAt,
 		&i.Worker.Pinned,
+		&i.Worker.Notices,
+		&i.Worker.NoticesSince,
 		&i.Running,
 		&i.InFolder,
 	)
@@ -216,7 +224,7 @@ func (q *Queries) LikelyWorker(ctx context.Context, agentID api.AgentID) (Likely
 }
 
 const listWorkers = `-- name: ListWorkers :many
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned FROM workers
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since FROM workers
 WHERE workspace_id = ?1 AND deleted_at = 0 AND id < ?2
   AND (CAST(?3 AS INTEGER) = 0 OR agent_id = CAST(?3 AS INTEGER))
   AND (mode = 'cloud' OR owner_user_id = ?4 OR CAST(?5 AS INTEGER) = 1)
@@ -272,6 +280,8 @@ func (q *Queries) ListWorkers(ctx context.Context, arg ListWorkersParams) ([]Wor
 			&i.CreatedAt,
 			&i.DeletedAt,
 			&i.Pinned,
+			&i.Notices,
+			&i.NoticesSince,
 		); err != nil {
 			return nil, err
 		}
@@ -308,8 +318,70 @@ func (q *Queries) NextOnlineBeat(ctx context.Context, after int64) (int64, error
 	return last_beat_at, err
 }
 
+const noticedWorkers = `-- name: NoticedWorkers :many
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since FROM workers
+WHERE workspace_id = ?1 AND deleted_at = 0 AND notices <> '' AND state <> 'offline'
+  AND (mode = 'cloud' OR owner_user_id = ?2)
+ORDER BY notices_since DESC LIMIT ?3
+`
+
+type NoticedWorkersParams struct {
+	WorkspaceID api.WorkspaceID
+	Me          api.UserID
+	N           int64
+}
+
+func (q *Queries) NoticedWorkers(ctx context.Context, arg NoticedWorkersParams) ([]Worker, error) {
+	rows, err := q.query(ctx, q.noticedWorkersStmt, noticedWorkers, arg.WorkspaceID, arg.Me, arg.N)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Worker{}
+	for rows.Next() {
+		var i Worker
+		if err := rows.Scan(
+			&i.ID,
+			&i.WorkspaceID,
+			&i.AgentID,
+			&i.OwnerUserID,
+			&i.Mode,
+			&i.Name,
+			&i.InstanceID,
+			&i.ProcessID,
+			&i.Instructions,
+			&i.Types,
+			&i.Labels,
+			&i.MaxConcurrent,
+			&i.Platform,
+			&i.Version,
+			&i.FolderKey,
+			&i.FolderShared,
+			&i.State,
+			&i.Desired,
+			&i.LastBeatAt,
+			&i.Graced,
+			&i.CreatedAt,
+			&i.DeletedAt,
+			&i.Pinned,
+			&i.Notices,
+			&i.NoticesSince,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const offlineDue = `-- name: OfflineDue :many
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned FROM workers WHERE deleted_at = 0 AND state <> 'offline' AND last_beat_at <= ?1 ORDER BY last_beat_at LIMIT ?2
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since FROM workers WHERE deleted_at = 0 AND state <> 'offline' AND last_beat_at <= ?1 ORDER BY last_beat_at LIMIT ?2
 `
 
 type OfflineDueParams struct {
@@ -350,6 +422,8 @@ func (q *Queries) OfflineDue(ctx context.Context, arg OfflineDueParams) ([]Worke
 			&i.CreatedAt,
 			&i.DeletedAt,
 			&i.Pinned,
+			&i.Notices,
+			&i.NoticesSince,
 		); err != nil {
 			return nil, err
 		}
@@ -449,7 +523,7 @@ func (q *Queries) SetWorkerState(ctx context.Context, arg SetWorkerStateParams) 
 }
 
 const staleDue = `-- name: StaleDue :many
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned FROM workers
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since FROM workers
 WHERE deleted_at = 0 AND state <> 'offline' AND state = 'online' AND last_beat_at <= ?1 ORDER BY last_beat_at LIMIT ?2
 `
 
@@ -491,6 +565,8 @@ func (q *Queries) StaleDue(ctx context.Context, arg StaleDueParams) ([]Worker, e
 			&i.CreatedAt,
 			&i.DeletedAt,
 			&i.Pinned,
+			&i.Notices,
+			&i.NoticesSince,
 		); err != nil {
 			return nil, err
 		}
@@ -506,7 +582,7 @@ func (q *Queries) StaleDue(ctx context.Context, arg StaleDueParams) ([]Worker, e
 }
 
 const worker = `-- name: Worker :one
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned FROM workers WHERE id = ?1 AND deleted_at = 0
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since FROM workers WHERE id = ?1 AND deleted_at = 0
 `
 
 func (q *Queries) Worker(ctx context.Context, id api.WorkerID) (Worker, error) {
@@ -536,12 +612,14 @@ func (q *Queries) Worker(ctx context.Context, id api.WorkerID) (Worker, error) {
 		&i.CreatedAt,
 		&i.DeletedAt,
 		&i.Pinned,
+		&i.Notices,
+		&i.NoticesSince,
 	)
 	return i, err
 }
 
 const workerAndLoad = `-- name: WorkerAndLoad :one
-SELECT w.id, w.workspace_id, w.agent_id, w.owner_user_id, w.mode, w.name, w.instance_id, w.process_id, w.instructions, w.types, w.labels, w.max_concurrent, w.platform, w.version, w.folder_key, w.folder_shared, w.state, w.desired, w.last_beat_at, w.graced, w.created_at, w.deleted_at, w.pinned,
+SELECT w.id, w.workspace_id, w.agent_id, w.owner_user_id, w.mode, w.name, w.instance_id, w.process_id, w.instructions, w.types, w.labels, w.max_concurrent, w.platform, w.version, w.folder_key, w.folder_shared, w.state, w.desired, w.last_beat_at, w.graced, w.created_at, w.deleted_at, w.pinned, w.notices, w.notices_since,
        (SELECT COUNT(*) FROM claims c WHERE c.worker_id = w.id AND c.drained = 0) AS running,
        (SELECT COUNT(*) FROM claims f WHERE f.drained = 0 AND f.folder_key <> '' AND w.folder_key <> '' AND w.folder_shared = 0
            AND (f.folder_key = w.folder_key OR f.folder_key LIKE w.folder_key || '/%' OR w.folder_key LIKE f.folder_key || '/%')) AS in_folder
@@ -583,6 +661,8 @@ func (q *Queries) WorkerAndLoad(ctx context.Context, id api.WorkerID) (WorkerAnd
 		&i.Worker.CreatedAt,
 		&i.Worker.DeletedAt,
 		&i.Worker.Pinned,
+		&i.Worker.Notices,
+		&i.Worker.NoticesSince,
 		&i.Running,
 		&i.InFolder,
 	)
@@ -590,7 +670,7 @@ func (q *Queries) WorkerAndLoad(ctx context.Context, id api.WorkerID) (WorkerAnd
 }
 
 const workerByName = `-- name: WorkerByName :one
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned FROM workers WHERE agent_id = ?1 AND owner_user_id = ?2 AND name = ?3 AND deleted_at = 0
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since FROM workers WHERE agent_id = ?1 AND owner_user_id = ?2 AND name = ?3 AND deleted_at = 0
 `
 
 type WorkerByNameParams struct {
@@ -626,12 +706,14 @@ func (q *Queries) WorkerByName(ctx context.Context, arg WorkerByNameParams) (Wor
 		&i.CreatedAt,
 		&i.DeletedAt,
 		&i.Pinned,
+		&i.Notices,
+		&i.NoticesSince,
 	)
 	return i, err
 }
 
 const workerEvenDeleted = `-- name: WorkerEvenDeleted :one
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned FROM workers WHERE id = ?1
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since FROM workers WHERE id = ?1
 `
 
 func (q *Queries) WorkerEvenDeleted(ctx context.Context, id api.WorkerID) (Worker, error) {
@@ -661,12 +743,14 @@ func (q *Queries) WorkerEvenDeleted(ctx context.Context, id api.WorkerID) (Worke
 		&i.CreatedAt,
 		&i.DeletedAt,
 		&i.Pinned,
+		&i.Notices,
+		&i.NoticesSince,
 	)
 	return i, err
 }
 
 const workersOfAgent = `-- name: WorkersOfAgent :many
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned FROM workers WHERE agent_id = ?1 AND deleted_at = 0 ORDER BY id
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since FROM workers WHERE agent_id = ?1 AND deleted_at = 0 ORDER BY id
 `
 
 func (q *Queries) WorkersOfAgent(ctx context.Context, agentID api.AgentID) ([]Worker, error) {
@@ -702,6 +786,8 @@ func (q *Queries) WorkersOfAgent(ctx context.Context, agentID api.AgentID) ([]Wo
 			&i.CreatedAt,
 			&i.DeletedAt,
 			&i.Pinned,
+			&i.Notices,
+			&i.NoticesSince,
 		); err != nil {
 			return nil, err
 		}

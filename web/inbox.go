@@ -56,6 +56,8 @@ func inboxID(i api.InboxItem) string {
 		return "in-" + i.Agent.ID.String()
 	case i.Webhook != nil:
 		return "in-" + i.Webhook.ID.String()
+	case i.Worker != nil:
+		return "in-" + i.Worker.ID.String()
 	}
 	return "in-" + string(i.Kind)
 }

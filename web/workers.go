@@ -184,3 +184,14 @@ func slotMarks(w api.Worker) []bool {
 	}
 	return marks
 }
+
+// noticeTitle says in a few words what a worker wants looked at.
+func noticeTitle(n api.Notice) string {
+	switch n.Code {
+	case api.NoticeWorkflowInvalid:
+		return "Its workflow file can't be used"
+	case api.NoticeWorkflowChanged:
+		return "Its workflow file executes something new"
+	}
+	return "Its owner's file can't be used"
+}

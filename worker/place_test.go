@@ -111,8 +111,18 @@ func TestPlace_TheOwnersFileAndItsWorkflow(t *testing.T) {
 	if b, err := os.ReadFile(mark); err != nil || strings.Contains(string(b), "evil") || strings.Count(string(b), "\n") != 2 {
 		t.Errorf("the hooks wrote %q, %v", b, err)
 	}
+	noticed := func(code string) {
+		t.Helper()
+		w.eventually("the worker says "+code, func() bool {
+			all, err := w.client.AgentWorkers(t.Context(), a.Slug, api.Page{})
+			w.must(err)
+			return len(all.Items) == 1 && slices.ContainsFunc(all.Items[0].Notices, func(n api.Notice) bool { return n.Code == code && !strings.Contains(n.Text, filepath.Dir(flow)) })
+		})
+	}
+	noticed(api.NoticeWorkflowChanged)
 	// A file that can't be read keeps the last good one.
 	w.must(os.WriteFile(flow, []byte("---\nhooks: [\n---\n"), 0o600))
+	noticed(api.NoticeWorkflowInvalid)
 	if s := run("x"); s.Result != "new" {
 		t.Errorf("with a bad file it came out as %q", s.Result)
 	}

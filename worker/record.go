@@ -253,7 +253,10 @@ func (r *record) beat(ctx context.Context, goodbye bool) error {
 		return err
 	}
 	drained = drained[:min(len(drained), 1000)] // the rest goes with the next one
-	in := api.Beat{InstanceID: r.p.instance, Drained: drained, Goodbye: goodbye, Platform: runtime.GOOS + "/" + runtime.GOARCH, Version: r.p.opts.Version}
+	r.mu.Lock()
+	slug := r.slug
+	r.mu.Unlock()
+	in := api.Beat{Notices: r.p.notices(slug), InstanceID: r.p.instance, Drained: drained, Goodbye: goodbye, Platform: runtime.GOOS + "/" + runtime.GOARCH, Version: r.p.opts.Version}
 	held := map[api.ClaimID]*session{}
 	for _, s := range r.p.sessionsOf(r.agent) {
 		if id := s.live(); !id.IsZero() {

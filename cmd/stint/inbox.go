@@ -67,6 +67,11 @@ func (c *cli) inboxRow(i api.InboxItem) []string {
 		row[1], row[2], row[3] = i.Session.ID.String(), i.Session.AgentSlug, inboxWhat(i)
 	case i.Agent != nil:
 		row[1], row[2], row[3] = i.Agent.ID.String(), i.Agent.Slug, plain(i.Agent.PausedReason)
+	case i.Worker != nil:
+		row[1], row[2] = i.Worker.ID.String(), i.Worker.AgentSlug
+		for _, n := range i.Worker.Notices {
+			row[3] = strings.TrimSpace(row[3] + " " + plain(n.Text))
+		}
 	case i.Webhook != nil:
 		row[1], row[3] = i.Webhook.ID.String(), plain(i.Webhook.URL+": "+i.Webhook.DisabledReason)
 	}

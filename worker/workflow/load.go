@@ -183,18 +183,23 @@ type Problem struct {
 	Message string // what is wrong, beginning in lower case
 }
 
+// String names the field and the line.
+func (p Problem) String() string {
+	text := p.Message
+	if p.Field != "" {
+		text = p.Field + ": " + text
+	}
+	if p.Line > 0 {
+		text += fmt.Sprintf(" (line %d)", p.Line)
+	}
+	return text
+}
+
 // Error is the problems on one line.
 func (e *Error) Error() string {
 	var all []string
 	for _, p := range e.Problems {
-		text := p.Message
-		if p.Field != "" {
-			text = p.Field + ": " + text
-		}
-		if p.Line > 0 {
-			text += fmt.Sprintf(" (line %d)", p.Line)
-		}
-		all = append(all, text)
+		all = append(all, p.String())
 	}
 	return fmt.Sprintf("%s: %s: %s", e.Path, e.Code, strings.Join(all, "; "))
 }

@@ -1,0 +1,54 @@
+package worker
+
+import (
+	"errors"
+	"strings"
+
+	"stint/api"
+	"stint/worker/setup"
+	"stint/worker/workflow"
+)
+
+// notices are what the owner of this worker should look at for an agent: a file of
+// his own that can't be used, a workflow file that is broken, or that executes what
+// he has not accepted. No path is told.
+func (p *Process) notices(slug string) []api.Notice {
+	files := setup.Find(p.opts.StateDir)
+	own, found, err := files.Agent(slug)
+	if err != nil {
+		return []api.Notice{{Code: api.NoticeSetupInvalid, Text: "The owner's file on this agent can't be used; its sessions are refused. See “stint worker doctor " + slug + "” on the worker's machine."}}
+	}
+	if !found || own.Workflow == "" {
+		return nil
+	}
+	var out []api.Notice
+	flow, err := p.watcher(own.Workflow).Current()
+	if err != nil {
+		text := "The workflow file can't be used: " + problems(err)
+		if flow.Path != "" {
+			text += " The last good one holds."
+		}
+		out = append(out, api.Notice{Code: api.NoticeWorkflowInvalid, Text: excerpt(text, 500)})
+	}
+	accepted, err := files.Accepted(slug)
+	if err != nil || flow.Path == "" {
+		return out
+	}
+	if _, changed, err := accepted.Follow(flow); err == nil && changed {
+		out = append(out, api.Notice{Code: api.NoticeWorkflowChanged, Text: "The workflow file executes what you have not accepted; what you accepted last holds. Look at it with “stint worker trust " + slug + "” on the worker's machine."})
+	}
+	return out
+}
+
+// problems says what is wrong with a workflow file, without its path.
+func problems(err error) string {
+	bad := (*workflow.Error)(nil)
+	if !errors.As(err, &bad) {
+		return "it can't be read."
+	}
+	var lines []string
+	for _, p := range bad.Problems {
+		lines = append(lines, strings.TrimSuffix(p.String(), ".")+".")
+	}
+	return strings.Join(lines, " ")
+}
