@@ -2,20 +2,14 @@ package worker
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -237,6 +231,8 @@ func longer(in *api.AgentInput) { in.LeaseSeconds = 8 }
 
 // options are those of a worker that reaches the coordinator through the proxy.
 func (w *world) options() Options {
+	// An owner's files of its own: those of whoever runs the tests stay out.
+	w.must(os.MkdirAll(filepath.Join(w.dir, "worker", "setup"), 0o700))
 	return Options{
 		URL: w.proxy.URL, Token: w.token, StateDir: filepath.Join(w.dir, "worker"), MachineFile: filepath.Join(w.dir, "machine"),
 		Name: "w1", Stages: testStages(), Clocks: testClocks(), Version: "test",
@@ -285,106 +281,6 @@ func (g *guest) wait() int {
 		g.w.Fatal("the worker does not end")
 	}
 	return g.code
-}
-
-// child is a worker process of its own, which can be killed.
-type child struct {
-	w   *world
-	cmd *exec.Cmd
-	err chan error
-}
-
-// childConfig crosses to the child in its arguments.
-type childConfig struct {
-	URL, Token, StateDir, MachineFile, Name string
-	KillAt                                  string // a point of the journal
-	KillOn                                  int    // the how manyeth time it is passed, from 1
-	Register                                bool
-	Parrot                                  string   // the file of the parrot's program; empty = no parrot
-	Environ, Env                            []string // as of Options; empty = this process's
-}
-
-func (w *world) spawn(edit func(*childConfig)) *child {
-	w.Helper()
-	o := w.options()
-	c := childConfig{URL: o.URL, Token: o.Token, StateDir: o.StateDir, MachineFile: o.MachineFile, Name: o.Name}
-	if edit != nil {
-		edit(&c)
-	}
-	b, err := json.Marshal(c)
-	w.must(err)
-	self, err := os.Executable()
-	w.must(err)
-	out := &child{w: w, cmd: exec.Command(self, childArg, string(b)), err: make(chan error, 1)}
-	out.cmd.Stderr = testLog{w.T}
-	w.must(out.cmd.Start())
-	go func() { out.err <- out.cmd.Wait() }()
-	w.Cleanup(func() {
-		_ = out.cmd.Process.Kill()
-		select {
-		case <-out.err:
-		case <-time.After(patience):
-		}
-	})
-	return out
-}
-
-func (c *child) signal(sig syscall.Signal) {
-	c.w.Helper()
-	c.w.must(c.cmd.Process.Signal(sig))
-}
-
-// wait returns the exit code, -1 when a signal ended it.
-func (c *child) wait() int {
-	c.w.Helper()
-	select {
-	case err := <-c.err:
-		c.err <- err
-		if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
-			c.w.Fatal(err)
-		}
-		return c.cmd.ProcessState.ExitCode()
-	case <-time.After(patience):
-		c.w.Fatal("the worker process does not end")
-		return 0
-	}
-}
-
-func childMain(config string) {
-	var c childConfig
-	if err := json.Unmarshal([]byte(config), &c); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(90)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
-	var mu sync.Mutex
-	passed := 0
-	var adapters map[api.AgentType]adapter
-	if c.Parrot != "" {
-		adapters = map[api.AgentType]adapter{api.TypeClaudeCode: {parrot{os.Args[0], c.Parrot}, os.Args[0]}}
-	}
-	code, err := Run(ctx, Options{
-		adapters: adapters, environ: c.Environ, Env: c.Env,
-		URL: c.URL, Token: c.Token, StateDir: c.StateDir, MachineFile: c.MachineFile, Name: c.Name, Register: c.Register,
-		Stages: testStages(), Clocks: testClocks(), Version: "test",
-		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo})),
-		at: func(point string) {
-			mu.Lock()
-			defer mu.Unlock()
-			if point != c.KillAt {
-				return
-			}
-			if passed++; passed == c.KillOn {
-				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-				select {} // it comes at any moment
-			}
-		},
-	})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	}
-	os.Exit(code)
 }
 
 // testLog sends log lines to the test's own log, as long as it runs.
