@@ -33,6 +33,10 @@ type Claim struct {
 	Trusted             Trusted   `json:"trusted"`
 	Untrusted           Untrusted `json:"untrusted"`
 
+	// RunToken is what the agent may call the coordinator with, as long as the
+	// claim lives (contract 8.4).
+	RunToken string `json:"runToken,omitzero"`
+
 	Conversation *Conversation `json:"conversation,omitzero"` // of an agent that converses; untrusted too
 }
 

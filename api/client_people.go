@@ -15,6 +15,8 @@ type Whoami struct {
 	Name   string  `json:"name"`
 	KeyID  KeyID   `json:"keyId,omitzero"` // of the API key that the token is
 	Scopes []Scope `json:"scopes,omitzero"`
+
+	SessionID SessionID `json:"sessionId,omitzero"` // whose agent has the token
 }
 
 // AgentChanged answers pause and resume: the agent now, and whether this call changed it.

@@ -18,14 +18,23 @@ type Caller struct {
 
 	KeyID  api.KeyID   // of the API key that makes the call; 0 = the user's own sign-in
 	Scopes []api.Scope // what that key is good for
+
+	Run *Run // the agent's run that makes the call; nil = none
 }
 
-func (c Caller) actor() string { return c.UserID.String() }
+// actor is who does it, as the log names them: the user, or the session whose
+// agent does.
+func (c Caller) actor() string {
+	if c.Run != nil {
+		return c.Run.Session.String()
+	}
+	return c.UserID.String()
+}
 
 // need refuses a caller below a role, and an API key whatever its scopes: what
 // keys may do stands in the table of rights (contract 8.3).
 func (c Caller) need(role api.Role, what string) error {
-	if c.KeyID != 0 {
+	if c.KeyID != 0 || c.Run != nil {
 		return UserTokenRequired("")
 	}
 	return c.reach(role, what)
@@ -41,6 +50,9 @@ func (c Caller) reach(role api.Role, what string) error {
 // sees reports whether the caller may know of a session: a local one is its
 // owner's alone (contract 8.3).
 func (c Caller) sees(s *sessionRow) bool {
+	if c.Run != nil && !c.Run.reads(s) {
+		return false
+	}
 	return s.WorkspaceID == c.WorkspaceID && (s.Mode == api.Cloud || s.OwnerUserID == c.UserID)
 }
 
@@ -48,6 +60,9 @@ func (c Caller) sees(s *sessionRow) bool {
 func (c Caller) runs(w *workerRow) bool {
 	if w.WorkspaceID != c.WorkspaceID {
 		return false
+	}
+	if c.Run != nil {
+		return w.ID == c.Run.Worker
 	}
 	if w.Mode == api.Local {
 		return w.OwnerUserID == c.UserID

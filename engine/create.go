@@ -73,9 +73,13 @@ func (e *Engine) createTx(tx *db.Tx, c Caller, agentRef string, in api.SessionIn
 			return s, true, err
 		}
 	}
-	s, err := e.newSession(tx, a, newSession{
-		by: api.ByUser, user: c.UserID, actor: c.actor(), at: manualTrigger(a, micros(tx.Now)), in: in, attempt: 1,
-	})
+	n := newSession{by: api.ByUser, user: c.UserID, actor: c.actor(), at: manualTrigger(a, micros(tx.Now)), in: in, attempt: 1}
+	if c.Run != nil {
+		if err := e.startedBy(tx, c.Run, &n); err != nil {
+			return api.Session{}, false, err
+		}
+	}
+	s, err := e.newSession(tx, a, n)
 	if err != nil {
 		return api.Session{}, false, err
 	}
@@ -127,7 +131,9 @@ type newSession struct {
 	at      int64 // triggered_at
 	in      api.SessionInput
 	attempt int64
-	held    bool // behind the gate overlap
+	held    bool          // behind the gate overlap
+	parent  api.SessionID // whose agent triggered it; 0 = none
+	depth   int64
 
 	retryOf *sessionRow
 	goesOn  *sessionRow // the ended session whose conversation it takes up
@@ -147,18 +153,18 @@ func (e *Engine) newSession(tx *db.Tx, a *agentRow, n newSession) (*sessionRow, 
 		NotBefore: api.Micros(n.in.NotBefore.Time), AfterID: n.in.After, AfterAny: flag(n.in.AfterAny),
 		OverlapHeld: flag(n.held), Attempt: n.attempt, CreatedAt: now,
 	}
-	s.ThreadID = api.ThreadID(s.ID)
+	s.ThreadID, s.ParentID, s.Depth = api.ThreadID(s.ID), n.parent, n.depth
 	if n.in.Priority != nil {
 		s.Priority = *n.in.Priority
 	}
 	if a.Mode == api.Local {
 		s.OwnerUserID = n.user
-		if n.by != api.ByUser {
+		if n.by != api.ByUser && n.by != api.ByAgent {
 			s.OwnerUserID = a.RunsAsUserID
 		}
 	}
 	if n.retryOf != nil {
-		s.RetryOf = n.retryOf.ID
+		s.RetryOf, s.ParentID, s.Depth = n.retryOf.ID, n.retryOf.ParentID, n.retryOf.Depth
 	}
 	if r := cmp.Or(n.retryOf, n.goesOn); r != nil {
 		s.ThreadID, s.AgentSessionID, s.ProcessID = r.ThreadID, r.AgentSessionID, r.ProcessID

@@ -43,6 +43,8 @@ type Config struct {
 	MaxItemText    int           // bytes of one item's text
 	KeyLife        time.Duration // of an Idempotency-Key
 	AccessLife     time.Duration // of a signed-in program's access token
+	RunDepth       int64         // how deep agents start each other
+	RunStarts      int64         // sessions that an agent starts under one claim
 
 	CheckWebhookURL func(*url.URL) error // why messages may not go there; nil = anywhere
 
@@ -68,6 +70,8 @@ func DefaultConfig() Config {
 		MaxItemText:    64 << 10,
 		KeyLife:        24 * time.Hour,
 		AccessLife:     15 * time.Minute,
+		RunDepth:       3,
+		RunStarts:      20,
 		Log:            slog.Default(),
 	}
 }
@@ -132,6 +136,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		{Name: "keys", Every: time.Hour, Do: e.dropKeys, Log: e.log},
 		{Name: "deliveries", Every: time.Hour, Do: e.dropDeliveries, Log: e.log},
 		{Name: "tries", Every: time.Hour, Do: e.dropTries, Log: e.log},
+		{Name: "runs", Every: time.Hour, Do: e.dropRuns, Log: e.log},
 		{Name: "programs", Every: time.Hour, Do: e.dropPrograms, Log: e.log},
 	}
 	var wg sync.WaitGroup

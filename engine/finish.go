@@ -134,6 +134,9 @@ type finish struct {
 }
 
 func (e *Engine) finish(ctx context.Context, c Caller, worker api.WorkerID, session api.SessionID, f finish) (api.Finished, error) {
+	if c.Run != nil {
+		return api.Finished{}, UserTokenRequired("")
+	}
 	encoded, err := json.Marshal(f.body)
 	if err != nil {
 		return api.Finished{}, fmt.Errorf("write the body of %s: %w", f.verb, err)

@@ -41,6 +41,7 @@ type Identity struct {
 
 	Client   string // the program that was signed in through a browser and acts for him; "" = he himself
 	Resource string // path of the part of the server that the program may call; "" = the API
+	Run      *Run   // the agent's run that acts; nil = none
 
 	KeyID       api.KeyID // 0 = the user himself
 	Scopes      []api.Scope
@@ -156,6 +157,8 @@ func (e *Engine) Authenticate(ctx context.Context, secret string) (out Identity,
 		return e.authenticateKey(ctx, secret)
 	case strings.HasPrefix(secret, accessPrefix):
 		return e.authenticateProgram(ctx, secret)
+	case strings.HasPrefix(secret, runPrefix):
+		return e.authenticateRun(ctx, secret)
 	}
 	var lastUsed int64
 	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
@@ -209,7 +212,7 @@ func (e *Engine) lessRights(tx *db.Tx) { tx.AfterCommit(func() { e.epoch.Add(1) 
 // 8.1). Error: user_token_required for a program that somebody signed in, which
 // must not turn its sign-in into one of another kind.
 func (e *Engine) NewLink(ctx context.Context, who Identity) (secret string, err error) {
-	if who.Client != "" {
+	if who.Client != "" || !who.Person() {
 		return "", api.Refuse(api.CodeUserTokenRequired, "A program can't sign a browser in; sign in there.")
 	}
 	err = e.write(ctx, func(tx *db.Tx) error {
@@ -287,6 +290,10 @@ func (e *Engine) In(ctx context.Context, who Identity, ref string) (out Caller, 
 		}
 		if who.WorkspaceID != 0 && who.WorkspaceID != ws.ID {
 			return notFound("workspace")
+		}
+		if who.Run != nil {
+			out, err = runIn(ctx, tx, who, &ws)
+			return err
 		}
 		m, err := tx.Member(ctx, queries.MemberParams{WorkspaceID: ws.ID, UserID: who.UserID})
 		if m, err = load(m, err, "workspace"); err != nil {

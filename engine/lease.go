@@ -45,6 +45,12 @@ func (e *Engine) underClaim(tx *db.Tx, c Caller, worker api.WorkerID, session ap
 // claimOf finds the claim that the proof names, live or not. The claim's row
 // holds all that its holder must match; the worker is read only to refuse.
 func (e *Engine) claimOf(tx *db.Tx, c Caller, worker api.WorkerID, session api.SessionID, proof api.UnderClaim) (held, error) {
+	if c.Run != nil {
+		var err error
+		if proof, err = c.Run.proof(worker, session, proof); err != nil {
+			return held{}, err
+		}
+	}
 	s, err := visible(wctx(), tx, c, session)
 	if err != nil {
 		return held{}, err
@@ -54,7 +60,7 @@ func (e *Engine) claimOf(tx *db.Tx, c Caller, worker api.WorkerID, session api.S
 		return held{}, fmt.Errorf("read a claim: %w", err)
 	}
 	mine := err == nil && proves(proof.ClaimID, &row) && row.SessionID == s.ID && row.WorkerID == worker
-	if mine && row.InstanceID == proof.InstanceID && (s.Mode == api.Local || c.Role.AtLeast(api.Admin)) {
+	if mine && row.InstanceID == proof.InstanceID && (s.Mode == api.Local || c.Role.AtLeast(api.Admin) || c.Run != nil) {
 		return held{&row, s}, nil
 	}
 	w, err := workerOf(wctx(), tx, c, worker)

@@ -26,6 +26,9 @@ const (
 // AddActivity notes progress under a claim. It never changes status. The same
 // client key twice is one activity.
 func (e *Engine) AddActivity(ctx context.Context, c Caller, worker api.WorkerID, session api.SessionID, in api.ActivityInput) (out api.Activity, err error) {
+	if err := c.mayNote(in.Type); err != nil {
+		return out, err
+	}
 	var v api.Invalid
 	if !slices.Contains(api.ActivityTypes, in.Type) {
 		v.Add("type", fmt.Sprintf("%q is no activity type: use one of %v", in.Type, api.ActivityTypes))
@@ -89,6 +92,9 @@ func (e *Engine) Activities(ctx context.Context, c Caller, id api.SessionID, pag
 // again. Over-long texts are excerpted and marked (contract 6.2).
 func (e *Engine) AddItems(ctx context.Context, c Caller, worker api.WorkerID, session api.SessionID, in api.ItemsRequest) (out api.ItemsAnswer, err error) {
 	if err := checkItems(in.Items); err != nil {
+		return out, err
+	}
+	if err := c.mayAppend(in.Items); err != nil {
 		return out, err
 	}
 	err = e.writeAs(ctx, c, func(tx *db.Tx) error {

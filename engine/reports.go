@@ -17,6 +17,9 @@ func (e *Engine) PatchSession(ctx context.Context, c Caller, worker api.WorkerID
 	if err := checkPatch(in); err != nil {
 		return out, err
 	}
+	if err := c.mayPatch(in); err != nil {
+		return out, err
+	}
 	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
 		h, err := e.underClaim(tx, c, worker, session, in.UnderClaim)
 		if err != nil {

@@ -70,6 +70,9 @@ var rights = map[right]struct {
 // may refuses a caller whose role, or whose API key, doesn't reach a right.
 func (c Caller) may(what right) error {
 	row := rights[what]
+	if c.Run != nil && what != mayTriggerLocal && what != mayTriggerCloud {
+		return UserTokenRequired("")
+	}
 	if c.KeyID != 0 && (row.scope == "" || !slices.Contains(c.Scopes, row.scope)) {
 		return UserTokenRequired(row.scope)
 	}
@@ -95,7 +98,7 @@ func (c Caller) CanManageWebhooks() bool { return c.can(mayManageWebhooks) }
 // or one that lacks the scope (contract 8.2).
 func UserTokenRequired(scope api.Scope) *api.Error {
 	if scope == "" {
-		return api.Refuse(api.CodeUserTokenRequired, "An API key can't do this; sign in as a user.")
+		return api.Refuse(api.CodeUserTokenRequired, "Neither an API key nor a run's token can do this; sign in as a user.")
 	}
 	return api.Refuse(api.CodeForbidden, "This API key doesn't have the scope “"+string(scope)+"”.")
 }

@@ -13,7 +13,7 @@ import (
 // CreateWorkspace makes a workspace whose owner is the caller. Rights: whoever
 // owns a workspace. Errors: forbidden, invalid, slug_taken.
 func (e *Engine) CreateWorkspace(ctx context.Context, who Identity, in api.WorkspaceInput) (out api.Workspace, err error) {
-	if who.KeyID != 0 {
+	if !who.Person() {
 		return out, UserTokenRequired("")
 	}
 	in.Slug = strings.ToLower(strings.TrimSpace(in.Slug))

@@ -12,7 +12,7 @@ import (
 )
 
 const claim = `-- name: Claim :one
-SELECT id, secret, session_id, agent_id, thread_id, worker_id, instance_id, fence, lease_seconds, offline_after, granted_at, renewed_at, expires_at, graced, folder_key, request_id, closed_at, closed_by, finish_hash, drained, drain_by FROM claims WHERE id = ?1
+SELECT id, secret, session_id, agent_id, thread_id, worker_id, instance_id, fence, lease_seconds, offline_after, granted_at, renewed_at, expires_at, graced, folder_key, request_id, closed_at, closed_by, finish_hash, drained, drain_by, started FROM claims WHERE id = ?1
 `
 
 func (q *Queries) Claim(ctx context.Context, id api.ClaimKey) (Claim, error) {
@@ -40,12 +40,13 @@ func (q *Queries) Claim(ctx context.Context, id api.ClaimKey) (Claim, error) {
 		&i.FinishHash,
 		&i.Drained,
 		&i.DrainBy,
+		&i.Started,
 	)
 	return i, err
 }
 
 const claimByRequest = `-- name: ClaimByRequest :one
-SELECT id, secret, session_id, agent_id, thread_id, worker_id, instance_id, fence, lease_seconds, offline_after, granted_at, renewed_at, expires_at, graced, folder_key, request_id, closed_at, closed_by, finish_hash, drained, drain_by FROM claims WHERE worker_id = ?1 AND request_id = ?2 AND request_id <> '' ORDER BY id DESC LIMIT 1
+SELECT id, secret, session_id, agent_id, thread_id, worker_id, instance_id, fence, lease_seconds, offline_after, granted_at, renewed_at, expires_at, graced, folder_key, request_id, closed_at, closed_by, finish_hash, drained, drain_by, started FROM claims WHERE worker_id = ?1 AND request_id = ?2 AND request_id <> '' ORDER BY id DESC LIMIT 1
 `
 
 type ClaimByRequestParams struct {
@@ -78,6 +79,7 @@ func (q *Queries) ClaimByRequest(ctx context.Context, arg ClaimByRequestParams) 
 		&i.FinishHash,
 		&i.Drained,
 		&i.DrainBy,
+		&i.Started,
 	)
 	return i, err
 }
@@ -152,7 +154,7 @@ func (q *Queries) DrainClaim(ctx context.Context, id api.ClaimKey) (int64, error
 }
 
 const dueDrains = `-- name: DueDrains :many
-SELECT id, secret, session_id, agent_id, thread_id, worker_id, instance_id, fence, lease_seconds, offline_after, granted_at, renewed_at, expires_at, graced, folder_key, request_id, closed_at, closed_by, finish_hash, drained, drain_by FROM claims WHERE drained = 0 AND closed_at > 0 AND drain_by <= ?1 ORDER BY drain_by LIMIT ?2
+SELECT id, secret, session_id, agent_id, thread_id, worker_id, instance_id, fence, lease_seconds, offline_after, granted_at, renewed_at, expires_at, graced, folder_key, request_id, closed_at, closed_by, finish_hash, drained, drain_by, started FROM claims WHERE drained = 0 AND closed_at > 0 AND drain_by <= ?1 ORDER BY drain_by LIMIT ?2
 `
 
 type DueDrainsParams struct {
@@ -191,6 +193,7 @@ func (q *Queries) DueDrains(ctx context.Context, arg DueDrainsParams) ([]Claim, 
 			&i.FinishHash,
 			&i.Drained,
 			&i.DrainBy,
+			&i.Started,
 		); err != nil {
 			return nil, err
 		}
@@ -206,7 +209,7 @@ func (q *Queries) DueDrains(ctx context.Context, arg DueDrainsParams) ([]Claim, 
 }
 
 const dueLapses = `-- name: DueLapses :many
-SELECT id, secret, session_id, agent_id, thread_id, worker_id, instance_id, fence, lease_seconds, offline_after, granted_at, renewed_at, expires_at, graced, folder_key, request_id, closed_at, closed_by, finish_hash, drained, drain_by FROM claims WHERE closed_at = 0 AND expires_at <= ?1 ORDER BY expires_at LIMIT ?2
+SELECT id, secret, session_id, agent_id, thread_id, worker_id, instance_id, fence, lease_seconds, offline_after, granted_at, renewed_at, expires_at, graced, folder_key, request_id, closed_at, closed_by, finish_hash, drained, drain_by, started FROM claims WHERE closed_at = 0 AND expires_at <= ?1 ORDER BY expires_at LIMIT ?2
 `
 
 type DueLapsesParams struct {
@@ -245,6 +248,7 @@ func (q *Queries) DueLapses(ctx context.Context, arg DueLapsesParams) ([]Claim, 
 			&i.FinishHash,
 			&i.Drained,
 			&i.DrainBy,
+			&i.Started,
 		); err != nil {
 			return nil, err
 		}
@@ -345,7 +349,7 @@ func (q *Queries) InsertClaim(ctx context.Context, arg InsertClaimParams) error 
 }
 
 const latestClaimOf = `-- name: LatestClaimOf :one
-SELECT id, secret, session_id, agent_id, thread_id, worker_id, instance_id, fence, lease_seconds, offline_after, granted_at, renewed_at, expires_at, graced, folder_key, request_id, closed_at, closed_by, finish_hash, drained, drain_by FROM claims WHERE session_id = ?1 ORDER BY id DESC LIMIT 1
+SELECT id, secret, session_id, agent_id, thread_id, worker_id, instance_id, fence, lease_seconds, offline_after, granted_at, renewed_at, expires_at, graced, folder_key, request_id, closed_at, closed_by, finish_hash, drained, drain_by, started FROM claims WHERE session_id = ?1 ORDER BY id DESC LIMIT 1
 `
 
 func (q *Queries) LatestClaimOf(ctx context.Context, sessionID api.SessionID) (Claim, error) {
@@ -373,12 +377,13 @@ func (q *Queries) LatestClaimOf(ctx context.Context, sessionID api.SessionID) (C
 		&i.FinishHash,
 		&i.Drained,
 		&i.DrainBy,
+		&i.Started,
 	)
 	return i, err
 }
 
 const liveClaimOf = `-- name: LiveClaimOf :one
-SELECT id, secret, session_id, agent_id, thread_id, worker_id, instance_id, fence, lease_seconds, offline_after, granted_at, renewed_at, expires_at, graced, folder_key, request_id, closed_at, closed_by, finish_hash, drained, drain_by FROM claims WHERE session_id = ?1 AND closed_at = 0
+SELECT id, secret, session_id, agent_id, thread_id, worker_id, instance_id, fence, lease_seconds, offline_after, granted_at, renewed_at, expires_at, graced, folder_key, request_id, closed_at, closed_by, finish_hash, drained, drain_by, started FROM claims WHERE session_id = ?1 AND closed_at = 0
 `
 
 func (q *Queries) LiveClaimOf(ctx context.Context, sessionID api.SessionID) (Claim, error) {
@@ -406,12 +411,13 @@ func (q *Queries) LiveClaimOf(ctx context.Context, sessionID api.SessionID) (Cla
 		&i.FinishHash,
 		&i.Drained,
 		&i.DrainBy,
+		&i.Started,
 	)
 	return i, err
 }
 
 const liveClaimsOfWorker = `-- name: LiveClaimsOfWorker :many
-SELECT id, secret, session_id, agent_id, thread_id, worker_id, instance_id, fence, lease_seconds, offline_after, granted_at, renewed_at, expires_at, graced, folder_key, request_id, closed_at, closed_by, finish_hash, drained, drain_by FROM claims WHERE worker_id = ?1 AND drained = 0 AND closed_at = 0 ORDER BY id
+SELECT id, secret, session_id, agent_id, thread_id, worker_id, instance_id, fence, lease_seconds, offline_after, granted_at, renewed_at, expires_at, graced, folder_key, request_id, closed_at, closed_by, finish_hash, drained, drain_by, started FROM claims WHERE worker_id = ?1 AND drained = 0 AND closed_at = 0 ORDER BY id
 `
 
 func (q *Queries) LiveClaimsOfWorker(ctx context.Context, workerID api.WorkerID) ([]Claim, error) {
@@ -445,6 +451,7 @@ func (q *Queries) LiveClaimsOfWorker(ctx context.Context, workerID api.WorkerID)
 			&i.FinishHash,
 			&i.Drained,
 			&i.DrainBy,
+			&i.Started,
 		); err != nil {
 			return nil, err
 		}

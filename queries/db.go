@@ -99,6 +99,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.countSessionsStmt, err = db.PrepareContext(ctx, countSessions); err != nil {
 		return nil, fmt.Errorf("error preparing query CountSessions: %w", err)
 	}
+	if q.countStartStmt, err = db.PrepareContext(ctx, countStart); err != nil {
+		return nil, fmt.Errorf("error preparing query CountStart: %w", err)
+	}
 	if q.counterStmt, err = db.PrepareContext(ctx, counter); err != nil {
 		return nil, fmt.Errorf("error preparing query Counter: %w", err)
 	}
@@ -152,6 +155,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.dropOldTriesStmt, err = db.PrepareContext(ctx, dropOldTries); err != nil {
 		return nil, fmt.Errorf("error preparing query DropOldTries: %w", err)
+	}
+	if q.dropRunTokensStmt, err = db.PrepareContext(ctx, dropRunTokens); err != nil {
+		return nil, fmt.Errorf("error preparing query DropRunTokens: %w", err)
 	}
 	if q.dropTriesStmt, err = db.PrepareContext(ctx, dropTries); err != nil {
 		return nil, fmt.Errorf("error preparing query DropTries: %w", err)
@@ -278,6 +284,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.insertPromptStmt, err = db.PrepareContext(ctx, insertPrompt); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertPrompt: %w", err)
+	}
+	if q.insertRunTokenStmt, err = db.PrepareContext(ctx, insertRunToken); err != nil {
+		return nil, fmt.Errorf("error preparing query InsertRunToken: %w", err)
 	}
 	if q.insertSessionStmt, err = db.PrepareContext(ctx, insertSession); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertSession: %w", err)
@@ -548,6 +557,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.rotateWebhookStmt, err = db.PrepareContext(ctx, rotateWebhook); err != nil {
 		return nil, fmt.Errorf("error preparing query RotateWebhook: %w", err)
+	}
+	if q.runTokenStmt, err = db.PrepareContext(ctx, runToken); err != nil {
+		return nil, fmt.Errorf("error preparing query RunToken: %w", err)
 	}
 	if q.scheduledAgentsStmt, err = db.PrepareContext(ctx, scheduledAgents); err != nil {
 		return nil, fmt.Errorf("error preparing query ScheduledAgents: %w", err)
@@ -883,6 +895,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing countSessionsStmt: %w", cerr)
 		}
 	}
+	if q.countStartStmt != nil {
+		if cerr := q.countStartStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing countStartStmt: %w", cerr)
+		}
+	}
 	if q.counterStmt != nil {
 		if cerr := q.counterStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing counterStmt: %w", cerr)
@@ -971,6 +988,11 @@ func (q *Queries) Close() error {
 	if q.dropOldTriesStmt != nil {
 		if cerr := q.dropOldTriesStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing dropOldTriesStmt: %w", cerr)
+		}
+	}
+	if q.dropRunTokensStmt != nil {
+		if cerr := q.dropRunTokensStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing dropRunTokensStmt: %w", cerr)
 		}
 	}
 	if q.dropTriesStmt != nil {
@@ -1181,6 +1203,11 @@ func (q *Queries) Close() error {
 	if q.insertPromptStmt != nil {
 		if cerr := q.insertPromptStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing insertPromptStmt: %w", cerr)
+		}
+	}
+	if q.insertRunTokenStmt != nil {
+		if cerr := q.insertRunTokenStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing insertRunTokenStmt: %w", cerr)
 		}
 	}
 	if q.insertSessionStmt != nil {
@@ -1633,6 +1660,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing rotateWebhookStmt: %w", cerr)
 		}
 	}
+	if q.runTokenStmt != nil {
+		if cerr := q.runTokenStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing runTokenStmt: %w", cerr)
+		}
+	}
 	if q.scheduledAgentsStmt != nil {
 		if cerr := q.scheduledAgentsStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing scheduledAgentsStmt: %w", cerr)
@@ -2037,6 +2069,7 @@ type Queries struct {
 	countMembershipsStmt       *sql.Stmt
 	countOwnersStmt            *sql.Stmt
 	countSessionsStmt          *sql.Stmt
+	countStartStmt             *sql.Stmt
 	counterStmt                *sql.Stmt
 	decideDeviceCodeStmt       *sql.Stmt
 	deleteAgentStmt            *sql.Stmt
@@ -2055,6 +2088,7 @@ type Queries struct {
 	dropOldOAuthCodesStmt      *sql.Stmt
 	dropOldProgramTokensStmt   *sql.Stmt
 	dropOldTriesStmt           *sql.Stmt
+	dropRunTokensStmt          *sql.Stmt
 	dropTriesStmt              *sql.Stmt
 	dropWaitingStmt            *sql.Stmt
 	dueAdmissionsStmt          *sql.Stmt
@@ -2097,6 +2131,7 @@ type Queries struct {
 	insertProgramStmt          *sql.Stmt
 	insertProgramTokenStmt     *sql.Stmt
 	insertPromptStmt           *sql.Stmt
+	insertRunTokenStmt         *sql.Stmt
 	insertSessionStmt          *sql.Stmt
 	insertSignalStmt           *sql.Stmt
 	insertTokenStmt            *sql.Stmt
@@ -2187,6 +2222,7 @@ type Queries struct {
 	revokeTokenOfStmt          *sql.Stmt
 	revokeTokensOfStmt         *sql.Stmt
 	rotateWebhookStmt          *sql.Stmt
+	runTokenStmt               *sql.Stmt
 	scheduledAgentsStmt        *sql.Stmt
 	sessionStmt                *sql.Stmt
 	sessionByTriggerStmt       *sql.Stmt
@@ -2286,6 +2322,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		countMembershipsStmt:       q.countMembershipsStmt,
 		countOwnersStmt:            q.countOwnersStmt,
 		countSessionsStmt:          q.countSessionsStmt,
+		countStartStmt:             q.countStartStmt,
 		counterStmt:                q.counterStmt,
 		decideDeviceCodeStmt:       q.decideDeviceCodeStmt,
 		deleteAgentStmt:            q.deleteAgentStmt,
@@ -2304,6 +2341,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		dropOldOAuthCodesStmt:      q.dropOldOAuthCodesStmt,
 		dropOldProgramTokensStmt:   q.dropOldProgramTokensStmt,
 		dropOldTriesStmt:           q.dropOldTriesStmt,
+		dropRunTokensStmt:          q.dropRunTokensStmt,
 		dropTriesStmt:              q.dropTriesStmt,
 		dropWaitingStmt:            q.dropWaitingStmt,
 		dueAdmissionsStmt:          q.dueAdmissionsStmt,
@@ -2346,6 +2384,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		insertProgramStmt:          q.insertProgramStmt,
 		insertProgramTokenStmt:     q.insertProgramTokenStmt,
 		insertPromptStmt:           q.insertPromptStmt,
+		insertRunTokenStmt:         q.insertRunTokenStmt,
 		insertSessionStmt:          q.insertSessionStmt,
 		insertSignalStmt:           q.insertSignalStmt,
 		insertTokenStmt:            q.insertTokenStmt,
@@ -2436,6 +2475,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		revokeTokenOfStmt:          q.revokeTokenOfStmt,
 		revokeTokensOfStmt:         q.revokeTokensOfStmt,
 		rotateWebhookStmt:          q.rotateWebhookStmt,
+		runTokenStmt:               q.runTokenStmt,
 		scheduledAgentsStmt:        q.scheduledAgentsStmt,
 		sessionStmt:                q.sessionStmt,
 		sessionByTriggerStmt:       q.sessionByTriggerStmt,

@@ -110,6 +110,7 @@ type Claim struct {
 	FinishHash   []byte
 	Drained      int64
 	DrainBy      int64
+	Started      int64
 }
 
 type Counter struct {
@@ -293,6 +294,11 @@ type Prompt struct {
 	DeadlineAt   int64
 	Fallback     string
 	AnswerDetail string
+}
+
+type RunToken struct {
+	Hash    []byte
+	ClaimID api.ClaimKey
 }
 
 type Session struct {

@@ -38,6 +38,8 @@ type Querier interface {
 	CountMemberships(ctx context.Context, userID api.UserID) (int64, error)
 	CountOwners(ctx context.Context, workspaceID api.WorkspaceID) (int64, error)
 	CountSessions(ctx context.Context, arg CountSessionsParams) ([]CountSessionsRow, error)
+	// Counts a session that an agent starts, as long as its claim lives and has any left.
+	CountStart(ctx context.Context, arg CountStartParams) (int64, error)
 	Counter(ctx context.Context, name string) (int64, error)
 	DecideDeviceCode(ctx context.Context, arg DecideDeviceCodeParams) (int64, error)
 	DeleteAgent(ctx context.Context, arg DeleteAgentParams) (int64, error)
@@ -56,6 +58,7 @@ type Querier interface {
 	DropOldOAuthCodes(ctx context.Context, before int64) (int64, error)
 	DropOldProgramTokens(ctx context.Context, now int64) (int64, error)
 	DropOldTries(ctx context.Context, now int64) (int64, error)
+	DropRunTokens(ctx context.Context, n int64) (int64, error)
 	DropTries(ctx context.Context, key []byte) (int64, error)
 	DropWaiting(ctx context.Context, arg DropWaitingParams) (int64, error)
 	DueAdmissions(ctx context.Context, arg DueAdmissionsParams) ([]api.SessionID, error)
@@ -99,6 +102,7 @@ type Querier interface {
 	InsertProgram(ctx context.Context, arg InsertProgramParams) error
 	InsertProgramToken(ctx context.Context, arg InsertProgramTokenParams) error
 	InsertPrompt(ctx context.Context, arg InsertPromptParams) error
+	InsertRunToken(ctx context.Context, arg InsertRunTokenParams) error
 	InsertSession(ctx context.Context, arg InsertSessionParams) (int64, error)
 	InsertSignal(ctx context.Context, arg InsertSignalParams) error
 	InsertToken(ctx context.Context, arg InsertTokenParams) error
@@ -195,6 +199,7 @@ type Querier interface {
 	RevokeTokenOf(ctx context.Context, arg RevokeTokenOfParams) (int64, error)
 	RevokeTokensOf(ctx context.Context, arg RevokeTokensOfParams) (int64, error)
 	RotateWebhook(ctx context.Context, arg RotateWebhookParams) (int64, error)
+	RunToken(ctx context.Context, hash []byte) (RunTokenRow, error)
 	ScheduledAgents(ctx context.Context) ([]Agent, error)
 	Session(ctx context.Context, id api.SessionID) (Session, error)
 	SessionByTrigger(ctx context.Context, arg SessionByTriggerParams) (SessionByTriggerRow, error)

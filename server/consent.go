@@ -19,7 +19,7 @@ const (
 // inPerson refuses everything but a browser in which a person signed in: a
 // program must not make itself, or another, more lasting than it is.
 func (x *exchange) inPerson() error {
-	if x.r.Header["Authorization"] != nil || x.grant.who.Client != "" || x.grant.who.KeyID != 0 {
+	if x.r.Header["Authorization"] != nil || x.grant.who.Client != "" || !x.grant.who.Person() {
 		return api.Refuse(api.CodeUserTokenRequired, "Only a person can do this, signed in in a browser.")
 	}
 	return nil

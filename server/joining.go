@@ -84,7 +84,7 @@ func (x *exchange) showInvitation(status int, form url.Values, problems ...strin
 		Title: "Join a workspace", Action: invitationRoute, Do: "Join", Problems: problems,
 		Fields: loginFields(form, "Invitation code", "It stands after the # of the link that you were sent."),
 	}
-	if g, err := x.server.signedIn(x.r.Context(), x.r); err == nil && g.who.KeyID == 0 {
+	if g, err := x.server.signedIn(x.r.Context(), x.r); err == nil && g.who.Person() {
 		p.Text = "You join as " + g.who.Name + ", as whom you are signed in here."
 		p.Fields = p.Fields[:1]
 	}
@@ -96,7 +96,7 @@ func (s *Server) joinByInvitation(x *exchange) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	if g, err := s.signedIn(x.r.Context(), x.r); err == nil && g.who.KeyID == 0 {
+	if g, err := s.signedIn(x.r.Context(), x.r); err == nil && g.who.Person() {
 		ws, err := s.engine.JoinAs(x.r.Context(), g.who, form.Get("code"))
 		if status, problems, ok := x.asPage(err); ok {
 			return x.showInvitation(status, form, problems...)

@@ -60,9 +60,39 @@ func withSessionVerbs(all, verbs map[string]api.Scope) map[string]api.Scope {
 	return all
 }
 
-// keyMay refuses an API key on a route that isn't for keys, or not for this one.
+// runRoutes is all that a run's token may do (contract 8.4). Whatever isn't listed
+// takes a user's own sign-in; whose session and worker it is, the engine checks.
+var runRoutes = withSessionVerbs(map[string]api.Scope{
+	"GET /api/v1/whoami":     anyScope,
+	"GET /api/v1/workspaces": anyScope,
+	"GET " + base:            anyScope,
+	"GET /openapi.json":      anyScope,
+	"GET /openapi.yaml":      anyScope,
+
+	"POST " + oneAgent + "/sessions": anyScope,
+
+	"POST " + claimed + "/renew":      anyScope,
+	"POST " + claimed + "/extend":     anyScope,
+	"POST " + claimed + "/activities": anyScope,
+	"POST " + claimed + "/items":      anyScope,
+	"PATCH " + claimed:                anyScope,
+}, map[string]api.Scope{
+	"GET ":            anyScope,
+	"GET /items":      anyScope,
+	"GET /activities": anyScope,
+	"GET /events":     anyScope,
+})
+
+// keyMay refuses an API key or a run's token on a route that isn't for such, or
+// not for this one.
 func (x *exchange) keyMay(method string) error {
-	if x.grant == nil || x.grant.who.KeyID == 0 {
+	if x.grant == nil || x.grant.who.Person() {
+		return nil
+	}
+	if x.grant.who.Run != nil {
+		if _, ok := runRoutes[method+" "+x.route]; !ok {
+			return engine.UserTokenRequired("")
+		}
 		return nil
 	}
 	scope, ok := keyScopes[method+" "+x.route]

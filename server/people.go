@@ -5,11 +5,19 @@ import (
 	"strings"
 
 	"stint/api"
+	"stint/engine"
 )
 
 func (s *Server) whoami(x *exchange) (answer, error) {
 	who := x.grant.who
-	return reply(api.Whoami{UserID: who.UserID, Name: who.Name, KeyID: who.KeyID, Scopes: who.Scopes}, nil)
+	return reply(api.Whoami{UserID: who.UserID, Name: who.Name, KeyID: who.KeyID, Scopes: who.Scopes, SessionID: runSession(who)}, nil)
+}
+
+func runSession(who engine.Identity) api.SessionID {
+	if who.Run == nil {
+		return 0
+	}
+	return who.Run.Session
 }
 
 func (s *Server) listWorkspaces(x *exchange) (answer, error) {

@@ -71,6 +71,9 @@ func (c *rights) grant(ctx context.Context, secret string) (*grant, error) {
 		return nil, err
 	}
 	g = &grant{who: who, epoch: epoch, callers: map[string]engine.Caller{}, workers: map[workerPath]struct{}{}}
+	if who.Run != nil {
+		return g, nil // not kept: it dies with its claim, whose end changes no epoch
+	}
 	c.mu.Lock()
 	c.grants[sum] = g
 	c.mu.Unlock()
@@ -189,7 +192,7 @@ func CallerOf(r *http.Request) (engine.Caller, engine.Identity, bool) {
 		return engine.Caller{}, engine.Identity{}, false
 	}
 	g, err := a.server.signedIn(r.Context(), a.r)
-	if err != nil || g.who.KeyID != 0 {
+	if err != nil || !g.who.Person() {
 		return engine.Caller{}, engine.Identity{}, false
 	}
 	in, err := a.server.workspaceOf(r.Context(), a.r, g)

@@ -134,7 +134,7 @@ func (x *exchange) resolve() error {
 // ends when the server shuts down.
 func (s *Server) serveWeb(x *exchange) {
 	ctx := context.WithValue(x.r.Context(), askingKey{}, asking{server: s, r: x.r})
-	if x.grant.who.KeyID != 0 {
+	if !x.grant.who.Person() {
 		x.fail(engine.UserTokenRequired(""))
 		return
 	}

@@ -38,7 +38,7 @@ func (c *command) run(ctx context.Context, life proc.Record) (o outcome, again b
 	if err != nil {
 		return failed(refuse(CodePolicyBlocked, "The agent's environment is not possible: %v.", err), ""), false
 	}
-	c.out = newOutput(s, secretsOf(env, c.plan.secrets(s.p.opts.Token, s.claim.ClaimID.String())...))
+	c.out = newOutput(s, secretsOf(env, c.plan.secrets(s.p.token(), s.claim.ClaimID.String())...))
 	if c.plan.folder.vanished() {
 		return failed(refuse(CodeFolderNotFound, "The work folder %q vanished before the command was started.", c.plan.folder.path), ""), false
 	}

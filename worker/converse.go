@@ -71,7 +71,7 @@ func (c *conversation) run(ctx context.Context, life proc.Record) (o outcome, ag
 	for _, sentence := range cmd.Unheld {
 		s.status(sentence)
 	}
-	secrets := secretsOf(slices.Concat(job.Env, cmd.Env), c.plan.secrets(s.p.opts.Token, s.claim.ClaimID.String())...)
+	secrets := secretsOf(slices.Concat(job.Env, cmd.Env), c.plan.secrets(s.p.token(), s.claim.ClaimID.String())...)
 	c.out = newOutput(s, secrets)
 	c.host = newHost(c, secrets, m)
 	if !s.converses(c.host.windDown) {

@@ -128,7 +128,7 @@ func examine(a api.Agent, me api.Whoami, o Options, seen Inspection) Report {
 
 // sessionVariables are those that each session sets, with example values.
 func sessionVariables(client *api.Client, a api.Agent) []Variable {
-	c := api.Claim{SessionID: 1, Fence: 1}
+	c := api.Claim{SessionID: 1, WorkerID: 1, Fence: 1, RunToken: "<the run's own, good as long as it holds its claim>"}
 	c.Session.Attempt, c.Session.TriggeredBy = 1, api.ByUser
 	c.Trusted.AgentSlug, c.Trusted.Instructions = a.Slug, a.Instructions
 	files := promptFiles{prompt: "<a file of the worker's>", extra: "<a file of the worker's, when there is context>", text: or(a.Prompt, "<the prompt>")}

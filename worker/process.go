@@ -172,6 +172,15 @@ func (o *opened) close() {
 	o.lock.release()
 }
 
+// token is the one that this process acts with now, to be masked in what agents print.
+func (p *Process) token() string {
+	token, err := p.client.Token(p.reporting)
+	if err != nil {
+		return ""
+	}
+	return token
+}
+
 // identify learns as whom this process acts and checks that the state
 // directory is that account's. contract 10.1
 func (p *Process) identify(ctx context.Context) error {

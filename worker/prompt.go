@@ -55,8 +55,8 @@ func (p *Process) sweepPrompts() error {
 }
 
 // sessionEnv are the variables that tell an agent about its session; one that
-// converses has no files. None of
-// them is a token. contract 10.4
+// converses has no files. The one
+// token among them is the run's own, which dies with the claim. contract 8.4, 10.4
 func sessionEnv(c api.Claim, url, workspace string, f promptFiles, try int) map[string]string {
 	env := map[string]string{
 		"STINT_URL":          url,
@@ -65,6 +65,7 @@ func sessionEnv(c api.Claim, url, workspace string, f promptFiles, try int) map[
 		"STINT_SESSION_ID":   c.SessionID.String(),
 		"STINT_ATTEMPT":      fmt.Sprint(c.Session.Attempt),
 		"STINT_TRY":          fmt.Sprint(try),
+		"STINT_WORKER_ID":    c.WorkerID.String(),
 		"STINT_FENCE":        fmt.Sprint(c.Fence),
 		"STINT_TRIGGERED_BY": string(c.Session.TriggeredBy),
 		"STINT_TRIGGERED_AT": c.Session.TriggeredAt.String(),
@@ -74,6 +75,7 @@ func sessionEnv(c api.Claim, url, workspace string, f promptFiles, try int) map[
 			env[name] = value
 		}
 	}
+	set("STINT_TOKEN", c.RunToken)
 	set("STINT_PROMPT_FILE", f.prompt)
 	if len(f.text) <= promptInEnv {
 		set("STINT_PROMPT", f.text)

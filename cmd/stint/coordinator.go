@@ -72,6 +72,9 @@ func (c *cli) open(ctx context.Context, f serverFlags, log *slog.Logger) (*coord
 	if err != nil {
 		return nil, err
 	}
+	if err := c.runLimits(&times.engine); err != nil {
+		return nil, err
+	}
 	k := &coordinator{dir: d, clocks: times, zone: c.zone(), public: public, hooks: hooks.Guard{AllowPrivate: inside}, log: log}
 	if err := c.raise(ctx, k, addr); err != nil {
 		return nil, errors.Join(err, k.close())

@@ -143,6 +143,9 @@ func environmentTopic() *cobra.Command {
                     how a server is reached from other machines: see serve
   STINT_WEBHOOKS_INSIDE
                     true: webhooks may send to this machine and its networks
+  STINT_RUN_DEPTH, STINT_RUN_STARTS
+                    how deep agents start each other (3), and how many
+                    sessions under one claim (20)
   STINT_LOG_LEVEL   debug, info, warn or error
   STINT_LOG_FORMAT  text or json
   NO_COLOR          anything: no colour
