@@ -308,10 +308,14 @@ func (e *Engine) DeleteAgent(ctx context.Context, c Caller, ref string) error {
 	})
 }
 
-// input is the part of an agent that a person sets.
+// input is a copy of the part of an agent that a person sets. It shares no list
+// with the row: what is decoded into it would change the row as well, and with it
+// what the row is compared with and what others read.
 func input(a *agentRow) api.AgentInput {
+	run := a.Run
+	run.Command, run.Env, run.Rules = slices.Clone(run.Command), slices.Clone(run.Env), slices.Clone(run.Rules)
 	return api.AgentInput{
-		Slug: a.Slug, Name: a.Name, Description: a.Description, Mode: a.Mode, Type: a.Type, Run: a.Run, Prompt: a.Prompt,
+		Slug: a.Slug, Name: a.Name, Description: a.Description, Mode: a.Mode, Type: a.Type, Run: run, Prompt: a.Prompt,
 		Instructions: a.Instructions, Schedule: a.Schedule, TimeZone: a.TimeZone, CatchUp: a.CatchUp,
 		CatchUpWindowSeconds: a.CatchUpWindow, Overlap: a.Overlap, JitterSeconds: a.Jitter, RunsAsUserID: a.RunsAsUserID,
 		Paused: a.Paused != 0, MaxConcurrent: a.MaxConcurrent, Priority: a.Priority, Labels: slices.Clone(a.Labels),

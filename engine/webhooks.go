@@ -167,6 +167,7 @@ func (e *Engine) EditWebhook(ctx context.Context, c Caller, id api.WebhookID, ed
 			return err
 		}
 		in := toWebhook(w).WebhookInput
+		in.Types = slices.Clone(in.Types) // the row's own stays as it is if the edit is refused
 		if err := edit(&in); err != nil {
 			return err
 		}

@@ -1,0 +1,66 @@
+package engine_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"stint/api"
+	"stint/engine/enginetest"
+)
+
+// A list of as many members as before is a change like any other, also when the
+// merge writes into the list that it is given, as a JSON decoder does: it is kept,
+// counted as a version, and says who set what is executed.
+func TestEditAgent_ListsOfTheSameLength(t *testing.T) {
+	w := enginetest.New(t)
+	a := w.Agent(func(in *api.AgentInput) {
+		in.Type, in.Run.Command, in.Run.Env = api.TypeClaudeCode, nil, []string{"ONE"}
+		in.Run.Rules = []api.RunRule{{Area: "shell", Ruling: "allow"}}
+	})
+	b := w.Agent(func(in *api.AgentInput) { in.Run.Command = []string{"echo", "a"} })
+	_, other := joined(t, w, api.Admin, "eve")
+	for _, edit := range []struct {
+		what  string
+		agent api.Agent
+		merge func(in *api.AgentInput)
+		done  func(run api.Run) bool
+	}{
+		{"rules", a, func(in *api.AgentInput) { in.Run.Rules[0].Ruling = "deny" }, func(run api.Run) bool { return run.Rules[0].Ruling == "deny" }},
+		{"env", a, func(in *api.AgentInput) { in.Run.Env[0] = "TWO" }, func(run api.Run) bool { return slices.Equal(run.Env, []string{"TWO"}) }},
+		{"command", b, func(in *api.AgentInput) { in.Name, in.Run.Command[1] = "Other", "b" }, func(run api.Run) bool { return run.Command[1] == "b" }},
+	} {
+		was, err := w.Engine.Agent(context.Background(), w.Owner, edit.agent.Slug)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = w.EditAgent(context.Background(), other, edit.agent.Slug, func(in *api.AgentInput) error { edit.merge(in); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		got, err := w.Engine.Agent(context.Background(), w.Owner, edit.agent.Slug)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !edit.done(got.Run) || got.Version != was.Version+1 {
+			t.Errorf("%s: version %d after %d has %+v", edit.what, got.Version, was.Version, got.Run)
+		}
+		if got.RunSetBy != other.Name {
+			t.Errorf("%s: it is said to be set by %q", edit.what, got.RunSetBy)
+		}
+	}
+}
+
+// A refused edit leaves no trace, whatever was written into the copy before.
+func TestEditAgent_RefusedChangesNothing(t *testing.T) {
+	w := enginetest.New(t)
+	a := w.Agent(func(in *api.AgentInput) { in.Run.Command = []string{"echo", "a"} })
+	_, err := w.EditAgent(context.Background(), w.Owner, a.Slug, func(in *api.AgentInput) error {
+		in.Run.Command[1], in.TimeZone = "b", "Mars/Base"
+		return nil
+	})
+	wantCode(t, err, api.CodeInvalid)
+	got, err := w.Engine.Agent(context.Background(), w.Owner, a.Slug)
+	if err != nil || !slices.Equal(got.Run.Command, []string{"echo", "a"}) {
+		t.Errorf("after a refused edit it runs %q: %v", got.Run.Command, err)
+	}
+}
