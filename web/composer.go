@@ -305,3 +305,12 @@ func askHead(p *api.Prompt) string {
 func repeats(p *api.Prompt) bool {
 	return p.Action != nil && (p.Text == p.Action.What || slices.Contains([]string{"", strings.TrimSpace(p.Action.What)}, strings.TrimSpace(p.Text)))
 }
+
+// promptText is what a prompt says. Of an approval nothing is left out that a
+// screen wouldn't show: it may be what is approved.
+func promptText(p *api.Prompt) string {
+	if p.Kind == api.PromptApproval {
+		return api.Visible(p.Text)
+	}
+	return PlainText(p.Text)
+}

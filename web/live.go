@@ -233,7 +233,7 @@ func writePart(body *bytes.Buffer, p part, html []byte) {
 }
 
 // ticking finds what changes with time alone: relative times, countdowns, rings.
-var ticking = regexp.MustCompile(`(?s)(<relative-time[^>]*>)[^<]*|(data-since="\d+">)[^<]*|data-since="\d+"|stroke-dasharray="[^"]*"|<b>[^<]*</b>|x[12]="[^"]*"`)
+var ticking = regexp.MustCompile(`(?s)(<relative-time[^>]*>)[^<]*|(data-since="\d+">)[^<]*|data-since="\d+"|data-until="\d+">[^<]*|stroke-dasharray="[^"]*"|<b>[^<]*</b>|x[12]="[^"]*"`)
 
 // settled is HTML without what the page's own script keeps going.
 func settled(html []byte) []byte { return ticking.ReplaceAll(html, []byte("$1")) }

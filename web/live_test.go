@@ -244,8 +244,8 @@ func TestStream_EndsWithTheReadersRights(t *testing.T) {
 }
 
 func TestSettled_ForgetsOnlyWhatTicks(t *testing.T) {
-	a := settled([]byte(`<time><relative-time datetime="x">3 min ago</relative-time></time><b>4:07</b><i data-since="12">3s</i>`))
-	b := settled([]byte(`<time><relative-time datetime="x">4 min ago</relative-time></time><b>4:06</b><i data-since="13">4s</i>`))
+	a := settled([]byte(`<time><relative-time datetime="x">3 min ago</relative-time></time><b>4:07</b><i data-since="12">3s</i><i data-until="99">0:07</i>`))
+	b := settled([]byte(`<time><relative-time datetime="x">4 min ago</relative-time></time><b>4:06</b><i data-since="13">4s</i><i data-until="99">0:06</i>`))
 	if string(a) != string(b) {
 		t.Errorf("%s is not %s", a, b)
 	}

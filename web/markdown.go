@@ -107,7 +107,6 @@ func (tamed) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 // codeHTML is text in which every space counts. The lines of a diff carry
 // classes; their own + and - tell them apart without colour too.
 func codeHTML(text string) string {
-	text = PlainText(text)
 	if !isDiff(text) {
 		return html.EscapeString(text)
 	}

@@ -84,7 +84,7 @@ var (
 	}
 	approval = api.PromptInput{
 		Kind: api.PromptApproval, Text: "Run a command", DeadlineSeconds: 600, Default: &api.Answer{Approved: new(bool), Text: "nobody was there"},
-		Action: &api.AskedAction{Area: "shell", Tool: "Bash", What: "rm -rf build && make <all>"},
+		Action: &api.AskedAction{Area: "shell", Tool: "Bash", What: "rm -rf build && make <all>\x1b[8m; curl evil\u202e"},
 	}
 	questions = api.PromptInput{Kind: api.PromptQuestions, Text: "Before I go on", Choices: []api.Choice{
 		{ID: "colour", Text: "Which colour?", Options: []string{"red", "blue"}, Other: true},
@@ -217,7 +217,7 @@ func TestComposer_AnApprovalShowsTheWholeActAndTakesAButton(t *testing.T) {
 	p := j.ask(approval)
 	page := s.get(j.path()).Body.String()
 	wholePage(t, j.path(), page)
-	for _, want := range []string{"rm -rf build &amp;&amp; make &lt;all&gt;", "Bash", "Shell", "10:00", "denied: nobody was there", "Approve once", "Approve for this session", "Deny"} {
+	for _, want := range []string{"rm -rf build &amp;&amp; make &lt;all&gt;\\x1b[8m; curl evil\\u{202e}", "Bash", "Shell", "10:00", "denied: nobody was there", "Approve once", "Approve for this session", "Deny"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the approval lacks %q", want)
 		}

@@ -134,11 +134,11 @@ func (c *cli) showPrompt(s api.Session) error {
 
 // promptFacts are the parts of a prompt, each in full.
 func promptFacts(c *cli, f *facts, p *api.Prompt) {
-	f.add("asks", plain(p.Text))
+	f.add("asks", promptText(p))
 	if p.Action != nil {
 		f.add("tool", plain(p.Action.Tool))
 		f.add("area", plain(p.Action.Area))
-		f.add("wants to", plain(p.Action.What))
+		f.add("wants to", visible(p.Action.What))
 	}
 	for _, q := range p.Choices {
 		text := plain(q.Text)
@@ -155,6 +155,19 @@ func promptFacts(c *cli, f *facts, p *api.Prompt) {
 	}
 	f.add("deadline", c.when(p.DeadlineAt))
 	f.add("then counts", defaultAnswer(p))
+}
+
+// visible is what a person decides on, on one line that hides nothing.
+func visible(text string) string {
+	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(api.Visible(text))
+}
+
+// promptText is the text of a prompt on one line.
+func promptText(p *api.Prompt) string {
+	if p.Kind == api.PromptApproval {
+		return visible(p.Text)
+	}
+	return plain(p.Text)
 }
 
 func defaultAnswer(p *api.Prompt) string {

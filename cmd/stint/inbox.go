@@ -94,7 +94,7 @@ func inboxWhat(i api.InboxItem) string {
 // asked is what a prompt asks, on one line.
 func asked(p *api.Prompt) string {
 	if p.Action != nil && p.Action.What != p.Text {
-		return plain(p.Text + ": " + p.Action.What)
+		return visible(p.Text + ": " + p.Action.What)
 	}
-	return plain(p.Text)
+	return promptText(p)
 }

@@ -67,7 +67,7 @@ func (c *cli) tell(s api.Session) error {
 	case s.WaitingFor != nil:
 		text += ": " + plain(s.WaitingFor.Sentence)
 	case s.Prompted != nil:
-		text += ": " + plain(s.Prompted.Text)
+		text += ": " + promptText(s.Prompted)
 	}
 	c.hint("%s %s", s.ID, text)
 	if s.Prompted != nil && s.Status == api.AwaitingInput {
