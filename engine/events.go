@@ -59,6 +59,7 @@ const (
 	evKeyCreated       = "key_created"
 	evKeyRevoked       = "key_revoked"
 
+	evSignInRefused    = "sign_in_refused"
 	evProgramSignedIn  = "program_signed_in"
 	evProgramSignedOut = "program_signed_out"
 	evProgramReused    = "program_token_reused"
@@ -84,7 +85,7 @@ var eventTypes = []string{
 	evWorkerEdited, evSignalSent, evSignalAcked, evOutage, evClockBack,
 	evWebhookCreated, evWebhookEdited, evWebhookRotated, evWebhookDisabled, evWebhookDeleted, evTriggerOpened, evTriggerClosed,
 	evWorkspaceCreated, evWorkspaceRenamed, evInvited, evInvitationRevoked, evMemberJoined, evMemberRole,
-	evMemberRemoved, evKeyCreated, evKeyRevoked, evProgramSignedIn, evProgramSignedOut, evProgramReused,
+	evMemberRemoved, evKeyCreated, evKeyRevoked, evSignInRefused, evProgramSignedIn, evProgramSignedOut, evProgramReused,
 }
 
 const (

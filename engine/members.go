@@ -90,7 +90,7 @@ func (e *Engine) SetRole(ctx context.Context, c Caller, user api.UserID, role ap
 
 // RemoveMember ends a membership and all that hangs on it, in one transaction:
 // his open sessions are cancelled, his local workers deleted, his API keys and
-// open invitations revoked, the agents that run as him paused, and where it was
+// open invitations revoked, the trigger URLs that he opened closed, the agents that run as him paused, and where it was
 // his last membership every sign-in of his ends (contract 2.5). Rights: owner,
 // or oneself. Errors: forbidden, not_found, last_owner.
 func (e *Engine) RemoveMember(ctx context.Context, c Caller, user api.UserID) (out api.MemberRemoved, err error) {
@@ -117,6 +117,9 @@ func (e *Engine) RemoveMember(ctx context.Context, c Caller, user api.UserID) (o
 			return err
 		}
 		if out.Agents, err = e.pauseAgentsOf(tx, c, user, why); err != nil {
+			return err
+		}
+		if err := e.closeTriggersBy(tx, c, user); err != nil {
 			return err
 		}
 		if err := e.endRightsOf(tx, c, user, m.Role); err != nil {

@@ -180,6 +180,14 @@ func TestRemoveMember_LeavesNothingBehind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	opened, err := w.OpenTriggerURL(ctx, ben, a.Slug, api.TriggerURLInput{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := strings.TrimPrefix(opened.Path, "/hooks/")
+	if _, err := w.TriggerKeyOf(ctx, address); err != nil {
+		t.Fatalf("the address %s can't be used: %v", opened.Path, err)
+	}
 	epoch := w.Epoch()
 	got, err := w.RemoveMember(ctx, w.Owner, who.UserID)
 	if err != nil || got.Workers != 1 || got.Agents != 1 || got.Sessions < 1 {
@@ -190,6 +198,8 @@ func TestRemoveMember_LeavesNothingBehind(t *testing.T) {
 	}
 	_, err = w.Authenticate(ctx, key.Key)
 	refusedWith(t, err, api.CodeUnauthenticated)
+	_, err = w.TriggerKeyOf(ctx, address)
+	refusedWith(t, err, api.CodeNotFound)
 	_, err = w.In(ctx, who, engine.DefaultWorkspace)
 	refusedWith(t, err, api.CodeNotFound)
 	after, err := w.Engine.Agent(ctx, w.Owner, a.Slug)

@@ -214,6 +214,10 @@ func (e *Engine) authenticateProgram(ctx context.Context, access string) (out Id
 // logSignIn tells of a user's sign-ins in the log of each workspace of his.
 // Streams leave such events out: they are for those who may read the audit.
 func (e *Engine) logSignIn(tx *db.Tx, user api.UserID, kind string, data api.EventData, address string) error {
+	return e.logOfUser(tx, user, user.String(), kind, data, address)
+}
+
+func (e *Engine) logOfUser(tx *db.Tx, user api.UserID, actor, kind string, data api.EventData, address string) error {
 	all, err := tx.WorkspacesOf(wctx(), user)
 	if err != nil {
 		return fmt.Errorf("list the workspaces of user %s: %w", user, err)
@@ -222,7 +226,7 @@ func (e *Engine) logSignIn(tx *db.Tx, user api.UserID, kind string, data api.Eve
 		tx.From = address
 	}
 	for _, ws := range all {
-		if err := e.logPeople(tx, ws.ID, user.String(), kind, data); err != nil {
+		if err := e.logPeople(tx, ws.ID, actor, kind, data); err != nil {
 			return err
 		}
 	}

@@ -39,6 +39,9 @@ func (e *Engine) SignInWithPassword(ctx context.Context, login, password string,
 	}
 	if !fits || row.UserID == 0 {
 		e.log.Warn("A sign-in was refused.", "address", from.Address, "known", row.UserID != 0)
+		if err := e.signInRefused(ctx, row.UserID, login, from); err != nil {
+			return "", time.Time{}, err
+		}
 		return "", time.Time{}, errWrongPassword
 	}
 	err = e.write(ctx, func(tx *db.Tx) error {
@@ -56,6 +59,31 @@ func (e *Engine) SignInWithPassword(ctx context.Context, login, password string,
 		return err
 	})
 	return cookie, expires, err
+}
+
+// signInRefused tells the log of a wrong password, once a minute for a name and an
+// address, so that guessing doesn't fill it. An unknown name goes to the owner's
+// workspaces, without the name: it may be a password in the wrong field.
+func (e *Engine) signInRefused(ctx context.Context, user api.UserID, login string, from From) error {
+	return e.write(ctx, func(tx *db.Tx) error {
+		err := takeTry(tx, bucketOf(1, time.Minute, "refused", login, network(from.Address)))
+		if api.CodeOf(err) == api.CodeTooMany {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		data := api.EventData{"knownName": user != 0}
+		if user != 0 {
+			data["user"] = user.String()
+			return e.logOfUser(tx, user, actorSystem, evSignInRefused, data, from.Address)
+		}
+		owner, err := tx.FirstOwner(wctx())
+		if err != nil {
+			return fmt.Errorf("read the owner: %w", err)
+		}
+		return e.logOfUser(tx, owner.ID, actorSystem, evSignInRefused, data, from.Address)
+	})
 }
 
 // NeedsSetUp reports whether nobody can sign in with a password yet.

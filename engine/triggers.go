@@ -124,6 +124,27 @@ func (e *Engine) CloseTriggerURL(ctx context.Context, c Caller, agent string, id
 	})
 }
 
+// closeTriggersBy closes the addresses that a user opened, who leaves.
+func (e *Engine) closeTriggersBy(tx *db.Tx, c Caller, user api.UserID) error {
+	open, err := tx.TriggerURLsBy(wctx(), queries.TriggerURLsByParams{WorkspaceID: c.WorkspaceID, CreatedBy: user})
+	if err != nil {
+		return fmt.Errorf("list the trigger URLs of user %s: %w", user, err)
+	}
+	for _, t := range open {
+		a, err := tx.AgentEvenDeleted(wctx(), t.AgentID)
+		if err != nil {
+			return fmt.Errorf("read agent %s: %w", t.AgentID, err)
+		}
+		if err := one(tx.DeleteTriggerURL(wctx(), queries.DeleteTriggerURLParams{DeletedAt: micros(tx.Now), ID: t.ID})); err != nil {
+			return fmt.Errorf("close trigger URL %s: %w", t.ID, err)
+		}
+		if err := e.logAgent(tx, &a, c.actor(), evTriggerClosed, api.EventData{"trigger": t.ID.String(), "openedBy": user.String()}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // TriggerKey is what is needed to check a call to a trigger URL.
 type TriggerKey struct {
 	ID     api.TriggerID

@@ -642,6 +642,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.triggerURLByHashStmt, err = db.PrepareContext(ctx, triggerURLByHash); err != nil {
 		return nil, fmt.Errorf("error preparing query TriggerURLByHash: %w", err)
 	}
+	if q.triggerURLsByStmt, err = db.PrepareContext(ctx, triggerURLsBy); err != nil {
+		return nil, fmt.Errorf("error preparing query TriggerURLsBy: %w", err)
+	}
 	if q.triggerURLsOfAgentStmt, err = db.PrepareContext(ctx, triggerURLsOfAgent); err != nil {
 		return nil, fmt.Errorf("error preparing query TriggerURLsOfAgent: %w", err)
 	}
@@ -1800,6 +1803,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing triggerURLByHashStmt: %w", cerr)
 		}
 	}
+	if q.triggerURLsByStmt != nil {
+		if cerr := q.triggerURLsByStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing triggerURLsByStmt: %w", cerr)
+		}
+	}
 	if q.triggerURLsOfAgentStmt != nil {
 		if cerr := q.triggerURLsOfAgentStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing triggerURLsOfAgentStmt: %w", cerr)
@@ -2250,6 +2258,7 @@ type Queries struct {
 	triggerAgentStmt           *sql.Stmt
 	triggerURLStmt             *sql.Stmt
 	triggerURLByHashStmt       *sql.Stmt
+	triggerURLsByStmt          *sql.Stmt
 	triggerURLsOfAgentStmt     *sql.Stmt
 	tryDeliveryStmt            *sql.Stmt
 	undrainedOfThreadStmt      *sql.Stmt
@@ -2503,6 +2512,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		triggerAgentStmt:           q.triggerAgentStmt,
 		triggerURLStmt:             q.triggerURLStmt,
 		triggerURLByHashStmt:       q.triggerURLByHashStmt,
+		triggerURLsByStmt:          q.triggerURLsByStmt,
 		triggerURLsOfAgentStmt:     q.triggerURLsOfAgentStmt,
 		tryDeliveryStmt:            q.tryDeliveryStmt,
 		undrainedOfThreadStmt:      q.undrainedOfThreadStmt,

@@ -227,6 +227,7 @@ type Querier interface {
 	TriggerAgent(ctx context.Context, arg TriggerAgentParams) (int64, error)
 	TriggerURL(ctx context.Context, id api.TriggerID) (TriggerUrl, error)
 	TriggerURLByHash(ctx context.Context, hash []byte) (TriggerUrl, error)
+	TriggerURLsBy(ctx context.Context, arg TriggerURLsByParams) ([]TriggerUrl, error)
 	TriggerURLsOfAgent(ctx context.Context, arg TriggerURLsOfAgentParams) ([]TriggerUrl, error)
 	// A try begins: should this process die, the delivery is due again at next_at.
 	TryDelivery(ctx context.Context, arg TryDeliveryParams) (int64, error)

@@ -91,3 +91,6 @@ UPDATE trigger_urls SET last_used_at = @last_used_at WHERE id = @id AND deleted_
 
 -- name: DeleteTriggerURL :execrows
 UPDATE trigger_urls SET deleted_at = @deleted_at, secret = x'' WHERE id = @id AND deleted_at = 0;
+
+-- name: TriggerURLsBy :many
+SELECT * FROM trigger_urls WHERE workspace_id = @workspace_id AND created_by = @created_by AND deleted_at = 0 ORDER BY id;

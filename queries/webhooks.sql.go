@@ -502,6 +502,50 @@ func (q *Queries) TriggerURLByHash(ctx context.Context, hash []byte) (TriggerUrl
 	return i, err
 }
 
+const triggerURLsBy = `-- name: TriggerURLsBy :many
+SELECT id, workspace_id, agent_id, hash, signature, secret, description, created_by, created_at, last_used_at, deleted_at FROM trigger_urls WHERE workspace_id = ?1 AND created_by = ?2 AND deleted_at = 0 ORDER BY id
+`
+
+type TriggerURLsByParams struct {
+	WorkspaceID api.WorkspaceID
+	CreatedBy   api.UserID
+}
+
+func (q *Queries) TriggerURLsBy(ctx context.Context, arg TriggerURLsByParams) ([]TriggerUrl, error) {
+	rows, err := q.query(ctx, q.triggerURLsByStmt, triggerURLsBy, arg.WorkspaceID, arg.CreatedBy)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TriggerUrl{}
+	for rows.Next() {
+		var i TriggerUrl
+		if err := rows.Scan(
+			&i.ID,
+			&i.WorkspaceID,
+			&i.AgentID,
+			&i.Hash,
+			&i.Signature,
+			&i.Secret,
+			&i.Description,
+			&i.CreatedBy,
+			&i.CreatedAt,
+			&i.LastUsedAt,
+			&i.DeletedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const triggerURLsOfAgent = `-- name: TriggerURLsOfAgent :many
 SELECT id, workspace_id, agent_id, hash, signature, secret, description, created_by, created_at, last_used_at, deleted_at FROM trigger_urls WHERE agent_id = ?1 AND deleted_at = 0 AND id < ?2 ORDER BY id DESC LIMIT ?3
 `

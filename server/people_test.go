@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"stint/api"
 	"stint/engine"
@@ -374,5 +375,32 @@ func TestPublic_BehindAProxy(t *testing.T) {
 	}
 	if _, err := netip.ParseAddr(got.Items[0].Address); err != nil {
 		t.Error(err)
+	}
+}
+
+// A wrong password is in the audit of the account's workspaces, an unknown name
+// in the owner's without what was typed; each once a minute, and in no stream.
+func TestPassword_RefusalsAreInTheAudit(t *testing.T) {
+	l := newLobby(t)
+	l.named()
+	for range 3 {
+		l.tries("ann", "wrong")
+		l.tries("hunter2-in-the-wrong-field", "wrong")
+	}
+	told := servertest.Must[api.List[api.AuditEntry]](l.Server, 200, "GET", "audit?type=sign_in_refused", nil)
+	me := servertest.Must[api.Whoami](l.Server, 200, "GET", "/api/v1/whoami", nil)
+	if len(told.Items) != 2 || told.Items[0].Data["knownName"] != false || told.Items[1].Data["user"] != me.UserID.String() || told.Items[1].Actor != "system" {
+		t.Errorf("the audit says %+v", told.Items)
+	}
+	for _, path := range []string{"events?after=0&limit=1000", "audit"} {
+		a := l.Do("GET", path, nil)
+		if strings.Contains(string(a.Body), "hunter2") || path[0] == 'e' && strings.Contains(string(a.Body), "sign_in_refused") {
+			t.Errorf("%s tells %s", path, a.Body)
+		}
+	}
+	l.clock.step(61 * time.Second)
+	l.tries("ann", "wrong")
+	if told := servertest.Must[api.List[api.AuditEntry]](l.Server, 200, "GET", "audit?type=sign_in_refused", nil); len(told.Items) != 3 {
+		t.Errorf("a minute later there are %d", len(told.Items))
 	}
 }
