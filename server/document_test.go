@@ -422,6 +422,7 @@ func serverAnswers(d *desk) {
 	if got := servertest.Must[api.SignInLink](s, 201, "POST", "/api/v1/signin-links", nil); got.Link == "" {
 		d.tb.Error("an empty link")
 	}
+	servertest.Must[m](s, 200, "GET", "inbox", nil)
 	servertest.Must[api.ProtectedResource](s, 200, "GET", "/.well-known/oauth-protected-resource", nil)
 	servertest.Must[m](s, 200, "GET", "/healthz", nil, servertest.With("Authorization", ""))
 	servertest.Must[m](s, 200, "GET", "/readyz", nil, servertest.With("Authorization", ""))
