@@ -228,10 +228,7 @@ func (e *Engine) answer(tx *db.Tx, c *claimRow, w *workerRow, s *sessionRow, a *
 	if term.capped {
 		out.CappedToMax, out.MaxLeaseSeconds = true, int64(e.cfg.MaxLease/time.Second)
 	}
-	var err error
-	if out.RunToken, err = mintRun(tx, c.ID); err != nil {
-		return out, err
-	}
+	out.RunToken = runToken(c)
 	if s.PromptID != 0 { // a new life of the worker takes the claim over
 		p, err := tx.Prompt(wctx(), s.PromptID)
 		if err != nil {

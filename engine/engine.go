@@ -136,7 +136,6 @@ func (e *Engine) Run(ctx context.Context) error {
 		{Name: "keys", Every: time.Hour, Do: e.dropKeys, Log: e.log},
 		{Name: "deliveries", Every: time.Hour, Do: e.dropDeliveries, Log: e.log},
 		{Name: "tries", Every: time.Hour, Do: e.dropTries, Log: e.log},
-		{Name: "runs", Every: time.Hour, Do: e.dropRuns, Log: e.log},
 		{Name: "programs", Every: time.Hour, Do: e.dropPrograms, Log: e.log},
 	}
 	var wg sync.WaitGroup

@@ -2,9 +2,13 @@ package engine
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
 	"fmt"
 	"slices"
-	"time"
+	"strings"
 
 	"stint/api"
 	"stint/db"
@@ -23,32 +27,43 @@ type Run struct {
 	Depth    int64 // of the session
 }
 
-const (
-	runPrefix = "stint_run_"
+const runPrefix = "stint_run_"
 
-	runTokensAtOnce = 5000 // that are forgotten in one step
+// runToken is the token of the agent that a claim's holder runs. It is derived from
+// the claim's secret, so that nothing more is written with each claim, every answer
+// to the same claim tells the same one, and it is nothing once the claim is closed.
+func runToken(c *claimRow) string {
+	sum := hmac.New(sha256.New, c.Secret)
+	sum.Write([]byte(runPrefix))
+	token := runPrefix + strings.TrimPrefix(c.ID.String(), claimPrefix) + base64.RawURLEncoding.EncodeToString(sum.Sum(nil)[:24])
+	return token + checksum(token)
+}
+
+const (
+	claimPrefix = "clm_"
+	claimDigits = 10
 )
 
-// mintRun makes a token for the agent that a claim's holder runs.
-func mintRun(tx *db.Tx, claim api.ClaimKey) (string, error) {
-	token, _ := randomSecret(runPrefix)
-	token += checksum(token)
-	if err := tx.InsertRunToken(wctx(), queries.InsertRunTokenParams{Hash: hashOf(token), ClaimID: claim}); err != nil {
-		return "", fmt.Errorf("keep a run's token: %w", err)
+// claimOfRun is which claim a run's token says that it is of.
+func claimOfRun(token string) (key api.ClaimKey, ok bool) {
+	if !sound(token, runPrefix) || len(token) < len(runPrefix)+claimDigits {
+		return 0, false
 	}
-	return token, nil
+	err := key.UnmarshalText([]byte(claimPrefix + token[len(runPrefix):len(runPrefix)+claimDigits]))
+	return key, err == nil
 }
 
 // authenticateRun finds out which run an agent's token is of. It acts for the
 // session's owner, or for who triggered a cloud session; one that the scheduler
 // or a webhook triggered acts for nobody.
 func (e *Engine) authenticateRun(ctx context.Context, token string) (out Identity, err error) {
-	if !sound(token, runPrefix) {
+	key, ok := claimOfRun(token)
+	if !ok {
 		return out, errNotSignedIn
 	}
 	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
-		row, err := tx.RunToken(ctx, hashOf(token))
-		if none(err) || (err == nil && (row.Claim.ClosedAt != 0 || row.Claim.ExpiresAt <= micros(e.Now()))) {
+		row, err := tx.RunOfClaim(ctx, key)
+		if none(err) || (err == nil && (subtle.ConstantTimeCompare([]byte(runToken(&row.Claim)), []byte(token)) != 1 || row.Claim.ClosedAt != 0 || row.Claim.ExpiresAt <= micros(e.Now()))) {
 			return errNotSignedIn
 		}
 		if err != nil {
@@ -143,18 +158,4 @@ func (e *Engine) startedBy(tx *db.Tx, r *Run, n *newSession) error {
 	}
 	n.by, n.parent, n.depth = api.ByAgent, r.Session, r.Depth+1
 	return nil
-}
-
-// dropRuns forgets the tokens of claims that are over.
-func (e *Engine) dropRuns(ctx context.Context) (time.Time, error) {
-	for {
-		var n int64
-		err := e.write(ctx, func(tx *db.Tx) (err error) {
-			n, err = tx.DropRunTokens(wctx(), runTokensAtOnce)
-			return err
-		})
-		if err != nil || n < runTokensAtOnce {
-			return time.Time{}, err
-		}
-	}
 }

@@ -156,9 +156,6 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.dropOldTriesStmt, err = db.PrepareContext(ctx, dropOldTries); err != nil {
 		return nil, fmt.Errorf("error preparing query DropOldTries: %w", err)
 	}
-	if q.dropRunTokensStmt, err = db.PrepareContext(ctx, dropRunTokens); err != nil {
-		return nil, fmt.Errorf("error preparing query DropRunTokens: %w", err)
-	}
 	if q.dropTriesStmt, err = db.PrepareContext(ctx, dropTries); err != nil {
 		return nil, fmt.Errorf("error preparing query DropTries: %w", err)
 	}
@@ -284,9 +281,6 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.insertPromptStmt, err = db.PrepareContext(ctx, insertPrompt); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertPrompt: %w", err)
-	}
-	if q.insertRunTokenStmt, err = db.PrepareContext(ctx, insertRunToken); err != nil {
-		return nil, fmt.Errorf("error preparing query InsertRunToken: %w", err)
 	}
 	if q.insertSessionStmt, err = db.PrepareContext(ctx, insertSession); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertSession: %w", err)
@@ -558,8 +552,8 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.rotateWebhookStmt, err = db.PrepareContext(ctx, rotateWebhook); err != nil {
 		return nil, fmt.Errorf("error preparing query RotateWebhook: %w", err)
 	}
-	if q.runTokenStmt, err = db.PrepareContext(ctx, runToken); err != nil {
-		return nil, fmt.Errorf("error preparing query RunToken: %w", err)
+	if q.runOfClaimStmt, err = db.PrepareContext(ctx, runOfClaim); err != nil {
+		return nil, fmt.Errorf("error preparing query RunOfClaim: %w", err)
 	}
 	if q.scheduledAgentsStmt, err = db.PrepareContext(ctx, scheduledAgents); err != nil {
 		return nil, fmt.Errorf("error preparing query ScheduledAgents: %w", err)
@@ -993,11 +987,6 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing dropOldTriesStmt: %w", cerr)
 		}
 	}
-	if q.dropRunTokensStmt != nil {
-		if cerr := q.dropRunTokensStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing dropRunTokensStmt: %w", cerr)
-		}
-	}
 	if q.dropTriesStmt != nil {
 		if cerr := q.dropTriesStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing dropTriesStmt: %w", cerr)
@@ -1206,11 +1195,6 @@ func (q *Queries) Close() error {
 	if q.insertPromptStmt != nil {
 		if cerr := q.insertPromptStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing insertPromptStmt: %w", cerr)
-		}
-	}
-	if q.insertRunTokenStmt != nil {
-		if cerr := q.insertRunTokenStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing insertRunTokenStmt: %w", cerr)
 		}
 	}
 	if q.insertSessionStmt != nil {
@@ -1663,9 +1647,9 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing rotateWebhookStmt: %w", cerr)
 		}
 	}
-	if q.runTokenStmt != nil {
-		if cerr := q.runTokenStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing runTokenStmt: %w", cerr)
+	if q.runOfClaimStmt != nil {
+		if cerr := q.runOfClaimStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing runOfClaimStmt: %w", cerr)
 		}
 	}
 	if q.scheduledAgentsStmt != nil {
@@ -2096,7 +2080,6 @@ type Queries struct {
 	dropOldOAuthCodesStmt      *sql.Stmt
 	dropOldProgramTokensStmt   *sql.Stmt
 	dropOldTriesStmt           *sql.Stmt
-	dropRunTokensStmt          *sql.Stmt
 	dropTriesStmt              *sql.Stmt
 	dropWaitingStmt            *sql.Stmt
 	dueAdmissionsStmt          *sql.Stmt
@@ -2139,7 +2122,6 @@ type Queries struct {
 	insertProgramStmt          *sql.Stmt
 	insertProgramTokenStmt     *sql.Stmt
 	insertPromptStmt           *sql.Stmt
-	insertRunTokenStmt         *sql.Stmt
 	insertSessionStmt          *sql.Stmt
 	insertSignalStmt           *sql.Stmt
 	insertTokenStmt            *sql.Stmt
@@ -2230,7 +2212,7 @@ type Queries struct {
 	revokeTokenOfStmt          *sql.Stmt
 	revokeTokensOfStmt         *sql.Stmt
 	rotateWebhookStmt          *sql.Stmt
-	runTokenStmt               *sql.Stmt
+	runOfClaimStmt             *sql.Stmt
 	scheduledAgentsStmt        *sql.Stmt
 	sessionStmt                *sql.Stmt
 	sessionByTriggerStmt       *sql.Stmt
@@ -2350,7 +2332,6 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		dropOldOAuthCodesStmt:      q.dropOldOAuthCodesStmt,
 		dropOldProgramTokensStmt:   q.dropOldProgramTokensStmt,
 		dropOldTriesStmt:           q.dropOldTriesStmt,
-		dropRunTokensStmt:          q.dropRunTokensStmt,
 		dropTriesStmt:              q.dropTriesStmt,
 		dropWaitingStmt:            q.dropWaitingStmt,
 		dueAdmissionsStmt:          q.dueAdmissionsStmt,
@@ -2393,7 +2374,6 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		insertProgramStmt:          q.insertProgramStmt,
 		insertProgramTokenStmt:     q.insertProgramTokenStmt,
 		insertPromptStmt:           q.insertPromptStmt,
-		insertRunTokenStmt:         q.insertRunTokenStmt,
 		insertSessionStmt:          q.insertSessionStmt,
 		insertSignalStmt:           q.insertSignalStmt,
 		insertTokenStmt:            q.insertTokenStmt,
@@ -2484,7 +2464,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		revokeTokenOfStmt:          q.revokeTokenOfStmt,
 		revokeTokensOfStmt:         q.revokeTokensOfStmt,
 		rotateWebhookStmt:          q.rotateWebhookStmt,
-		runTokenStmt:               q.runTokenStmt,
+		runOfClaimStmt:             q.runOfClaimStmt,
 		scheduledAgentsStmt:        q.scheduledAgentsStmt,
 		sessionStmt:                q.sessionStmt,
 		sessionByTriggerStmt:       q.sessionByTriggerStmt,

@@ -296,11 +296,6 @@ type Prompt struct {
 	AnswerDetail string
 }
 
-type RunToken struct {
-	Hash    []byte
-	ClaimID api.ClaimKey
-}
-
 type Session struct {
 	ID                api.SessionID
 	WorkspaceID       api.WorkspaceID

@@ -58,7 +58,6 @@ type Querier interface {
 	DropOldOAuthCodes(ctx context.Context, before int64) (int64, error)
 	DropOldProgramTokens(ctx context.Context, now int64) (int64, error)
 	DropOldTries(ctx context.Context, now int64) (int64, error)
-	DropRunTokens(ctx context.Context, n int64) (int64, error)
 	DropTries(ctx context.Context, key []byte) (int64, error)
 	DropWaiting(ctx context.Context, arg DropWaitingParams) (int64, error)
 	DueAdmissions(ctx context.Context, arg DueAdmissionsParams) ([]api.SessionID, error)
@@ -102,7 +101,6 @@ type Querier interface {
 	InsertProgram(ctx context.Context, arg InsertProgramParams) error
 	InsertProgramToken(ctx context.Context, arg InsertProgramTokenParams) error
 	InsertPrompt(ctx context.Context, arg InsertPromptParams) error
-	InsertRunToken(ctx context.Context, arg InsertRunTokenParams) error
 	InsertSession(ctx context.Context, arg InsertSessionParams) (int64, error)
 	InsertSignal(ctx context.Context, arg InsertSignalParams) error
 	InsertToken(ctx context.Context, arg InsertTokenParams) error
@@ -199,7 +197,7 @@ type Querier interface {
 	RevokeTokenOf(ctx context.Context, arg RevokeTokenOfParams) (int64, error)
 	RevokeTokensOf(ctx context.Context, arg RevokeTokensOfParams) (int64, error)
 	RotateWebhook(ctx context.Context, arg RotateWebhookParams) (int64, error)
-	RunToken(ctx context.Context, hash []byte) (RunTokenRow, error)
+	RunOfClaim(ctx context.Context, id api.ClaimKey) (RunOfClaimRow, error)
 	ScheduledAgents(ctx context.Context) ([]Agent, error)
 	Session(ctx context.Context, id api.SessionID) (Session, error)
 	SessionByTrigger(ctx context.Context, arg SessionByTriggerParams) (SessionByTriggerRow, error)

@@ -30,39 +30,12 @@ func (q *Queries) CountStart(ctx context.Context, arg CountStartParams) (int64, 
 	return result.RowsAffected()
 }
 
-const dropRunTokens = `-- name: DropRunTokens :execrows
-DELETE FROM run_tokens WHERE hash IN (
-    SELECT t.hash FROM run_tokens t JOIN claims c ON c.id = t.claim_id WHERE c.closed_at > 0 LIMIT ?1)
-`
-
-func (q *Queries) DropRunTokens(ctx context.Context, n int64) (int64, error) {
-	result, err := q.exec(ctx, q.dropRunTokensStmt, dropRunTokens, n)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
-}
-
-const insertRunToken = `-- name: InsertRunToken :exec
-INSERT INTO run_tokens (hash, claim_id) VALUES (?1, ?2)
-`
-
-type InsertRunTokenParams struct {
-	Hash    []byte
-	ClaimID api.ClaimKey
-}
-
-func (q *Queries) InsertRunToken(ctx context.Context, arg InsertRunTokenParams) error {
-	_, err := q.exec(ctx, q.insertRunTokenStmt, insertRunToken, arg.Hash, arg.ClaimID)
-	return err
-}
-
-const runToken = `-- name: RunToken :one
+const runOfClaim = `-- name: RunOfClaim :one
 SELECT c.id, c.secret, c.session_id, c.agent_id, c.thread_id, c.worker_id, c.instance_id, c.fence, c.lease_seconds, c.offline_after, c.granted_at, c.renewed_at, c.expires_at, c.graced, c.folder_key, c.request_id, c.closed_at, c.closed_by, c.finish_hash, c.drained, c.drain_by, c.started, s.workspace_id, s.agent_id AS of_agent, s.owner_user_id, s.triggered_by_user_id, s.depth
-FROM run_tokens t JOIN claims c ON c.id = t.claim_id JOIN sessions s ON s.id = c.session_id WHERE t.hash = ?1
+FROM claims c JOIN sessions s ON s.id = c.session_id WHERE c.id = ?1
 `
 
-type RunTokenRow struct {
+type RunOfClaimRow struct {
 	Claim             Claim
 	WorkspaceID       api.WorkspaceID
 	OfAgent           api.AgentID
@@ -71,9 +44,9 @@ type RunTokenRow struct {
 	Depth             int64
 }
 
-func (q *Queries) RunToken(ctx context.Context, hash []byte) (RunTokenRow, error) {
-	row := q.queryRow(ctx, q.runTokenStmt, runToken, hash)
-	var i RunTokenRow
+func (q *Queries) RunOfClaim(ctx context.Context, id api.ClaimKey) (RunOfClaimRow, error) {
+	row := q.queryRow(ctx, q.runOfClaimStmt, runOfClaim, id)
+	var i RunOfClaimRow
 	err := row.Scan(
 		&i.Claim.ID,
 		&i.Claim.Secret,
