@@ -3,7 +3,9 @@ package worker
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -73,10 +75,18 @@ func (w *world) leaseEnd(id api.SessionID) (end proc.BootTime) {
 
 // Random lives of two workers with one session between them: networks that fail
 // and mend, workers that are stopped and started, signals, and never two agents
-// at once (proof I11).
+// at once (proof I11). STINT_TEST_LIVES says how many lives, of six faults each;
+// 170 are a thousand faults.
 func TestFence_TwoWorkersNeverRunOneSessionAtOnce(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(6) {
+	lives := uint64(6)
+	if text := os.Getenv("STINT_TEST_LIVES"); text != "" {
+		var err error
+		if lives, err = strconv.ParseUint(text, 10, 16); err != nil {
+			t.Fatalf("STINT_TEST_LIVES: %v", err)
+		}
+	}
+	for seed := range lives {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
 			d := rand.New(rand.NewPCG(seed, 11))
