@@ -173,6 +173,14 @@ func (c *command) conclude(r proc.Result) (o outcome, again bool) {
 	return failed(exitFailure(r, lastLines(c.out.end(proc.Stderr), stderrLines)), result), true
 }
 
+// number is a sentence about n things.
+func number(n int, one, more string) string {
+	if n == 1 {
+		return one
+	}
+	return fmt.Sprintf(more, n)
+}
+
 // endWords tells in lines for the session what happened at the end beyond the exit.
 func endWords(r proc.Result) []string {
 	var out []string
@@ -189,10 +197,10 @@ func endWords(r proc.Result) []string {
 		out = append(out, line+" UTC.")
 	}
 	if r.Swept > 0 {
-		out = append(out, fmt.Sprintf("%d processes that the command left behind were ended.", r.Swept))
+		out = append(out, number(r.Swept, "One process that the command left behind was ended.", "%d processes that the command left behind were ended."))
 	}
 	if n := len(r.Survivors); n > 0 {
-		out = append(out, fmt.Sprintf("%d processes could not be ended; they belong to another user or the system holds them.", n))
+		out = append(out, number(n, "One process could not be ended; it belongs to another user or the system holds it.", "%d processes could not be ended; they belong to another user or the system holds them."))
 	}
 	if r.OutputCut {
 		out = append(out, "Something outside the session held the command's output open; reading was given up.")

@@ -13,7 +13,11 @@ func useHelpFunctions() {
 	cobra.AddTemplateFunc("indent", func(text string) string {
 		return strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ")
 	})
-	cobra.AddTemplateFunc("wrapped", func(flags *pflag.FlagSet) string {
-		return strings.TrimRight(flags.FlagUsagesWrapped(helpColumns), "\n")
-	})
+	cobra.AddTemplateFunc("wrapped", wrapped)
+}
+
+// wrapped is what flags say, each as one text that is broken where a line is full.
+func wrapped(flags *pflag.FlagSet) string {
+	flags.VisitAll(func(f *pflag.Flag) { f.Usage = strings.ReplaceAll(f.Usage, "\n", " ") })
+	return strings.TrimRight(flags.FlagUsagesWrapped(helpColumns), "\n")
 }

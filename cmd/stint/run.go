@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -142,7 +143,7 @@ func (c *cli) started(ctx context.Context, client *api.Client, s api.Session, f 
 		}
 		state := string(s.Status)
 		if s.WaitingFor != nil {
-			state += ": " + plain(s.WaitingFor.Sentence)
+			state += ": " + strings.TrimSuffix(plain(s.WaitingFor.Sentence), ".")
 		}
 		c.hint("%s. Follow it with: stint watch %s", state, s.ID)
 		return nil
