@@ -167,6 +167,12 @@ func (t *claudeTalk) permission(id string, r claudeRequest) {
 	}
 }
 
+// What fits into one of several questions, in bytes (contract 6.5).
+const (
+	maxQuestionID = 200
+	maxQuestion   = 4096
+)
+
 // question passes the model's own questions on to people.
 func (t *claudeTalk) question(id string, r claudeRequest) {
 	t.told[r.CallID] = true // whatever becomes of it is no refusal
@@ -180,10 +186,19 @@ func (t *claudeTalk) question(id string, r claudeRequest) {
 		return
 	}
 	q := Question{Kind: AskQuestions}
-	for _, one := range in.Questions {
+	for i, one := range in.Questions {
 		c := Choice{ID: one.Question, Text: one.Question, Other: true}
+		if len(c.ID) > maxQuestionID {
+			c.ID = fmt.Sprintf("question %d", i+1)
+		}
+		longest := len(c.Text)
 		for _, o := range one.Options {
 			c.Options = append(c.Options, o.Label)
+			longest = max(longest, len(o.Label))
+		}
+		if longest > maxQuestion {
+			t.reply(id, denial(fmt.Sprintf("No question and no option may be longer than %d bytes. Ask more briefly.", maxQuestion), false))
+			return
 		}
 		q.Choices = append(q.Choices, c)
 		q.Text = strings.TrimSpace(q.Text + "\n" + one.Question)

@@ -142,6 +142,39 @@ func TestClaude_QuestionsReachAPerson(t *testing.T) {
 	}
 }
 
+// A question may be longer than its id; one that fits nowhere is the model's to
+// shorten and no end of the session.
+func TestClaude_LongQuestions(t *testing.T) {
+	long, tooLong := strings.Repeat("Why? ", 100), strings.Repeat("Why? ", 1000)
+	ask := func(text, option string) obj {
+		return obj{"questions": list{obj{"question": text, "options": list{obj{"label": option}}}}}
+	}
+	host := &agenttest.Host{Answer: func(_ context.Context, q agent.Question) (agent.Answer, error) {
+		if id := q.Choices[0].ID; id == "" || len(id) > 200 {
+			t.Errorf("the id has %d bytes", len(id))
+		}
+		return agent.Answer{Choices: map[string]string{q.Choices[0].ID: "because"}}, nil
+	}}
+	_, err := heldClaude(t, claudeJob("/work"), host, func(p *peer) {
+		greet(p)
+		p.Say(canUse("long", "AskUserQuestion", ask(long, "so")))
+		if got := answer(p, "long"); got.Text("response", "response", "updatedInput", "answers", long) != "because" {
+			t.Errorf("answered %v", got)
+		}
+		for name, in := range map[string]obj{"text": ask(tooLong, "so"), "option": ask("Why?", tooLong)} {
+			p.Say(canUse(name, "AskUserQuestion", in))
+			if got := answer(p, name); got.Text("response", "response", "behavior") != "deny" {
+				t.Errorf("%s: answered %v", name, got)
+			}
+		}
+		p.Say(result(nil))
+		p.Wait()
+	})
+	if asked := host.Seen().Asked; err != nil || len(asked) != 1 {
+		t.Errorf("asked %d, %v", len(asked), err)
+	}
+}
+
 func TestClaude_EveryRequestIsAnswered(t *testing.T) {
 	_, err := heldClaude(t, claudeJob("/work"), &agenttest.Host{Answer: agenttest.Approves}, func(p *peer) {
 		greet(p)
