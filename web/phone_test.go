@@ -29,3 +29,18 @@ func TestBrowser_TheButtonsOfALongApprovalAreInSight(t *testing.T) {
 		}
 	}
 }
+
+// An option without a space in it is as wide as the page at most.
+func TestBrowser_LongOptionsAreBroken(t *testing.T) {
+	s := newScene(t, sceneEnd)
+	j := s.converse(t)
+	j.ask(api.PromptInput{Kind: api.PromptQuestions, Text: "Which?", Choices: []api.Choice{{ID: "q", Text: strings.Repeat("W", 300), Options: []string{strings.Repeat("B", 300)}, Other: true}}})
+	b := openTab(t, s.serve(t))
+	b.do(chromedp.EmulateViewport(390, 844))
+	for _, path := range []string{j.path(), "/inbox"} {
+		b.open(path)
+		if wide := js[int64](b, `Math.max(document.documentElement.scrollWidth, ...[...document.querySelectorAll('.question, .question *')].map(e => e.scrollWidth))`); wide > 390 {
+			t.Errorf("%s is %d px wide", path, wide)
+		}
+	}
+}
