@@ -8,9 +8,13 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"stint/api"
+	"stint/engine"
 	"stint/server/servertest"
 )
 
@@ -112,9 +116,45 @@ func BenchmarkIdleWorkers(b *testing.B) {
 	b.ReportMetric(median(resident)/1e6, "MB")
 }
 
+// BenchmarkSignIns has a hundred people sign in with their passwords at once and
+// reports the memory of this process meanwhile, and how many were told to wait.
+func BenchmarkSignIns(b *testing.B) {
+	const people = 100
+	d := newDesk(b, servertest.Options{Quiet: true})
+	for i := range people {
+		one := d.As(d.AddUser(engine.DefaultWorkspace, api.Member))
+		servertest.Must[api.Account](one, 200, "POST", "/api/v1/account/login", m{"login": fmt.Sprintf("user-%d", i), "password": password})
+	}
+	debug.FreeOSMemory()
+	var resident, waits []float64
+	for b.Loop() {
+		peak := make(chan float64)
+		stop := make(chan struct{})
+		go func() { peak <- residentWhile(stop) }()
+		var told atomic.Int64
+		var all sync.WaitGroup
+		for i := range people {
+			all.Go(func() {
+				switch a := d.tries(fmt.Sprintf("user-%d", i), password); a.Status {
+				case http.StatusSeeOther:
+				case http.StatusTooManyRequests:
+					told.Add(1)
+				default:
+					b.Errorf("signing in answered %d", a.Status)
+				}
+			})
+		}
+		all.Wait()
+		close(stop)
+		resident, waits = append(resident, <-peak), append(waits, float64(told.Load()))
+	}
+	b.ReportMetric(median(resident)/1e6, "MB")
+	b.ReportMetric(median(waits), "told-to-wait")
+}
+
 // residentWhile is the most memory that this process had until stop is closed.
 func residentWhile(stop <-chan struct{}) (most float64) {
-	tick := time.NewTicker(500 * time.Millisecond)
+	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		if text, err := os.ReadFile("/proc/self/statm"); err == nil {
