@@ -36,7 +36,7 @@ func (h *host) Ask(ctx context.Context, q agent.Question) (agent.Answer, error) 
 		return agent.Answer{}, err
 	}
 	h.c.s.activity(api.ActivityAwaitingInput, "Asks: "+cut(q.Text, 1000)[0])
-	return h.await(ctx, p)
+	return h.await(ctx, p, q)
 }
 
 // open opens the prompt. An answer that got lost is asked for again; a prompt of
@@ -77,7 +77,7 @@ func (h *host) open(ctx context.Context, q agent.Question) (api.Prompt, error) {
 }
 
 // await waits for the answer to an open prompt.
-func (h *host) await(ctx context.Context, p api.Prompt) (agent.Answer, error) {
+func (h *host) await(ctx context.Context, p api.Prompt, q agent.Question) (agent.Answer, error) {
 	s := h.c.s
 	hold := time.NewTimer(s.p.opts.PromptHold)
 	defer hold.Stop()
@@ -96,7 +96,7 @@ func (h *host) await(ctx context.Context, p api.Prompt) (agent.Answer, error) {
 	for {
 		got, err := s.p.client.AwaitAnswer(parked, s.addr.Session, p.ID, s.p.clocks.Hold)
 		if err = ours(err, got.ID, p.ID); err == nil && !got.ClosedAt.IsZero() {
-			return h.answerOf(ctx, got)
+			return h.answerOf(ctx, got, q)
 		}
 		if parked.Err() != nil {
 			return agent.Answer{}, context.Cause(parked)
@@ -114,9 +114,9 @@ func (h *host) await(ctx context.Context, p api.Prompt) (agent.Answer, error) {
 	}
 }
 
-func (h *host) answerOf(ctx context.Context, p api.Prompt) (agent.Answer, error) {
+func (h *host) answerOf(ctx context.Context, p api.Prompt, q agent.Question) (agent.Answer, error) {
 	if p.Resolution == api.PromptAnswered && p.Answer != nil {
-		return toAnswer(*p.Answer), nil
+		return toAnswer(*p.Answer, q), nil
 	}
 	h.c.s.rec.kick() // the session was stopped or cancelled, which the beat tells
 	select {
@@ -137,7 +137,7 @@ func (h *host) answeredBefore(q agent.Question) (agent.Answer, bool) {
 	if i < 0 {
 		return agent.Answer{}, false
 	}
-	a := toAnswer(*h.answered[i].Answer)
+	a := toAnswer(*h.answered[i].Answer, q)
 	h.answered = slices.Delete(h.answered, i, i+1)
 	return a, true
 }
@@ -148,11 +148,22 @@ func promptOf(q agent.Question, secrets [][]byte) api.PromptInput {
 	if q.Kind == agent.AskApproval {
 		in.Action = &api.AskedAction{Area: string(q.Action.Area), What: masked(q.Action.What), Tool: q.Action.Tool}
 	}
-	for _, c := range q.Choices {
-		in.Choices = append(in.Choices, api.Choice{ID: c.ID, Text: masked(c.Text), Options: c.Options, Other: c.Other, Secret: c.Secret})
+	short := func(text string) string { return excerpt(maskString(text, secrets), maxChoiceText) }
+	for i, c := range q.Choices {
+		one := api.Choice{ID: choiceID(i), Text: short(c.Text), Other: c.Other, Secret: c.Secret}
+		for _, o := range c.Options {
+			one.Options = append(one.Options, short(o))
+		}
+		in.Choices = append(in.Choices, one)
 	}
 	return in
 }
+
+const maxChoiceText = 4 << 10 // bytes, the coordinator's limit
+
+// choiceID is what a question is called among those of one prompt: short, and easy
+// to type, whatever the program calls it.
+func choiceID(i int) string { return fmt.Sprintf("q%d", i+1) }
 
 func sameQuestion(p api.Prompt, in api.PromptInput) bool {
 	if p.Kind != in.Kind || p.Text != in.Text || (p.Action == nil) != (in.Action == nil) || len(p.Choices) != len(in.Choices) {
@@ -166,6 +177,14 @@ func sameQuestion(p api.Prompt, in api.PromptInput) bool {
 	return p.Action == nil || *p.Action == *in.Action
 }
 
-func toAnswer(a api.Answer) agent.Answer {
-	return agent.Answer{Approved: a.Approved != nil && *a.Approved, ForSession: a.ForSession, Text: a.Text, Choices: a.Choices}
+// toAnswer is an answer in the program's own words for the questions.
+func toAnswer(a api.Answer, q agent.Question) agent.Answer {
+	out := agent.Answer{Approved: a.Approved != nil && *a.Approved, ForSession: a.ForSession, Text: a.Text}
+	for i, c := range q.Choices {
+		if out.Choices == nil {
+			out.Choices = map[string]string{}
+		}
+		out.Choices[c.ID] = a.Choices[choiceID(i)]
+	}
+	return out
 }

@@ -344,6 +344,23 @@ func TestConverse_TheOwnersOwnLimit(t *testing.T) {
 	}
 }
 
+// Questions have short names for people, whatever the program calls them, and what
+// is too long for one is cut; the program hears of its own names.
+func TestAsk_QuestionsByShortNames(t *testing.T) {
+	long := strings.Repeat("Why? ", 2000)
+	q := agent.Question{Kind: agent.AskQuestions, Text: "Two", Choices: []agent.Choice{
+		{ID: long, Text: long, Options: []string{"hunter22", long}}, {ID: "Second?", Text: "Second?"},
+	}}
+	in := promptOf(q, [][]byte{[]byte("hunter22")})
+	if in.Choices[0].ID != "q1" || in.Choices[1].ID != "q2" || len(in.Choices[0].Text) > 4096 || in.Choices[0].Options[0] != "***" || len(in.Choices[0].Options[1]) > 4096 {
+		t.Errorf("people are asked %.300v", in)
+	}
+	got := toAnswer(api.Answer{Choices: map[string]string{"q1": "a", "q2": "b"}}, q)
+	if got.Choices[long] != "a" || got.Choices["Second?"] != "b" {
+		t.Errorf("the program hears %.300v", got)
+	}
+}
+
 func TestPace_WhatCounts(t *testing.T) {
 	at := time.Unix(0, 0)
 	p := newPace(func() time.Time { return at })

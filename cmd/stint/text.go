@@ -3,19 +3,21 @@ package main
 import (
 	"io"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
 )
 
 // plain makes text that people or agents wrote safe to show on one line of a
-// terminal: no escape sequences, no control characters, no line breaks.
+// terminal: no escape sequences, no control characters, no line breaks, nothing
+// that turns the direction of what follows.
 func plain(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n', r == '\r', r == '\t':
 			return ' '
-		case r < 0x20, r >= 0x7f && r < 0xa0:
+		case r < 0x20, r >= 0x7f && r < 0xa0, unicode.Is(unicode.Bidi_Control, r):
 			return -1
 		}
 		return r

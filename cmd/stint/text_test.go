@@ -12,6 +12,7 @@ func TestPlain_LeavesNothingThatActsOnATerminal(t *testing.T) {
 		"\x1b]52;c;aGk=\x07clip":     "clip",
 		"bell\x07 back\x08 c1\u009b": "bell back c1",
 		"żółw 🐢":                     "żółw 🐢",
+		"safe\u202egnp.exe\u2066":    "safegnp.exe",
 	} {
 		if got := plain(in); got != want {
 			t.Errorf("plain(%q) = %q, want %q", in, got, want)
