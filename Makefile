@@ -44,13 +44,13 @@ lint: vet ## go vet, golangci-lint and the rules for queries
 	tools/check-queries
 	$(linter) run
 
-# The long lives of the engine, which are short under the race detector.
-lives := Week_|Linearizable_|Simulation_|Property_|ClockBack_SlotThat
+# The long lives of the engine and of the whole program, which are short under the race detector.
+lives := Week_|Linearizable_|Simulation_|Property_|ClockBack_SlotThat|Kill_
 
 test: ## run all tests with the race detector; installs Chromium on Debian where it is missing
 	tools/ensure-chromium
 	go test $(race) -shuffle=on -timeout 25m $(PKG)
-	go test -run '^Test($(lives))' -timeout 10m ./engine
+	go test -run '^Test($(lives))' -timeout 10m ./engine ./cmd/stint
 
 # The packages with tests of the tag agents. They run the real programs, so without the race detector, whose slowness
 # would only show in waiting for them; go test already had it on the same code.

@@ -39,9 +39,13 @@ func (s *siege) spend(on string, d time.Duration) { s.spent[on] += d.Round(time.
 // actor is a client that lives as long as the coordinator and goes on in its next life.
 type actor interface{ live(l *life) }
 
-// kills is how often the coordinator is killed under load; a soak test asks for more.
+// kills is how often the coordinator is killed under load; a soak test asks for
+// more. With the race detector it is a fifth: the whole number is for a run without.
 func kills(t *testing.T, otherwise int) int {
 	n, err := strconv.Atoi(os.Getenv("STINT_TEST_KILLS"))
+	if err != nil && raced {
+		return otherwise / 5
+	}
 	if err != nil {
 		return otherwise
 	}
