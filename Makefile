@@ -44,12 +44,15 @@ lint: vet ## go vet, golangci-lint and the rules for queries
 	tools/check-queries
 	$(linter) run
 
+# How many packages are tested side by side: one more than there are processors, since some wait for clocks most of the time.
+side := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+
 # The long lives of the engine and of the whole program, which are short under the race detector.
 lives := Week_|Linearizable_|Simulation_|Property_|ClockBack_SlotThat|Kill_
 
 test: ## run all tests with the race detector; installs Chromium on Debian where it is missing
 	tools/ensure-chromium
-	go test $(race) -shuffle=on -timeout 25m $(PKG)
+	go test $(race) -shuffle=on -p $(side) -timeout 25m $(PKG)
 	go test -run '^Test($(lives))' -timeout 10m ./engine ./cmd/stint
 
 # The packages with tests of the tag agents. They run the real programs, so without the race detector, whose slowness
