@@ -110,9 +110,13 @@ func (p *place) after() {
 	if cause := p.s.leash.cause(); cause != nil && !errors.Is(cause, errCancelled) && !errors.Is(cause, errStop) {
 		return
 	}
-	if err := p.ws.AfterRun(context.WithoutCancel(p.s.leash.ctx)); err != nil {
-		p.s.log.Warn("the hook after the run failed", "error", err)
-		p.s.status("The hook after the run failed: " + err.Error() + ".")
+	err := p.ws.AfterRun(context.WithoutCancel(p.s.leash.ctx))
+	if err == nil {
+		return
+	}
+	p.s.log.Warn("the hook after the run did not do well", "error", err)
+	if hook := (*workspace.HookError)(nil); errors.As(err, &hook) { // else the folder is gone, which the session says itself
+		p.s.status("The hook after the run failed: " + hook.Error() + ".")
 	}
 }
 

@@ -92,6 +92,11 @@ func TestPlace_TheOwnersFileAndItsWorkflow(t *testing.T) {
 	if _, err := os.Stat(mark); err == nil {
 		t.Fatal("a hook ran that nobody had accepted")
 	}
+	all, err := w.client.Sessions(t.Context(), api.SessionFilter{}, api.Page{})
+	w.must(err)
+	if told := kinds(w.items(all.Items[0].ID), api.ItemStatus); !strings.Contains(strings.Join(told, "\n"), "worker trust talker") {
+		t.Errorf("the session tells %q", told)
+	}
 	loaded, err := workflow.Load(flow, os.Getenv)
 	w.must(err)
 	now := loaded.Executing()

@@ -58,11 +58,13 @@ func (p *Process) termsFor(c api.Claim) (terms, *api.Failure) {
 	files := setup.Find(p.opts.StateDir)
 	own, _, err := files.Agent(t.AgentSlug)
 	if err != nil {
-		return terms{}, refuse(CodePolicyBlocked, "The worker's own file on this agent can't be used: %v.", err)
+		p.log.Warn("the owner's file on an agent can't be used", "agent", t.AgentSlug, "error", err)
+		return terms{}, refuse(CodePolicyBlocked, "The worker owner's own file on this agent can't be used; “stint worker doctor %s” on its machine says why.", t.AgentSlug)
 	}
 	accepted, err := files.Accepted(t.AgentSlug)
 	if err != nil {
-		return terms{}, refuse(CodePolicyBlocked, "What was accepted for this agent can't be read: %v.", err)
+		p.log.Warn("what was accepted for an agent can't be read", "agent", t.AgentSlug, "error", err)
+		return terms{}, refuse(CodePolicyBlocked, "What was accepted for this agent can't be read; “stint worker trust %s” on the worker's machine says why.", t.AgentSlug)
 	}
 	t, failure := p.trusts(t, own, accepted)
 	if failure != nil {
@@ -217,14 +219,14 @@ func (p *Process) followFlow(path string, accepted setup.Accepted, slug string) 
 	w := p.watcher(path)
 	flow, err := w.Current()
 	if err != nil && flow.Path == "" {
-		return flow, refuse(CodePolicyBlocked, "The workflow file can't be used: %v.", err)
+		return flow, refuse(CodePolicyBlocked, "The workflow file can't be used: %s", problems(err))
 	}
 	follow, changed, err := accepted.Follow(flow)
 	if err != nil {
-		return flow, refuse(CodePolicyBlocked, "What was accepted of the workflow file has no meaning any more: %v. Look at it and accept it anew with “stint worker trust %s”.", err, slug)
+		return flow, refuse(CodePolicyBlocked, "What was accepted of the workflow file has no meaning any more: %s Look at it and accept it anew with “stint worker trust %s”.", problems(err), slug)
 	}
 	if changed {
-		p.log.Warn("the workflow file executes what its owner has not accepted; what was accepted last holds", "agent", slug, "file", path)
+		p.log.Debug("the workflow file executes what its owner has not accepted; what was accepted last holds", "agent", slug, "file", path)
 	}
 	return follow, nil
 }

@@ -124,6 +124,9 @@ func (s *session) execute(life proc.Record, held bool) (out outcome) {
 		}
 		return failed(failure, "")
 	}
+	for _, n := range s.p.notices(s.claim.Trusted.AgentSlug) {
+		s.status(n.Text)
+	}
 	at, o := s.enter(ctx, &plan, life)
 	if at == nil {
 		return o
