@@ -47,13 +47,15 @@ lint: vet ## go vet, golangci-lint and the rules for queries
 # How many packages are tested side by side: one more than there are processors, since some wait for clocks most of the time.
 side := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
-# The long lives of the engine and of the whole program, which are short under the race detector.
+# The long lives of the engine and of the whole program are short under the race detector, and whole in a run without it.
+# Tables of one request after the other, scripts of many processes and browsers run without it alone: little races there.
 lives := Week_|Linearizable_|Simulation_|Property_|ClockBack_SlotThat|Kill_
+tables := Access_|Document_|Script|Browser_|Check_EveryRule
 
 test: ## run all tests with the race detector; installs Chromium on Debian where it is missing
 	tools/ensure-chromium
-	go test $(race) -shuffle=on -p $(side) -timeout 25m $(PKG)
-	go test -run '^Test($(lives))' -timeout 10m ./engine ./cmd/stint
+	go test $(race) -skip '^Test($(tables))' -shuffle=on -p $(side) -timeout 25m $(PKG)
+	go test -run '^Test($(lives)|$(tables))' -timeout 10m ./engine ./cmd/stint ./server ./web
 
 # The packages with tests of the tag agents. They run the real programs, so without the race detector, whose slowness
 # would only show in waiting for them; go test already had it on the same code.

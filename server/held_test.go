@@ -198,6 +198,9 @@ func TestShutdown_HeldRequestsEndFirstAndWritesFinish(t *testing.T) {
 	// A write whose body is still on its way when the end begins.
 	body, feed := io.Pipe()
 	slow := make(chan int, 1)
+	patient := http.DefaultTransport.(*http.Transport).Clone()
+	patient.ExpectContinueTimeout = time.Minute
+	t.Cleanup(patient.CloseIdleConnections)
 	go func() {
 		req, err := http.NewRequestWithContext(context.Background(), "POST", d.URL+servertest.Base+"/agents/tidy/sessions", body)
 		if err != nil {
@@ -206,7 +209,8 @@ func TestShutdown_HeldRequestsEndFirstAndWritesFinish(t *testing.T) {
 		}
 		req.Header.Set("Authorization", "Bearer "+d.Token)
 		req.Header.Set("Content-Type", "application/json")
-		resp, err := http.DefaultTransport.RoundTrip(req)
+		req.Header.Set("Expect", "100-continue") // the body begins when the handler reads it
+		resp, err := patient.RoundTrip(req)
 		if err != nil {
 			t.Error(err)
 			slow <- 0

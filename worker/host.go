@@ -217,7 +217,7 @@ func (h *host) report(in api.SessionPatch) { h.c.s.report(entryPatch, in) }
 // flush waits until what was said before is delivered, so that a question stands
 // behind what led to it; not for long, since it may not be deliverable.
 func (h *host) flush(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	h.c.s.out.empty(ctx)
 }
