@@ -114,12 +114,12 @@ func (e *Engine) report(tx *db.Tx, h held, in api.SessionPatch) (exceeded string
 		changed["turnEnded"] = true
 	}
 	if in.Usage != nil {
-		cost := s.CostMicros
-		if raise(s, *in.Usage) {
-			changed["usage"] = true
-		}
-		if exceeded, err = e.spend(tx, s, s.CostMicros-cost); err != nil {
+		raised := false
+		if raised, exceeded, err = e.use(tx, s, *in.Usage); err != nil {
 			return "", err
+		}
+		if raised {
+			changed["usage"] = true
 		}
 	}
 	if len(changed) == 0 {
@@ -151,13 +151,19 @@ func raise(s *sessionRow, u api.Usage) bool {
 	return was != [4]int64{s.InputTokens, s.OutputTokens, s.CostMicros, s.Turns}
 }
 
+// use takes a usage report into the session's row and its agent's day. It answers
+// whether that changed the row and which limit is reached, "" for none.
+func (e *Engine) use(tx *db.Tx, s *sessionRow, u api.Usage) (raised bool, exceeded string, err error) {
+	cost := s.CostMicros
+	raised = raise(s, u)
+	exceeded, err = e.spend(tx, s, s.CostMicros-cost)
+	return raised, exceeded, err
+}
+
 // reportUsage keeps a usage report that comes with a finish.
 func (e *Engine) reportUsage(tx *db.Tx, s *sessionRow, u api.Usage) error {
-	cost := s.CostMicros
-	if !raise(s, u) {
-		return nil
-	}
-	if _, err := e.spend(tx, s, s.CostMicros-cost); err != nil {
+	raised, _, err := e.use(tx, s, u)
+	if err != nil || !raised {
 		return err
 	}
 	return e.keepReport(tx, s)

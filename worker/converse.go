@@ -185,12 +185,15 @@ func (c *conversation) hold(ctx context.Context, life proc.Record, job agent.Job
 		<-p.Done()
 		heard.Close() // the adapter learns that the program is gone
 	}()
+	var kept sync.WaitGroup
+	kept.Go(func() { s.keepDeadline(p, p.Done()) })
 	res, err := c.talk(ctx, p, agent.Pipes{In: feed, Out: listen}, job)
 	s.at("talked")
 	// Nothing is read any more, and the program's input ends: it has its grace to go by itself.
 	listen.CloseWithError(errTalked)
 	feed.Close()
 	r := c.end(p, end)
+	kept.Wait()
 	s.at("exited")
 	c.out.close()
 	return c.conclude(res, err, r)
@@ -222,14 +225,13 @@ func with(env, additions []string) []string {
 	return append(out, additions...)
 }
 
-// talk runs the adapter while it keeps the program's deadline and the limits.
+// talk runs the adapter while it keeps the limits.
 func (c *conversation) talk(ctx context.Context, p *proc.Process, pipes agent.Pipes, job agent.Job) (agent.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	over := make(chan struct{})
-	var watches sync.WaitGroup
-	watches.Go(func() { c.s.keepDeadline(p, p.Done()) })
-	watches.Go(func() { c.keepLimits(cancel, over) })
+	var limits sync.WaitGroup
+	limits.Go(func() { c.keepLimits(cancel, over) })
 	c.s.launched(func() {
 		at := c.s.p.boot().Add(c.s.p.opts.DrainGrace + c.s.p.stages.Kill)
 		if err := p.SetDeadline(at); err != nil {
@@ -245,16 +247,12 @@ func (c *conversation) talk(ctx context.Context, p *proc.Process, pipes agent.Pi
 	res, err := c.plan.adapter.Converse(ctx, pipes, job, c.host)
 	c.s.spending(nil)
 	close(over)
+	limits.Wait()
 	if err == nil && ctx.Err() != nil && res.Failure != nil {
 		err = context.Cause(ctx) // it failed because it was cut short
 	}
-	go func() { <-p.Done() }()
-	c.watches(&watches)
 	return res, err
 }
-
-// watches are left to end with the program.
-func (c *conversation) watches(all *sync.WaitGroup) { c.s.p.parts.Go(all.Wait) }
 
 // end lets the program go and sees to it that it is gone.
 func (c *conversation) end(p *proc.Process, end context.CancelCauseFunc) proc.Result {

@@ -169,7 +169,7 @@ func (h *host) Next(ctx context.Context) (turn string, more bool) {
 	h.mu.Unlock()
 	h.report(api.SessionPatch{TurnEnded: true, LastConsumed: last})
 	h.c.s.at("turn ended")
-	if h.winding() == agent.ErrStopped { //nolint:errorlint // the value itself
+	if errors.Is(h.winding(), agent.ErrStopped) {
 		return "", false
 	}
 	said, err := h.said(ctx, last)
@@ -226,7 +226,7 @@ func (h *host) flush(ctx context.Context) {
 func (h *host) windDown(cause error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.wind == nil || cause == agent.ErrStopped { //nolint:errorlint // the value itself
+	if h.wind == nil || errors.Is(cause, agent.ErrStopped) {
 		h.wind = cause
 	}
 	if h.question != nil {
