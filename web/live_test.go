@@ -130,6 +130,9 @@ func TestStream_HomeShowsWhatHappens(t *testing.T) {
 	s := newScene(t, sceneEnd)
 	server := s.serve(t)
 	home := s.listen(t, server, s.streamOf(t, "/"), "")
+	// What happens before the stream's first look makes it send the whole page.
+	s.New(s.agents["issue-triage"], func(in *api.SessionInput) { in.Title = "Quite new" })
+	home.until("Quite new")
 	made := s.New(s.agents["issue-triage"], func(in *api.SessionInput) { in.Title = "Brand new" })
 	m := home.until(`hx-target="#next"`, "Brand new")
 	if strings.Contains(m.html, `hx-target="#recent"`) {
