@@ -85,7 +85,12 @@ type home struct {
 
 func newHome(t testing.TB) *home {
 	t.Helper()
-	dir := t.TempDir()
+	return newHomeIn(t, t.TempDir())
+}
+
+// newHomeIn is one in a folder that the caller chose.
+func newHomeIn(t testing.TB, dir string) *home {
+	t.Helper()
 	return &home{TB: t, dir: dir, env: []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TZ=UTC", "STINT_LOG_FORMAT=json", "STINT_LOG_LEVEL=warn",
 		"XDG_DATA_HOME=" + filepath.Join(dir, "share"), "XDG_STATE_HOME=" + filepath.Join(dir, "state"),

@@ -75,7 +75,6 @@ func start(ts *testscript.TestScript, name string, args []string) {
 func environ(ts *testscript.TestScript) []string {
 	var env []string
 	for _, name := range []string{
-		"ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "CLAUDE_CODE_MAX_RETRIES", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
 		"PATH", "HOME", "XDG_DATA_HOME", "STINT_DATA_DIR", "TZ", "TMPDIR", "STINT_LOG_LEVEL", "STINT_LOG_FORMAT", "DISPLAY", "BAD_DISK", "GOCOVERDIR", "SECRET_MARKER", "STINT_MIN_LEASE", "STINT_OUTAGE_GRACE", "STINT_ACCESS_LIFE", "STINT_RUN_DEPTH", "WORK",
 	} {
 		if v := ts.Getenv(name); v != "" {

@@ -68,14 +68,12 @@ func TestScript(t *testing.T) {
 	// under test: a signal that is caught here has its default there.
 	caught := make(chan os.Signal, 1)
 	signal.Notify(caught, syscall.SIGHUP)
-	testscript.Run(t, scripts("testdata/script", nil))
+	testscript.Run(t, scripts())
 }
 
-// scripts are the scripts of a folder, with variables as NAME=value that they see
-// besides the usual ones.
-func scripts(dir string, more []string) testscript.Params {
+func scripts() testscript.Params {
 	return testscript.Params{
-		Dir: dir,
+		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {
 			for _, dir := range []string{"home", "work"} {
 				if err := os.Mkdir(filepath.Join(env.WorkDir, dir), 0o700); err != nil {
@@ -87,7 +85,6 @@ func scripts(dir string, more []string) testscript.Params {
 			env.Setenv("STINT_DATA_DIR", filepath.Join(env.WorkDir, "data"))
 			env.Setenv("DATA", filepath.Join(env.WorkDir, "data"))
 			env.Setenv("TZ", "UTC")
-			env.Vars = append(env.Vars, more...)
 			env.Values[stateKey{}] = &state{}
 			return nil
 		},

@@ -41,6 +41,7 @@ func AgentMain() {
 //	deaf FILE        as stamp FILE 0, and takes no interrupt nor TERM
 //	flood BYTES      prints as fast as it can, in numbered lines
 //	pieces FILE MS   prints what is in FILE byte by byte, pausing
+//	loud-claude BYTES, loud-codex BYTES   see [Loud]
 //	chat FILE        notes start, each line that it is told and end in FILE and says the line again; ends with its input, or at the line "die"
 func Agent(t testing.TB, play string, args ...string) []string {
 	t.Helper()
@@ -58,6 +59,9 @@ var plays = map[string]func(args []string){
 	"flood":  flood,
 	"pieces": pieces,
 	"chat":   chat,
+
+	"loud-claude": loudClaude,
+	"loud-codex":  loudCodex,
 }
 
 func number(args []string, i int) int {
