@@ -18,6 +18,7 @@ import (
 
 func TestMain(m *testing.M) {
 	agent.HookMain()
+	agenttest.ServerMain()
 	os.Exit(m.Run())
 }
 

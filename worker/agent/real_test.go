@@ -117,6 +117,7 @@ type refused struct {
 	rules   []agent.Rule
 	acts    []act
 	failure string
+	prepare func(j *agent.Job) // nil = nothing
 }
 
 // control is a command that every policy here allows: where it doesn't run, nothing
@@ -146,6 +147,9 @@ func refusals(t *testing.T, w *witnesses, cases []refused, command func(string) 
 			job, m, r, err := run(t, func(j *agent.Job) {
 				j.Policy = agent.Policy{Rules: c.rules, Unattended: true, Otherwise: agent.Deny}
 				j.Hidden = []string{w.hidden}
+				if c.prepare != nil {
+					c.prepare(j)
+				}
 			}, host, append(steps, agenttest.Say("end"))...)
 			if err != nil || c.failure == "" && r.Failure != nil || c.failure != "" && (r.Failure == nil || r.Failure.Code != c.failure) {
 				t.Errorf("result %+v (%+v), %v", r, r.Failure, err)
