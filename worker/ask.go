@@ -43,7 +43,7 @@ func (h *host) Ask(ctx context.Context, q agent.Question) (agent.Answer, error) 
 // an earlier life that asks the same is taken over, another one withdrawn.
 func (h *host) open(ctx context.Context, q agent.Question) (api.Prompt, error) {
 	s := h.c.s
-	in := promptOf(q, h.secrets)
+	in := h.promptOf(q)
 	var wait backoff
 	for {
 		claim := s.claimID()
@@ -141,6 +141,34 @@ func (h *host) answeredBefore(q agent.Question) (agent.Answer, bool) {
 	h.answered = slices.Delete(h.answered, i, i+1)
 	return a, true
 }
+
+// promptOf is a question as the coordinator takes it, with the deadline that the
+// owner set and what counts then: never a yes.
+func (h *host) promptOf(q agent.Question) api.PromptInput {
+	in := promptOf(q, h.secrets)
+	if h.c.plan.answerWithin <= 0 {
+		return in
+	}
+	in.DeadlineSeconds, in.Default = int64(h.c.plan.answerWithin/time.Second), &api.Answer{}
+	switch in.Kind {
+	case api.PromptApproval:
+		in.Default.Approved, in.Default.Text = new(bool), nobodyAnswered
+	case api.PromptQuestions:
+		in.Default.Choices = map[string]string{}
+		for _, c := range in.Choices {
+			if len(c.Options) > 0 && !c.Other {
+				in.Default.Choices[c.ID] = c.Options[0]
+			} else {
+				in.Default.Choices[c.ID] = nobodyAnswered + " Decide yourself, and say what you assumed."
+			}
+		}
+	default:
+		in.Default.Text = nobodyAnswered + " Decide yourself, and say what you assumed."
+	}
+	return in
+}
+
+const nobodyAnswered = "Nobody answered in time."
 
 func promptOf(q agent.Question, secrets [][]byte) api.PromptInput {
 	masked := func(text string) string { return excerpt(maskString(text, secrets), itemBytes-1024) }

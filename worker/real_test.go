@@ -258,6 +258,41 @@ func TestReal_AnsweredAfterARestartAndElsewhere(t *testing.T) {
 	}
 }
 
+// Nobody answers: at the deadline's instant the question is answered by itself, and
+// the agent session goes on, whether the program still waits or the session is parked.
+func TestReal_TheDeadlineAnswers(t *testing.T) {
+	for name, hold := range map[string]time.Duration{"held": time.Minute, "parked": 200 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(t *testing.T, w *world, r real) {
+				m := agenttest.NewModel(t, r.shell("touch bad"), agenttest.Say("done"))
+				if name == "parked" {
+					m = agenttest.NewModel(t, r.shell("touch bad"), r.shell("touch bad"), agenttest.Say("done"))
+				}
+				a, o := r.agent(w, m, nil)
+				o.PromptHold = hold
+				own, _ := os.ReadFile(filepath.Join(o.StateDir, "setup", "agents", "real.toml")) // Codex's names its program
+				w.owns(o, "real", string(own)+"answer_within_seconds = 2\n")
+				w.start(o)
+				id := w.trigger(a, "Please go on.")
+				s := w.until(id, "asking", func(s api.Session) bool { return s.Prompted != nil && s.AgentSessionID != "" })
+				done := w.untilStatus(id, api.Complete)
+				if done.Result != "done" || done.AgentSessionID != s.AgentSessionID || exists(filepath.Join(a.Run.WorkFolder, "bad")) {
+					t.Errorf("it ended as %+v", done)
+				}
+				p, err := w.client.AwaitAnswer(t.Context(), id, s.Prompted.ID, 0)
+				w.must(err)
+				if late := p.ClosedAt.Sub(p.DeadlineAt.Time); p.ClosedBy != "deadline" || late < 0 || late > time.Second {
+					t.Errorf("it was closed %v after its deadline: %+v", late, p)
+				}
+				asked := m.Asked()
+				if last := asked[len(asked)-1].Body; !strings.Contains(last, "Nobody answered in time.") {
+					t.Error("the model was not told")
+				}
+			})
+		})
+	}
+}
+
 func TestReal_ASilentModelIsAStall(t *testing.T) {
 	each(t, func(t *testing.T, w *world, r real) {
 		m := agenttest.NewModel(t, agenttest.Hang{})

@@ -47,7 +47,8 @@ type terms struct {
 	tries                 int           // after the first
 	tryPause              time.Duration // at most
 
-	spend setup.Spend
+	answerWithin time.Duration // how long a question waits for a person; 0 = for as long as it takes
+	spend        setup.Spend
 }
 
 // termsFor puts together what a claim is run by, or says why nothing. What
@@ -173,7 +174,7 @@ func (o *terms) override(own setup.Agent, flow workflow.Workflow, c api.Claim) (
 	if own.MaxRetries != nil {
 		o.tries = *own.MaxRetries
 	}
-	o.spend = own.Spend
+	o.answerWithin, o.spend = seconds(own.AnswerWithin), own.Spend
 	if o.envSet, err = own.Variables(); err != nil {
 		return err
 	}

@@ -219,7 +219,7 @@ func claudeAnswer(j *judge, a deskAnswer) map[string]any {
 		return map[string]any{"behavior": "allow", "updatedInput": in}
 	}
 	if !a.answer.Approved {
-		return denial(strings.TrimSpace("A person declined this. "+a.answer.Text), false)
+		return denial(strings.TrimSpace("This was declined. "+a.answer.Text), false)
 	}
 	if a.answer.ForSession {
 		j.grant(a.deeds)

@@ -278,7 +278,7 @@ func (t *codexTalk) answered(a deskAnswer) (done bool, err error) {
 	case a.hook != nil && a.answer.Approved:
 		a.hook <- []byte("{}")
 	case a.hook != nil:
-		a.hook <- hookDenial(strings.TrimSpace("A person declined this. " + a.answer.Text))
+		a.hook <- hookDenial(strings.TrimSpace("This was declined. " + a.answer.Text))
 	case a.answer.Approved:
 		t.reply(a.id, codexYes(a.method, a.params, a.answer.ForSession))
 	default:

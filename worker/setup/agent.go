@@ -51,6 +51,9 @@ type Agent struct {
 
 	MaxRetries *int `toml:"max_retries,omitempty" comment:"How often a failed session is tried again."`
 
+	// AnswerWithin bounds how long a question of the agent's waits for a person; 0 = not at all.
+	AnswerWithin int64 `toml:"answer_within_seconds,omitempty" comment:"How long a question waits for a person; then an approval is refused, and a question gets its first option."`
+
 	Workspace Workspace `toml:"workspace,omitempty"`
 	Spend     Spend     `toml:"spend,omitempty"`
 	Rules     []Rule    `toml:"rules,omitempty"`
@@ -122,6 +125,8 @@ func (a Agent) Under(w workflow.Workflow) Agent {
 	return a
 }
 
+const maxAnswerWithin = 365 * 24 * 3600 // seconds
+
 func fill(to *string, from string) {
 	if *to == "" {
 		*to = from
@@ -182,6 +187,7 @@ func (a Agent) complete(home string) (Agent, error) {
 	check("workspace.directory", w.Directory == "" || filepath.IsLocal(w.Directory), "%q does not lie inside of the workspace", w.Directory)
 	check("workspace.base_branch", !strings.HasPrefix(w.BaseBranch, "-") && !strings.ContainsAny(w.BaseBranch, " \t\n~^:?*[\\"), "%q is not the name of a branch", w.BaseBranch)
 	check("max_retries", a.MaxRetries == nil || *a.MaxRetries >= 0 && *a.MaxRetries <= 1000, "it is not 0 to 1000")
+	check("answer_within_seconds", a.AnswerWithin >= 0 && a.AnswerWithin <= maxAnswerWithin, "it is not 0 to %d", maxAnswerWithin)
 	s := a.Spend
 	check("spend", s.SessionUSD >= 0 && s.SessionTokens >= 0, "a limit is negative")
 	check("spend", s.SessionUSD <= 1e9, "a limit is more than all the money there is")
