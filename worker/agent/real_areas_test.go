@@ -73,8 +73,10 @@ func TestReal_EachAreaRefuses(t *testing.T) {
 			}
 			curl := p.command("curl -sS --noproxy '' http://" + w.addr + "/")
 			stops := func(area agent.Area, what string, step agenttest.Call, happened func(dir, told string) bool, prepare func(*agent.Job)) refused {
-				return refused{name: string(area) + " for good", rules: []agent.Rule{{Area: area, Ruling: agent.DenyStop}},
-					acts: []act{{what: what, step: step, happened: happened, denied: true}}, failure: agent.CodePolicy, prepare: prepare}
+				return refused{
+					name: string(area) + " for good", rules: []agent.Rule{{Area: area, Ruling: agent.DenyStop}},
+					acts: []act{{what: what, step: step, happened: happened, denied: true}}, failure: agent.CodePolicy, prepare: prepare,
+				}
 			}
 			refusals(t, w, []refused{
 				{name: "network", rules: []agent.Rule{{Area: agent.Network, Ruling: agent.Deny}}, acts: []act{
