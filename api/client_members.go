@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"net/url"
 )
 
 // Members lists a page of the workspace's members.
@@ -77,6 +78,12 @@ func (c *Client) SignIns(ctx context.Context, p Page) (List[SignIn], error) {
 // SignOutEverywhere ends all of the caller's other browsers.
 func (c *Client) SignOutEverywhere(ctx context.Context) (SignedOut, error) {
 	return post[SignedOut](ctx, c, "/api/v1/account/sign-out-everywhere", nil)
+}
+
+// Unlink ends that an account at an external provider signs the caller in.
+func (c *Client) Unlink(ctx context.Context, id IdentityID) error {
+	_, err := c.do(ctx, call{method: http.MethodDelete, path: "/api/v1/account/identities/" + url.PathEscape(id.String())}, nil)
+	return err
 }
 
 func patch[T any](ctx context.Context, c *Client, path string, body any) (T, error) {

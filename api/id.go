@@ -28,6 +28,7 @@ type (
 	inviteKind    struct{}
 	keyKind       struct{}
 	messageKind   struct{}
+	identityKind  struct{}
 )
 
 func (workspaceKind) prefix() string { return "wsp" }
@@ -48,6 +49,7 @@ func (triggerKind) prefix() string   { return "trg" }
 func (inviteKind) prefix() string    { return "inv" }
 func (keyKind) prefix() string       { return "key" }
 func (messageKind) prefix() string   { return "msg" }
+func (identityKind) prefix() string  { return "idn" }
 
 // ID is a strictly increasing number of at most 50 bits made by the store:
 // seconds since 2024 in its upper 32 bits. Outside the store it is written as a
@@ -75,6 +77,7 @@ type (
 	InviteID    = ID[inviteKind]
 	KeyID       = ID[keyKind]
 	MessageID   = ID[messageKind]
+	IdentityID  = ID[identityKind]
 )
 
 // Crockford's alphabet in lower case: no i, l, o, u, and it sorts as ASCII.

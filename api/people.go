@@ -57,6 +57,17 @@ type Account struct {
 	Name        string `json:"name"`
 	Login       string `json:"login,omitzero"`
 	PasswordSet Time   `json:"passwordSetAt,omitzero"`
+
+	Identities []Identity `json:"identities,omitzero"` // at external providers, by which he signs in
+}
+
+// Identity is an account at an external provider that is linked to a user.
+type Identity struct {
+	ID         IdentityID `json:"id"`
+	Issuer     string     `json:"issuer"`
+	Label      string     `json:"label"` // what the provider calls him
+	LinkedAt   Time       `json:"linkedAt"`
+	LastUsedAt Time       `json:"lastUsedAt,omitzero"`
 }
 
 // SignIn is a browser or program that is signed in as the caller.

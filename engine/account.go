@@ -21,6 +21,13 @@ func (e *Engine) Account(ctx context.Context, who Identity) (out api.Account, er
 			return fmt.Errorf("read user %s: %w", who.UserID, err)
 		}
 		out = api.Account{UserID: u.ID, Name: u.Name}
+		linked, err := tx.IdentitiesOf(ctx, who.UserID)
+		if err != nil {
+			return fmt.Errorf("list the identities of user %s: %w", who.UserID, err)
+		}
+		for _, i := range linked {
+			out.Identities = append(out.Identities, toAPIIdentity(i))
+		}
 		l, err := tx.LoginOf(ctx, who.UserID)
 		if none(err) {
 			return nil

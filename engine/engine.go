@@ -46,6 +46,8 @@ type Config struct {
 	RunDepth       int64         // how deep agents start each other
 	RunStarts      int64         // sessions that an agent starts under one claim
 
+	ViewerDomains []string // of verified e-mail addresses whose holders become viewers through the provider
+
 	CheckWebhookURL func(*url.URL) error // why messages may not go there; nil = anywhere
 
 	Log *slog.Logger

@@ -60,6 +60,9 @@ const (
 	evKeyRevoked       = "key_revoked"
 
 	evSignInRefused    = "sign_in_refused"
+	evSignedIn         = "signed_in" // through an external provider
+	evIdentityLinked   = "identity_linked"
+	evIdentityUnlinked = "identity_unlinked"
 	evProgramSignedIn  = "program_signed_in"
 	evProgramSignedOut = "program_signed_out"
 	evProgramReused    = "program_token_reused"
@@ -85,7 +88,7 @@ var eventTypes = []string{
 	evWorkerEdited, evSignalSent, evSignalAcked, evOutage, evClockBack,
 	evWebhookCreated, evWebhookEdited, evWebhookRotated, evWebhookDisabled, evWebhookDeleted, evTriggerOpened, evTriggerClosed,
 	evWorkspaceCreated, evWorkspaceRenamed, evInvited, evInvitationRevoked, evMemberJoined, evMemberRole,
-	evMemberRemoved, evKeyCreated, evKeyRevoked, evSignInRefused, evProgramSignedIn, evProgramSignedOut, evProgramReused,
+	evMemberRemoved, evKeyCreated, evKeyRevoked, evSignInRefused, evSignedIn, evIdentityLinked, evIdentityUnlinked, evProgramSignedIn, evProgramSignedOut, evProgramReused,
 }
 
 const (

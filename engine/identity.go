@@ -237,8 +237,10 @@ func (e *Engine) SignIn(ctx context.Context, link string, from From) (cookie str
 }
 
 // useLink consumes a one-time link and answers whose it was.
-func useLink(tx *db.Tx, link string) (api.UserID, error) {
-	t, err := tx.TokenByHash(wctx(), hashOf(link))
+func useLink(tx *db.Tx, link string) (api.UserID, error) { return useLinkHash(tx, hashOf(link)) }
+
+func useLinkHash(tx *db.Tx, hash []byte) (api.UserID, error) {
+	t, err := tx.TokenByHash(wctx(), hash)
 	if err == nil {
 		n, useErr := tx.UseLink(wctx(), queries.UseLinkParams{Now: micros(tx.Now), ID: t.ID})
 		if useErr != nil {

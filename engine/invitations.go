@@ -103,6 +103,14 @@ func openInvitation(i *queries.Invitation, err error, now int64) error {
 	return err
 }
 
+// readsInvitation refuses a code that is no good before anything is spent on it.
+func (e *Engine) readsInvitation(ctx context.Context, code string) error {
+	return e.store.Read(ctx, func(tx *db.ReadTx) error {
+		i, err := tx.InvitationByHash(ctx, hashOf(code))
+		return openInvitation(&i, err, micros(e.Now()))
+	})
+}
+
 // Join consumes an invitation: it makes a new user of in, signed in by the
 // cookie that is answered. Errors: unauthenticated, invalid, too_many_requests.
 func (e *Engine) Join(ctx context.Context, code string, in api.LoginInput, from From) (cookie string, expires time.Time, err error) {
@@ -112,11 +120,7 @@ func (e *Engine) Join(ctx context.Context, code string, in api.LoginInput, from 
 	if err := e.write(ctx, func(tx *db.Tx) error { return takeTry(tx, linkBucket(from)) }); err != nil {
 		return "", time.Time{}, err
 	}
-	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
-		i, err := tx.InvitationByHash(ctx, hashOf(code))
-		return openInvitation(&i, err, micros(e.Now()))
-	})
-	if err != nil {
+	if err := e.readsInvitation(ctx, code); err != nil {
 		return "", time.Time{}, err
 	}
 	text, err := e.hashers.hash(ctx, in.Password)
@@ -152,7 +156,11 @@ func (e *Engine) JoinAs(ctx context.Context, who Identity, code string) (out api
 }
 
 func (e *Engine) joinTx(tx *db.Tx, code string, user api.UserID, name string) (ws queries.Workspace, err error) {
-	i, err := tx.InvitationByHash(wctx(), hashOf(code))
+	return e.joinHashTx(tx, hashOf(code), user, name)
+}
+
+func (e *Engine) joinHashTx(tx *db.Tx, hash []byte, user api.UserID, name string) (ws queries.Workspace, err error) {
+	i, err := tx.InvitationByHash(wctx(), hash)
 	if err := openInvitation(&i, err, micros(tx.Now)); err != nil {
 		return ws, err
 	}

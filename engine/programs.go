@@ -233,7 +233,7 @@ func (e *Engine) logOfUser(tx *db.Tx, user api.UserID, actor, kind string, data 
 	return nil
 }
 
-// dropPrograms forgets codes and tokens that are over.
+// dropPrograms forgets codes, tokens and detours that are over.
 func (e *Engine) dropPrograms(ctx context.Context) (time.Time, error) {
 	return time.Time{}, e.write(ctx, func(tx *db.Tx) error {
 		now := micros(tx.Now)
@@ -244,7 +244,10 @@ func (e *Engine) dropPrograms(ctx context.Context) (time.Time, error) {
 		if _, err := tx.DropOldOAuthCodes(wctx(), now-span(time.Hour)); err != nil {
 			return err
 		}
-		_, err := tx.DropOldDeviceCodes(wctx(), now)
+		if _, err := tx.DropOldDeviceCodes(wctx(), now); err != nil {
+			return err
+		}
+		_, err := tx.DropOldDetours(wctx(), now)
 		return err
 	})
 }

@@ -86,21 +86,54 @@ func (e *Engine) signInRefused(ctx context.Context, user api.UserID, login strin
 	})
 }
 
-// NeedsSetUp reports whether nobody can sign in with a password yet.
+// NeedsSetUp reports whether nobody can sign in yet: no one by a password, no
+// owner through the provider.
 func (e *Engine) NeedsSetUp(ctx context.Context) (needs bool, err error) {
 	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
-		_, err := tx.AnyLogin(ctx)
-		if needs = none(err); needs {
-			return nil
-		}
+		needs, err = needsSetUp(ctx, tx)
 		return err
 	})
 	return needs, err
 }
 
+func needsSetUp(ctx context.Context, q queries.Querier) (bool, error) {
+	_, err := q.AnyLogin(ctx)
+	if none(err) {
+		_, err = q.AnyOwnersIdentity(ctx)
+	}
+	if err != nil && !none(err) {
+		return false, fmt.Errorf("read who can sign in: %w", err)
+	}
+	return none(err), nil
+}
+
+// setUpBy uses the owner's one-time link, while nobody can sign in, and answers
+// who the owner is.
+func (e *Engine) setUpBy(tx *db.Tx, link []byte) (api.UserID, error) {
+	needed, err := needsSetUp(wctx(), tx)
+	if err != nil {
+		return 0, err
+	}
+	if !needed {
+		return 0, notFound("set-up")
+	}
+	user, err := useLinkHash(tx, link)
+	if err != nil {
+		return 0, err
+	}
+	owner, err := tx.FirstOwner(wctx())
+	if err != nil {
+		return 0, fmt.Errorf("read the owner: %w", err)
+	}
+	if owner.ID != user {
+		return 0, notFound("set-up")
+	}
+	return user, nil
+}
+
 // SetUp gives the owner, whose one-time link this is, a name and a password, and
 // answers a cookie's value. It works once in a coordinator's life. Errors:
-// unauthenticated, not_found when somebody has a password already, invalid.
+// unauthenticated, not_found when somebody can sign in already, invalid.
 func (e *Engine) SetUp(ctx context.Context, link string, in api.LoginInput, from From) (cookie string, expires time.Time, err error) {
 	in.Current = ""
 	if err := checkNewLogin(&in); err != nil {
@@ -117,22 +150,9 @@ func (e *Engine) SetUp(ctx context.Context, link string, in api.LoginInput, from
 		return "", time.Time{}, err
 	}
 	err = e.write(ctx, func(tx *db.Tx) error {
-		if _, err := tx.AnyLogin(wctx()); !none(err) {
-			if err == nil {
-				return notFound("set-up")
-			}
-			return fmt.Errorf("read a login: %w", err)
-		}
-		user, err := useLink(tx, link)
+		user, err := e.setUpBy(tx, hashOf(link))
 		if err != nil {
 			return err
-		}
-		owner, err := tx.FirstOwner(wctx())
-		if err != nil {
-			return fmt.Errorf("read the owner: %w", err)
-		}
-		if owner.ID != user {
-			return notFound("set-up")
 		}
 		if err := putLogin(tx, user, in, text); err != nil {
 			return err

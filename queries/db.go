@@ -51,6 +51,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.anyLoginStmt, err = db.PrepareContext(ctx, anyLogin); err != nil {
 		return nil, fmt.Errorf("error preparing query AnyLogin: %w", err)
 	}
+	if q.anyOwnersIdentityStmt, err = db.PrepareContext(ctx, anyOwnersIdentity); err != nil {
+		return nil, fmt.Errorf("error preparing query AnyOwnersIdentity: %w", err)
+	}
 	if q.askDeviceCodeStmt, err = db.PrepareContext(ctx, askDeviceCode); err != nil {
 		return nil, fmt.Errorf("error preparing query AskDeviceCode: %w", err)
 	}
@@ -111,6 +114,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.deleteAgentStmt, err = db.PrepareContext(ctx, deleteAgent); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteAgent: %w", err)
 	}
+	if q.deleteIdentityStmt, err = db.PrepareContext(ctx, deleteIdentity); err != nil {
+		return nil, fmt.Errorf("error preparing query DeleteIdentity: %w", err)
+	}
 	if q.deleteLedgerStmt, err = db.PrepareContext(ctx, deleteLedger); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteLedger: %w", err)
 	}
@@ -129,6 +135,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.deliveryStmt, err = db.PrepareContext(ctx, delivery); err != nil {
 		return nil, fmt.Errorf("error preparing query Delivery: %w", err)
 	}
+	if q.detourStmt, err = db.PrepareContext(ctx, detour); err != nil {
+		return nil, fmt.Errorf("error preparing query Detour: %w", err)
+	}
 	if q.deviceByUserCodeStmt, err = db.PrepareContext(ctx, deviceByUserCode); err != nil {
 		return nil, fmt.Errorf("error preparing query DeviceByUserCode: %w", err)
 	}
@@ -141,8 +150,14 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.dropDeliveryStmt, err = db.PrepareContext(ctx, dropDelivery); err != nil {
 		return nil, fmt.Errorf("error preparing query DropDelivery: %w", err)
 	}
+	if q.dropDetourStmt, err = db.PrepareContext(ctx, dropDetour); err != nil {
+		return nil, fmt.Errorf("error preparing query DropDetour: %w", err)
+	}
 	if q.dropIdempotencyKeysStmt, err = db.PrepareContext(ctx, dropIdempotencyKeys); err != nil {
 		return nil, fmt.Errorf("error preparing query DropIdempotencyKeys: %w", err)
+	}
+	if q.dropOldDetoursStmt, err = db.PrepareContext(ctx, dropOldDetours); err != nil {
+		return nil, fmt.Errorf("error preparing query DropOldDetours: %w", err)
 	}
 	if q.dropOldDeviceCodesStmt, err = db.PrepareContext(ctx, dropOldDeviceCodes); err != nil {
 		return nil, fmt.Errorf("error preparing query DropOldDeviceCodes: %w", err)
@@ -228,6 +243,12 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.idempotencyKeyStmt, err = db.PrepareContext(ctx, idempotencyKey); err != nil {
 		return nil, fmt.Errorf("error preparing query IdempotencyKey: %w", err)
 	}
+	if q.identitiesOfStmt, err = db.PrepareContext(ctx, identitiesOf); err != nil {
+		return nil, fmt.Errorf("error preparing query IdentitiesOf: %w", err)
+	}
+	if q.identityBySubjectStmt, err = db.PrepareContext(ctx, identityBySubject); err != nil {
+		return nil, fmt.Errorf("error preparing query IdentityBySubject: %w", err)
+	}
 	if q.insertActivityStmt, err = db.PrepareContext(ctx, insertActivity); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertActivity: %w", err)
 	}
@@ -243,11 +264,17 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.insertDeliveryStmt, err = db.PrepareContext(ctx, insertDelivery); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertDelivery: %w", err)
 	}
+	if q.insertDetourStmt, err = db.PrepareContext(ctx, insertDetour); err != nil {
+		return nil, fmt.Errorf("error preparing query InsertDetour: %w", err)
+	}
 	if q.insertDeviceCodeStmt, err = db.PrepareContext(ctx, insertDeviceCode); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertDeviceCode: %w", err)
 	}
 	if q.insertEventStmt, err = db.PrepareContext(ctx, insertEvent); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertEvent: %w", err)
+	}
+	if q.insertIdentityStmt, err = db.PrepareContext(ctx, insertIdentity); err != nil {
+		return nil, fmt.Errorf("error preparing query InsertIdentity: %w", err)
 	}
 	if q.insertInvitationStmt, err = db.PrepareContext(ctx, insertInvitation); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertInvitation: %w", err)
@@ -660,6 +687,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.useDeviceCodeStmt, err = db.PrepareContext(ctx, useDeviceCode); err != nil {
 		return nil, fmt.Errorf("error preparing query UseDeviceCode: %w", err)
 	}
+	if q.useIdentityStmt, err = db.PrepareContext(ctx, useIdentity); err != nil {
+		return nil, fmt.Errorf("error preparing query UseIdentity: %w", err)
+	}
 	if q.useInvitationStmt, err = db.PrepareContext(ctx, useInvitation); err != nil {
 		return nil, fmt.Errorf("error preparing query UseInvitation: %w", err)
 	}
@@ -812,6 +842,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing anyLoginStmt: %w", cerr)
 		}
 	}
+	if q.anyOwnersIdentityStmt != nil {
+		if cerr := q.anyOwnersIdentityStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing anyOwnersIdentityStmt: %w", cerr)
+		}
+	}
 	if q.askDeviceCodeStmt != nil {
 		if cerr := q.askDeviceCodeStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing askDeviceCodeStmt: %w", cerr)
@@ -912,6 +947,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing deleteAgentStmt: %w", cerr)
 		}
 	}
+	if q.deleteIdentityStmt != nil {
+		if cerr := q.deleteIdentityStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing deleteIdentityStmt: %w", cerr)
+		}
+	}
 	if q.deleteLedgerStmt != nil {
 		if cerr := q.deleteLedgerStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing deleteLedgerStmt: %w", cerr)
@@ -942,6 +982,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing deliveryStmt: %w", cerr)
 		}
 	}
+	if q.detourStmt != nil {
+		if cerr := q.detourStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing detourStmt: %w", cerr)
+		}
+	}
 	if q.deviceByUserCodeStmt != nil {
 		if cerr := q.deviceByUserCodeStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing deviceByUserCodeStmt: %w", cerr)
@@ -962,9 +1007,19 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing dropDeliveryStmt: %w", cerr)
 		}
 	}
+	if q.dropDetourStmt != nil {
+		if cerr := q.dropDetourStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing dropDetourStmt: %w", cerr)
+		}
+	}
 	if q.dropIdempotencyKeysStmt != nil {
 		if cerr := q.dropIdempotencyKeysStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing dropIdempotencyKeysStmt: %w", cerr)
+		}
+	}
+	if q.dropOldDetoursStmt != nil {
+		if cerr := q.dropOldDetoursStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing dropOldDetoursStmt: %w", cerr)
 		}
 	}
 	if q.dropOldDeviceCodesStmt != nil {
@@ -1107,6 +1162,16 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing idempotencyKeyStmt: %w", cerr)
 		}
 	}
+	if q.identitiesOfStmt != nil {
+		if cerr := q.identitiesOfStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing identitiesOfStmt: %w", cerr)
+		}
+	}
+	if q.identityBySubjectStmt != nil {
+		if cerr := q.identityBySubjectStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing identityBySubjectStmt: %w", cerr)
+		}
+	}
 	if q.insertActivityStmt != nil {
 		if cerr := q.insertActivityStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing insertActivityStmt: %w", cerr)
@@ -1132,6 +1197,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing insertDeliveryStmt: %w", cerr)
 		}
 	}
+	if q.insertDetourStmt != nil {
+		if cerr := q.insertDetourStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing insertDetourStmt: %w", cerr)
+		}
+	}
 	if q.insertDeviceCodeStmt != nil {
 		if cerr := q.insertDeviceCodeStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing insertDeviceCodeStmt: %w", cerr)
@@ -1140,6 +1210,11 @@ func (q *Queries) Close() error {
 	if q.insertEventStmt != nil {
 		if cerr := q.insertEventStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing insertEventStmt: %w", cerr)
+		}
+	}
+	if q.insertIdentityStmt != nil {
+		if cerr := q.insertIdentityStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing insertIdentityStmt: %w", cerr)
 		}
 	}
 	if q.insertInvitationStmt != nil {
@@ -1827,6 +1902,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing useDeviceCodeStmt: %w", cerr)
 		}
 	}
+	if q.useIdentityStmt != nil {
+		if cerr := q.useIdentityStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing useIdentityStmt: %w", cerr)
+		}
+	}
 	if q.useInvitationStmt != nil {
 		if cerr := q.useInvitationStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing useInvitationStmt: %w", cerr)
@@ -2045,6 +2125,7 @@ type Queries struct {
 	agentsWithQueueTimeoutStmt *sql.Stmt
 	answeredSinceStmt          *sql.Stmt
 	anyLoginStmt               *sql.Stmt
+	anyOwnersIdentityStmt      *sql.Stmt
 	askDeviceCodeStmt          *sql.Stmt
 	auditPageStmt              *sql.Stmt
 	beatWorkerStmt             *sql.Stmt
@@ -2065,17 +2146,21 @@ type Queries struct {
 	counterStmt                *sql.Stmt
 	decideDeviceCodeStmt       *sql.Stmt
 	deleteAgentStmt            *sql.Stmt
+	deleteIdentityStmt         *sql.Stmt
 	deleteLedgerStmt           *sql.Stmt
 	deleteMemberStmt           *sql.Stmt
 	deleteTriggerURLStmt       *sql.Stmt
 	deleteWebhookStmt          *sql.Stmt
 	deleteWorkerStmt           *sql.Stmt
 	deliveryStmt               *sql.Stmt
+	detourStmt                 *sql.Stmt
 	deviceByUserCodeStmt       *sql.Stmt
 	deviceCodeStmt             *sql.Stmt
 	drainClaimStmt             *sql.Stmt
 	dropDeliveryStmt           *sql.Stmt
+	dropDetourStmt             *sql.Stmt
 	dropIdempotencyKeysStmt    *sql.Stmt
+	dropOldDetoursStmt         *sql.Stmt
 	dropOldDeviceCodesStmt     *sql.Stmt
 	dropOldOAuthCodesStmt      *sql.Stmt
 	dropOldProgramTokensStmt   *sql.Stmt
@@ -2104,13 +2189,17 @@ type Queries struct {
 	growLedgerStmt             *sql.Stmt
 	heldByOverlapStmt          *sql.Stmt
 	idempotencyKeyStmt         *sql.Stmt
+	identitiesOfStmt           *sql.Stmt
+	identityBySubjectStmt      *sql.Stmt
 	insertActivityStmt         *sql.Stmt
 	insertAgentStmt            *sql.Stmt
 	insertAgentVersionStmt     *sql.Stmt
 	insertClaimStmt            *sql.Stmt
 	insertDeliveryStmt         *sql.Stmt
+	insertDetourStmt           *sql.Stmt
 	insertDeviceCodeStmt       *sql.Stmt
 	insertEventStmt            *sql.Stmt
+	insertIdentityStmt         *sql.Stmt
 	insertInvitationStmt       *sql.Stmt
 	insertItemStmt             *sql.Stmt
 	insertKeyStmt              *sql.Stmt
@@ -2248,6 +2337,7 @@ type Queries struct {
 	updateAgentStmt            *sql.Stmt
 	updateWebhookStmt          *sql.Stmt
 	useDeviceCodeStmt          *sql.Stmt
+	useIdentityStmt            *sql.Stmt
 	useInvitationStmt          *sql.Stmt
 	useLinkStmt                *sql.Stmt
 	useOAuthCodeStmt           *sql.Stmt
@@ -2297,6 +2387,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		agentsWithQueueTimeoutStmt: q.agentsWithQueueTimeoutStmt,
 		answeredSinceStmt:          q.answeredSinceStmt,
 		anyLoginStmt:               q.anyLoginStmt,
+		anyOwnersIdentityStmt:      q.anyOwnersIdentityStmt,
 		askDeviceCodeStmt:          q.askDeviceCodeStmt,
 		auditPageStmt:              q.auditPageStmt,
 		beatWorkerStmt:             q.beatWorkerStmt,
@@ -2317,17 +2408,21 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		counterStmt:                q.counterStmt,
 		decideDeviceCodeStmt:       q.decideDeviceCodeStmt,
 		deleteAgentStmt:            q.deleteAgentStmt,
+		deleteIdentityStmt:         q.deleteIdentityStmt,
 		deleteLedgerStmt:           q.deleteLedgerStmt,
 		deleteMemberStmt:           q.deleteMemberStmt,
 		deleteTriggerURLStmt:       q.deleteTriggerURLStmt,
 		deleteWebhookStmt:          q.deleteWebhookStmt,
 		deleteWorkerStmt:           q.deleteWorkerStmt,
 		deliveryStmt:               q.deliveryStmt,
+		detourStmt:                 q.detourStmt,
 		deviceByUserCodeStmt:       q.deviceByUserCodeStmt,
 		deviceCodeStmt:             q.deviceCodeStmt,
 		drainClaimStmt:             q.drainClaimStmt,
 		dropDeliveryStmt:           q.dropDeliveryStmt,
+		dropDetourStmt:             q.dropDetourStmt,
 		dropIdempotencyKeysStmt:    q.dropIdempotencyKeysStmt,
+		dropOldDetoursStmt:         q.dropOldDetoursStmt,
 		dropOldDeviceCodesStmt:     q.dropOldDeviceCodesStmt,
 		dropOldOAuthCodesStmt:      q.dropOldOAuthCodesStmt,
 		dropOldProgramTokensStmt:   q.dropOldProgramTokensStmt,
@@ -2356,13 +2451,17 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		growLedgerStmt:             q.growLedgerStmt,
 		heldByOverlapStmt:          q.heldByOverlapStmt,
 		idempotencyKeyStmt:         q.idempotencyKeyStmt,
+		identitiesOfStmt:           q.identitiesOfStmt,
+		identityBySubjectStmt:      q.identityBySubjectStmt,
 		insertActivityStmt:         q.insertActivityStmt,
 		insertAgentStmt:            q.insertAgentStmt,
 		insertAgentVersionStmt:     q.insertAgentVersionStmt,
 		insertClaimStmt:            q.insertClaimStmt,
 		insertDeliveryStmt:         q.insertDeliveryStmt,
+		insertDetourStmt:           q.insertDetourStmt,
 		insertDeviceCodeStmt:       q.insertDeviceCodeStmt,
 		insertEventStmt:            q.insertEventStmt,
+		insertIdentityStmt:         q.insertIdentityStmt,
 		insertInvitationStmt:       q.insertInvitationStmt,
 		insertItemStmt:             q.insertItemStmt,
 		insertKeyStmt:              q.insertKeyStmt,
@@ -2500,6 +2599,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		updateAgentStmt:            q.updateAgentStmt,
 		updateWebhookStmt:          q.updateWebhookStmt,
 		useDeviceCodeStmt:          q.useDeviceCodeStmt,
+		useIdentityStmt:            q.useIdentityStmt,
 		useInvitationStmt:          q.useInvitationStmt,
 		useLinkStmt:                q.useLinkStmt,
 		useOAuthCodeStmt:           q.useOAuthCodeStmt,

@@ -136,6 +136,16 @@ type Delivery struct {
 	EndedAt    int64
 }
 
+type Detour struct {
+	Hash      []byte
+	Purpose   string
+	UserID    api.UserID
+	TokenID   api.TokenID
+	Ticket    []byte
+	Next      string
+	ExpiresAt int64
+}
+
 type DeviceCode struct {
 	Hash      []byte
 	UserCode  []byte
@@ -170,6 +180,16 @@ type IdempotencyKey struct {
 	BodyHash  []byte
 	SessionID api.SessionID
 	CreatedAt int64
+}
+
+type Identity struct {
+	ID         api.IdentityID
+	UserID     api.UserID
+	Issuer     string
+	Subject    string
+	Label      string
+	CreatedAt  int64
+	LastUsedAt int64
 }
 
 type Invitation struct {

@@ -132,3 +132,35 @@ UPDATE api_keys SET revoked_at = @now WHERE workspace_id = @workspace_id AND use
 
 -- name: Token :one
 SELECT * FROM tokens WHERE id = @id;
+
+-- name: IdentityBySubject :one
+SELECT * FROM identities WHERE issuer = @issuer AND subject = @subject;
+
+-- name: IdentitiesOf :many
+SELECT * FROM identities WHERE user_id = @user_id ORDER BY id;
+
+-- name: InsertIdentity :exec
+INSERT INTO identities (id, user_id, issuer, subject, label, created_at, last_used_at)
+VALUES (@id, @user_id, @issuer, @subject, @label, @created_at, 0);
+
+-- name: UseIdentity :execrows
+UPDATE identities SET label = @label, last_used_at = @now WHERE id = @id;
+
+-- name: DeleteIdentity :execrows
+DELETE FROM identities WHERE id = @id AND user_id = @user_id;
+
+-- name: AnyOwnersIdentity :one
+SELECT i.* FROM identities i JOIN members m ON m.user_id = i.user_id WHERE m.role = 'owner' ORDER BY i.id LIMIT 1;
+
+-- name: InsertDetour :exec
+INSERT INTO detours (hash, purpose, user_id, token_id, ticket, next, expires_at)
+VALUES (@hash, @purpose, @user_id, @token_id, @ticket, @next, @expires_at);
+
+-- name: Detour :one
+SELECT * FROM detours WHERE hash = @hash;
+
+-- name: DropDetour :execrows
+DELETE FROM detours WHERE hash = @hash;
+
+-- name: DropOldDetours :execrows
+DELETE FROM detours WHERE expires_at <= @now;

@@ -105,6 +105,25 @@ func (q *Queries) AnyLogin(ctx context.Context) (Login, error) {
 	return i, err
 }
 
+const anyOwnersIdentity = `-- name: AnyOwnersIdentity :one
+SELECT i.id, i.user_id, i.issuer, i.subject, i.label, i.created_at, i.last_used_at FROM identities i JOIN members m ON m.user_id = i.user_id WHERE m.role = 'owner' ORDER BY i.id LIMIT 1
+`
+
+func (q *Queries) AnyOwnersIdentity(ctx context.Context) (Identity, error) {
+	row := q.queryRow(ctx, q.anyOwnersIdentityStmt, anyOwnersIdentity)
+	var i Identity
+	err := row.Scan(
+		&i.ID,
+		&i.UserID,
+		&i.Issuer,
+		&i.Subject,
+		&i.Label,
+		&i.CreatedAt,
+		&i.LastUsedAt,
+	)
+	return i, err
+}
+
 const countMemberships = `-- name: CountMemberships :one
 SELECT COUNT(*) FROM members WHERE user_id = ?1
 `
@@ -127,6 +146,23 @@ func (q *Queries) CountOwners(ctx context.Context, workspaceID api.WorkspaceID) 
 	return count, err
 }
 
+const deleteIdentity = `-- name: DeleteIdentity :execrows
+DELETE FROM identities WHERE id = ?1 AND user_id = ?2
+`
+
+type DeleteIdentityParams struct {
+	ID     api.IdentityID
+	UserID api.UserID
+}
+
+func (q *Queries) DeleteIdentity(ctx context.Context, arg DeleteIdentityParams) (int64, error) {
+	result, err := q.exec(ctx, q.deleteIdentityStmt, deleteIdentity, arg.ID, arg.UserID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const deleteMember = `-- name: DeleteMember :execrows
 DELETE FROM members WHERE workspace_id = ?1 AND user_id = ?2 AND role = ?3
 `
@@ -139,6 +175,49 @@ type DeleteMemberParams struct {
 
 func (q *Queries) DeleteMember(ctx context.Context, arg DeleteMemberParams) (int64, error) {
 	result, err := q.exec(ctx, q.deleteMemberStmt, deleteMember, arg.WorkspaceID, arg.UserID, arg.FromRole)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const detour = `-- name: Detour :one
+SELECT hash, purpose, user_id, token_id, ticket, next, expires_at FROM detours WHERE hash = ?1
+`
+
+func (q *Queries) Detour(ctx context.Context, hash []byte) (Detour, error) {
+	row := q.queryRow(ctx, q.detourStmt, detour, hash)
+	var i Detour
+	err := row.Scan(
+		&i.Hash,
+		&i.Purpose,
+		&i.UserID,
+		&i.TokenID,
+		&i.Ticket,
+		&i.Next,
+		&i.ExpiresAt,
+	)
+	return i, err
+}
+
+const dropDetour = `-- name: DropDetour :execrows
+DELETE FROM detours WHERE hash = ?1
+`
+
+func (q *Queries) DropDetour(ctx context.Context, hash []byte) (int64, error) {
+	result, err := q.exec(ctx, q.dropDetourStmt, dropDetour, hash)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const dropOldDetours = `-- name: DropOldDetours :execrows
+DELETE FROM detours WHERE expires_at <= ?1
+`
+
+func (q *Queries) DropOldDetours(ctx context.Context, now int64) (int64, error) {
+	result, err := q.exec(ctx, q.dropOldDetoursStmt, dropOldDetours, now)
 	if err != nil {
 		return 0, err
 	}
@@ -178,6 +257,119 @@ func (q *Queries) FirstOwner(ctx context.Context) (User, error) {
 	var i User
 	err := row.Scan(&i.ID, &i.Name, &i.CreatedAt)
 	return i, err
+}
+
+const identitiesOf = `-- name: IdentitiesOf :many
+SELECT id, user_id, issuer, subject, label, created_at, last_used_at FROM identities WHERE user_id = ?1 ORDER BY id
+`
+
+func (q *Queries) IdentitiesOf(ctx context.Context, userID api.UserID) ([]Identity, error) {
+	rows, err := q.query(ctx, q.identitiesOfStmt, identitiesOf, userID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Identity{}
+	for rows.Next() {
+		var i Identity
+		if err := rows.Scan(
+			&i.ID,
+			&i.UserID,
+			&i.Issuer,
+			&i.Subject,
+			&i.Label,
+			&i.CreatedAt,
+			&i.LastUsedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const identityBySubject = `-- name: IdentityBySubject :one
+SELECT id, user_id, issuer, subject, label, created_at, last_used_at FROM identities WHERE issuer = ?1 AND subject = ?2
+`
+
+type IdentityBySubjectParams struct {
+	Issuer  string
+	Subject string
+}
+
+func (q *Queries) IdentityBySubject(ctx context.Context, arg IdentityBySubjectParams) (Identity, error) {
+	row := q.queryRow(ctx, q.identityBySubjectStmt, identityBySubject, arg.Issuer, arg.Subject)
+	var i Identity
+	err := row.Scan(
+		&i.ID,
+		&i.UserID,
+		&i.Issuer,
+		&i.Subject,
+		&i.Label,
+		&i.CreatedAt,
+		&i.LastUsedAt,
+	)
+	return i, err
+}
+
+const insertDetour = `-- name: InsertDetour :exec
+INSERT INTO detours (hash, purpose, user_id, token_id, ticket, next, expires_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+`
+
+type InsertDetourParams struct {
+	Hash      []byte
+	Purpose   string
+	UserID    api.UserID
+	TokenID   api.TokenID
+	Ticket    []byte
+	Next      string
+	ExpiresAt int64
+}
+
+func (q *Queries) InsertDetour(ctx context.Context, arg InsertDetourParams) error {
+	_, err := q.exec(ctx, q.insertDetourStmt, insertDetour,
+		arg.Hash,
+		arg.Purpose,
+		arg.UserID,
+		arg.TokenID,
+		arg.Ticket,
+		arg.Next,
+		arg.ExpiresAt,
+	)
+	return err
+}
+
+const insertIdentity = `-- name: InsertIdentity :exec
+INSERT INTO identities (id, user_id, issuer, subject, label, created_at, last_used_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0)
+`
+
+type InsertIdentityParams struct {
+	ID        api.IdentityID
+	UserID    api.UserID
+	Issuer    string
+	Subject   string
+	Label     string
+	CreatedAt int64
+}
+
+func (q *Queries) InsertIdentity(ctx context.Context, arg InsertIdentityParams) error {
+	_, err := q.exec(ctx, q.insertIdentityStmt, insertIdentity,
+		arg.ID,
+		arg.UserID,
+		arg.Issuer,
+		arg.Subject,
+		arg.Label,
+		arg.CreatedAt,
+	)
+	return err
 }
 
 const insertInvitation = `-- name: InsertInvitation :exec
@@ -930,6 +1122,24 @@ func (q *Queries) Tries(ctx context.Context, key []byte) (Try, error) {
 		&i.Count,
 	)
 	return i, err
+}
+
+const useIdentity = `-- name: UseIdentity :execrows
+UPDATE identities SET label = ?1, last_used_at = ?2 WHERE id = ?3
+`
+
+type UseIdentityParams struct {
+	Label string
+	Now   int64
+	ID    api.IdentityID
+}
+
+func (q *Queries) UseIdentity(ctx context.Context, arg UseIdentityParams) (int64, error) {
+	result, err := q.exec(ctx, q.useIdentityStmt, useIdentity, arg.Label, arg.Now, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
 }
 
 const useInvitation = `-- name: UseInvitation :execrows

@@ -20,6 +20,7 @@ type Querier interface {
 	AgentsWithQueueTimeout(ctx context.Context) ([]Agent, error)
 	AnsweredSince(ctx context.Context, arg AnsweredSinceParams) ([]Prompt, error)
 	AnyLogin(ctx context.Context) (Login, error)
+	AnyOwnersIdentity(ctx context.Context) (Identity, error)
 	AskDeviceCode(ctx context.Context, arg AskDeviceCodeParams) (int64, error)
 	// The log for people who look into it, newest first; '' and 0 filter nothing.
 	AuditPage(ctx context.Context, arg AuditPageParams) ([]AuditPageRow, error)
@@ -43,17 +44,21 @@ type Querier interface {
 	Counter(ctx context.Context, name string) (int64, error)
 	DecideDeviceCode(ctx context.Context, arg DecideDeviceCodeParams) (int64, error)
 	DeleteAgent(ctx context.Context, arg DeleteAgentParams) (int64, error)
+	DeleteIdentity(ctx context.Context, arg DeleteIdentityParams) (int64, error)
 	DeleteLedger(ctx context.Context, id api.LedgerID) (int64, error)
 	DeleteMember(ctx context.Context, arg DeleteMemberParams) (int64, error)
 	DeleteTriggerURL(ctx context.Context, arg DeleteTriggerURLParams) (int64, error)
 	DeleteWebhook(ctx context.Context, arg DeleteWebhookParams) (int64, error)
 	DeleteWorker(ctx context.Context, arg DeleteWorkerParams) (int64, error)
 	Delivery(ctx context.Context, id api.DeliveryID) (Delivery, error)
+	Detour(ctx context.Context, hash []byte) (Detour, error)
 	DeviceByUserCode(ctx context.Context, userCode []byte) (DeviceCode, error)
 	DeviceCode(ctx context.Context, hash []byte) (DeviceCode, error)
 	DrainClaim(ctx context.Context, id api.ClaimKey) (int64, error)
 	DropDelivery(ctx context.Context, id api.DeliveryID) (int64, error)
+	DropDetour(ctx context.Context, hash []byte) (int64, error)
 	DropIdempotencyKeys(ctx context.Context, before int64) (int64, error)
+	DropOldDetours(ctx context.Context, now int64) (int64, error)
 	DropOldDeviceCodes(ctx context.Context, now int64) (int64, error)
 	DropOldOAuthCodes(ctx context.Context, before int64) (int64, error)
 	DropOldProgramTokens(ctx context.Context, now int64) (int64, error)
@@ -83,13 +88,17 @@ type Querier interface {
 	GrowLedger(ctx context.Context, arg GrowLedgerParams) (int64, error)
 	HeldByOverlap(ctx context.Context, agentID api.AgentID) ([]Session, error)
 	IdempotencyKey(ctx context.Context, arg IdempotencyKeyParams) (IdempotencyKey, error)
+	IdentitiesOf(ctx context.Context, userID api.UserID) ([]Identity, error)
+	IdentityBySubject(ctx context.Context, arg IdentityBySubjectParams) (Identity, error)
 	InsertActivity(ctx context.Context, arg InsertActivityParams) (int64, error)
 	InsertAgent(ctx context.Context, arg InsertAgentParams) error
 	InsertAgentVersion(ctx context.Context, arg InsertAgentVersionParams) error
 	InsertClaim(ctx context.Context, arg InsertClaimParams) error
 	InsertDelivery(ctx context.Context, arg InsertDeliveryParams) error
+	InsertDetour(ctx context.Context, arg InsertDetourParams) error
 	InsertDeviceCode(ctx context.Context, arg InsertDeviceCodeParams) error
 	InsertEvent(ctx context.Context, arg InsertEventParams) error
+	InsertIdentity(ctx context.Context, arg InsertIdentityParams) error
 	InsertInvitation(ctx context.Context, arg InsertInvitationParams) error
 	InsertItem(ctx context.Context, arg InsertItemParams) (int64, error)
 	InsertKey(ctx context.Context, arg InsertKeyParams) error
@@ -234,6 +243,7 @@ type Querier interface {
 	UpdateAgent(ctx context.Context, arg UpdateAgentParams) (int64, error)
 	UpdateWebhook(ctx context.Context, arg UpdateWebhookParams) (int64, error)
 	UseDeviceCode(ctx context.Context, arg UseDeviceCodeParams) (int64, error)
+	UseIdentity(ctx context.Context, arg UseIdentityParams) (int64, error)
 	UseInvitation(ctx context.Context, arg UseInvitationParams) (int64, error)
 	UseLink(ctx context.Context, arg UseLinkParams) (int64, error)
 	UseOAuthCode(ctx context.Context, arg UseOAuthCodeParams) (int64, error)

@@ -35,16 +35,17 @@ var access = map[string]string{
 	"GET /openapi.json": "1 + + + + + + + + +",
 	"GET /openapi.yaml": "1 + + + + + + + + +",
 
-	"GET /api/v1/whoami":                       "1 + + + + + + + + +",
-	"GET /api/v1/workspaces":                   "1 + + + + + + + + +",
-	"POST /api/v1/workspaces":                  "1 3 3 3 + + u u u u",
-	"POST /api/v1/signin-links":                "1 + + + + + u u u u",
-	"GET /api/v1/account":                      "1 + + + + + u u u u",
-	"POST /api/v1/account/login":               "1 + + + + + u u u u",
-	"POST /api/v1/account/invitation":          "1 n n n n n u u u u",
-	"GET /api/v1/account/sign-ins":             "1 + + + + + u u u u",
-	"DELETE /api/v1/account/sign-ins/{signin}": "1 4 4 4 4 4 u u u u",
-	"POST /api/v1/account/sign-out-everywhere": "1 + + + + + u u u u",
+	"GET /api/v1/whoami":                           "1 + + + + + + + + +",
+	"GET /api/v1/workspaces":                       "1 + + + + + + + + +",
+	"POST /api/v1/workspaces":                      "1 3 3 3 + + u u u u",
+	"POST /api/v1/signin-links":                    "1 + + + + + u u u u",
+	"GET /api/v1/account":                          "1 + + + + + u u u u",
+	"POST /api/v1/account/login":                   "1 + + + + + u u u u",
+	"POST /api/v1/account/invitation":              "1 n n n n n u u u u",
+	"GET /api/v1/account/sign-ins":                 "1 + + + + + u u u u",
+	"DELETE /api/v1/account/sign-ins/{signin}":     "1 4 4 4 4 4 u u u u",
+	"POST /api/v1/account/sign-out-everywhere":     "1 + + + + + u u u u",
+	"DELETE /api/v1/account/identities/{identity}": "1 4 4 4 4 4 u u u u",
 
 	"GET W":                             "1 + + + + 4 + + + +",
 	"PATCH W":                           "1 3 3 + + 4 u u u u",
@@ -183,7 +184,7 @@ func (c *castle) request(op servertest.Operation, mode api.Mode) (path string, b
 	s := servertest.Must[api.Session](c.Server, 201, "POST", "agents/"+slug+"/sessions", m{})
 	fill := []string{
 		"{workspace}", engine.DefaultWorkspace, "{agent}", a.Slug, "{worker}", w.ID.String(), "{session}", s.ID.String(), "{thread}", s.ThreadID.String(),
-		"{signin}", "tok_0000000000", "{prompt}", "pmt_0000000001",
+		"{signin}", "tok_0000000000", "{identity}", "idn_0000000001", "{prompt}", "pmt_0000000001",
 	}
 	switch {
 	case strings.Contains(op.Path, "{user}"):

@@ -46,3 +46,11 @@ func (s *Server) signOutEverywhere(x *exchange) (answer, error) {
 	}
 	return reply(s.engine.SignOutEverywhere(x.r.Context(), x.grant.who))
 }
+
+func (s *Server) unlink(x *exchange) (answer, error) {
+	var id api.IdentityID
+	if err := x.pathID("identity", &id); err != nil {
+		return answer{}, err
+	}
+	return done(s.engine.Unlink(x.r.Context(), x.grant.who, id))
+}

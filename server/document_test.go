@@ -351,9 +351,13 @@ func peopleAnswer(d *desk) {
 	servertest.Must[list](s, 200, "GET", "keys", nil)
 	servertest.Must[any](s, 204, "DELETE", "keys/"+k.ID.String(), nil)
 
+	identity := "/api/v1/account/identities/" + d.linked().String()
 	servertest.Must[api.Account](s, 200, "GET", "/api/v1/account", nil)
+	s.Refused(409, api.CodeConflict, "DELETE", identity, nil)
 	s.Refused(422, api.CodeInvalid, "POST", "/api/v1/account/login", m{"login": "x", "password": "short"})
 	servertest.Must[api.Account](s, 200, "POST", "/api/v1/account/login", m{"login": "Ann", "password": "correct horse"})
+	s.Refused(404, api.CodeNotFound, "DELETE", "/api/v1/account/identities/idn_0000000001", nil)
+	servertest.Must[any](s, 204, "DELETE", identity, nil)
 	d.cookie()
 	signIns := servertest.Must[api.List[api.SignIn]](s, 200, "GET", "/api/v1/account/sign-ins", nil)
 	servertest.Must[any](s, 204, "DELETE", "/api/v1/account/sign-ins/"+signIns.Items[0].ID.String(), nil)

@@ -5,6 +5,7 @@ import (
 	"net/url"
 
 	"stint/api"
+	"stint/engine"
 	"stint/web"
 )
 
@@ -35,7 +36,7 @@ func (s *Server) setUpPage(x *exchange) (answer, error) {
 
 func (x *exchange) showSetUp(status int, form url.Values, problems ...string) (answer, error) {
 	return x.door(status, doorPage{
-		Title: "Set up stint", Action: setUpRoute, Do: "Become the owner", Problems: problems,
+		Title: "Set up stint", Action: setUpRoute, Do: "Become the owner", Problems: problems, Also: x.also("Become the owner with "),
 		Text:   "Choose how you, the owner, sign in from a browser.",
 		Fields: loginFields(form, "Set-up code", "The server printed it at its start, after the # of the link."),
 	})
@@ -51,6 +52,15 @@ func loginFields(form url.Values, code, hint string) []doorField {
 	}
 }
 
+// also is what the button says that does it by the external provider; empty when
+// there is none.
+func (x *exchange) also(do string) string {
+	if x.server.provider == nil {
+		return ""
+	}
+	return do + x.server.provider.Name()
+}
+
 func loginOf(form url.Values) api.LoginInput {
 	return api.LoginInput{Login: form.Get("login"), Name: form.Get("name"), Password: form.Get("password")}
 }
@@ -62,6 +72,9 @@ func (s *Server) setUp(x *exchange) (answer, error) {
 	form, err := x.form()
 	if err != nil {
 		return answer{}, err
+	}
+	if form.Get("decision") == viaProvider {
+		return x.onward(engine.Detour{Purpose: engine.DetourSetUp, Ticket: form.Get("code"), Next: "/"})
 	}
 	cookie, expires, err := s.engine.SetUp(x.r.Context(), form.Get("code"), loginOf(form), s.from(x.r))
 	if status, problems, ok := x.asPage(err); ok {
@@ -82,11 +95,11 @@ func (s *Server) invitationPage(x *exchange) (answer, error) {
 func (x *exchange) showInvitation(status int, form url.Values, problems ...string) (answer, error) {
 	p := doorPage{
 		Title: "Join a workspace", Action: invitationRoute, Do: "Join", Problems: problems,
-		Fields: loginFields(form, "Invitation code", "It stands after the # of the link that you were sent."),
+		Fields: loginFields(form, "Invitation code", "It stands after the # of the link that you were sent."), Also: x.also("Join with "),
 	}
 	if g, err := x.server.signedIn(x.r.Context(), x.r); err == nil && g.who.Person() {
 		p.Text = "You join as " + g.who.Name + ", as whom you are signed in here."
-		p.Fields = p.Fields[:1]
+		p.Fields, p.Also = p.Fields[:1], ""
 	}
 	return x.door(status, p)
 }
@@ -105,6 +118,9 @@ func (s *Server) joinByInvitation(x *exchange) (answer, error) {
 			return answer{}, err
 		}
 		return x.showWorkspace(ws)
+	}
+	if form.Get("decision") == viaProvider {
+		return x.onward(engine.Detour{Purpose: engine.DetourJoin, Ticket: form.Get("code"), Next: "/"})
 	}
 	cookie, expires, err := s.engine.Join(x.r.Context(), form.Get("code"), loginOf(form), s.from(x.r))
 	if status, problems, ok := x.asPage(err); ok {

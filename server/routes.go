@@ -118,6 +118,7 @@ var routes = []route{
 	{get, "/api/v1/account/sign-ins", (*Server).listSignIns},
 	{del, "/api/v1/account/sign-ins/{signin}", (*Server).endSignIn},
 	{post, "/api/v1/account/sign-out-everywhere", (*Server).signOutEverywhere},
+	{del, "/api/v1/account/identities/{identity}", (*Server).unlink},
 	{post, "/api/v1/signin-links", (*Server).newSignInLink},
 	{get, "/openapi.yaml", (*Server).openAPI},
 	{get, "/openapi.json", (*Server).openAPI},
@@ -126,6 +127,8 @@ var routes = []route{
 	{post, authorizeRoute, (*Server).consent},
 	{get, verifyRoute, (*Server).devicePage},
 	{post, verifyRoute, (*Server).verifyDevice},
+	{get, linkRoute, (*Server).linkPage},
+	{post, linkRoute, (*Server).leaveToLink},
 }
 
 // sessionVerbs stand below a session's path and below its path by agent.
@@ -150,6 +153,8 @@ var openRoutes = []route{
 	{get, "/readyz", (*Server).ready},
 	{get, signInRoute, (*Server).signInPage},
 	{post, signInRoute, (*Server).signIn},
+	{get, leaveRoute, (*Server).leave},
+	{get, returnRoute, (*Server).comeBack},
 	{get, signInStyle, (*Server).signInSheet},
 	{get, signInScript, (*Server).signInCode},
 	{get, setUpRoute, (*Server).setUpPage},

@@ -15,6 +15,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"stint/engine"
+	"stint/server/provider"
 )
 
 const (
@@ -28,13 +29,15 @@ const (
 
 // Options says what a server serves.
 type Options struct {
-	Engine  *engine.Engine
-	Web     http.Handler // the dashboard, mounted at /; nil = none. It asks CallerOf who is asking.
-	Addr    string       // host:port that is listened on; its port is part of the Host check
-	Version string       // of the program, shown by /healthz
-	Log     *slog.Logger // nil = slog.Default()
-	Public  Public       // how other machines reach it; the zero value = they don't
-	MaxHeld int          // held requests and streams of one user at a time; 0 = 8192
+	Engine   *engine.Engine
+	Web      http.Handler       // the dashboard, mounted at /; nil = none. It asks CallerOf who is asking.
+	Addr     string             // host:port that is listened on; its port is part of the Host check
+	Version  string             // of the program, shown by /healthz
+	Log      *slog.Logger       // nil = slog.Default()
+	Public   Public             // how other machines reach it; the zero value = they don't
+	Provider *provider.Provider // through which people may sign in; nil = none
+
+	MaxHeld int // held requests and streams of one user at a time; 0 = 8192
 }
 
 // Server answers HTTP for one engine. Its methods may be called from any goroutine.
@@ -43,7 +46,10 @@ type Server struct {
 	web     http.Handler
 	public  Public
 	version string
-	log     *slog.Logger
+
+	provider *provider.Provider // nil = none
+
+	log *slog.Logger
 
 	router    *mux.Router
 	resources map[string]*resource // by path template
@@ -74,7 +80,7 @@ func New(o Options) *Server {
 	}
 	closing, stop := context.WithCancel(context.Background())
 	s := &Server{
-		engine: o.Engine, web: o.Web, public: o.Public, version: o.Version, log: o.Log,
+		engine: o.Engine, web: o.Web, public: o.Public, version: o.Version, provider: o.Provider, log: o.Log,
 		origins:   http.NewCrossOriginProtection(),
 		rights:    newRights(o.Engine),
 		held:      &holds{most: o.MaxHeld, by: map[holder]int{}},

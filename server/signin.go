@@ -66,7 +66,8 @@ func (x *exchange) showSignIn(status int, next, login string, problems ...string
 	if err != nil {
 		return answer{}, err
 	}
-	p := doorPage{Title: "Sign in to stint", Problems: problems, Action: signInRoute, Do: "Sign in"}
+	p := doorPage{Title: "Sign in to stint", Problems: problems, Action: signInRoute}
+	p.Leave, p.Provider = x.server.providerLink(next)
 	if next != "/" {
 		p.Next = next
 	}
@@ -74,6 +75,7 @@ func (x *exchange) showSignIn(status int, next, login string, problems ...string
 		p.Terminal = "Run this in a terminal on the machine where stint runs. It opens this page signed in."
 		return x.door(status, p)
 	}
+	p.Do = "Sign in"
 	p.Terminal = "Or run this in a terminal on the machine where stint runs. It opens this page signed in."
 	p.Fields = []doorField{
 		{ID: "login", Label: "Name", Type: "text", Value: login, Complete: "username", Required: true},
@@ -91,6 +93,12 @@ type doorPage struct {
 	Fields   []doorField
 	Hidden   []doorFact   // further fields of the form that aren't shown
 	Choices  []doorChoice // buttons in place of Do
+	Also     string       // a second button, which goes on to the external provider
+
+	Provider string // what the links to the external provider say
+	Leave    string // where a page leads to sign in there instead
+	Onward   string // where it leads by itself
+	Back     string
 }
 
 type doorFact struct{ Name, Value string }

@@ -15,51 +15,52 @@ import (
 // member, admin, owner. + is let in, 3 is 403, 4 is 404. The sessions are local
 // ones of the owner's: nobody else knows of them (contract 8.3).
 var pageAccess = map[string]string{
-	"GET /":                                          "+ + + +",
-	"GET /inbox":                                     "+ + + +",
-	"GET /sessions":                                  "+ + + +",
-	"GET /sessions/{session}":                        "4 4 4 +",
-	"GET /sessions/{session}/output.txt":             "4 4 4 +",
-	"GET /sessions/{session}/{verb}":                 "4 4 4 +",
-	"POST /sessions/{session}/{verb}":                "4 4 4 +",
-	"POST /sessions/{session}/answer":                "4 4 4 +",
-	"POST /sessions/{session}/say":                   "4 4 4 +",
-	"GET /run":                                       "+ + + +",
-	"POST /run":                                      "3 + + +",
-	"GET /agents":                                    "+ + + +",
-	"GET /agents/new":                                "+ + + +",
-	"POST /agents":                                   "3 3 + +",
-	"GET /agents/{agent}":                            "+ + + +",
-	"GET /agents/{agent}/edit":                       "+ + + +",
-	"POST /agents/{agent}/edit":                      "3 3 + +",
-	"GET /agents/{agent}/run":                        "+ + + +",
-	"POST /agents/{agent}/run":                       "3 + + +",
-	"GET /agents/{agent}/delete":                     "+ + + +",
-	"POST /agents/{agent}/{verb}":                    "3 3 + +",
-	"GET /workers":                                   "+ + + +",
-	"GET /workers/{worker}":                          "4 4 + +",
-	"GET /workers/{worker}/{verb}":                   "4 4 + +",
-	"POST /workers/{worker}/{verb}":                  "4 4 + +",
-	"GET /settings":                                  "+ + + +",
-	"GET /settings/members":                          "+ + + +",
-	"POST /settings/members/invite":                  "3 3 3 +",
-	"POST /settings/members/{user}/role":             "3 3 3 +",
-	"GET /settings/members/{user}/remove":            "+ + + +",
-	"POST /settings/members/{user}/remove":           "3 3 3 +",
-	"POST /settings/invitations/{invitation}/revoke": "3 3 3 +",
-	"GET /settings/keys":                             "3 + + +",
-	"POST /settings/keys":                            "3 + + +",
-	"POST /settings/keys/{key}/revoke":               "3 4 + +",
-	"GET /settings/account":                          "+ + + +",
-	"POST /settings/account/login":                   "+ + + +",
-	"POST /settings/account/sign-ins/{signin}/end":   "4 4 4 4",
-	"POST /settings/account/sign-out-everywhere":     "+ + + +",
-	"POST /settings/workspace":                       "+ + + +",
-	"GET /settings/webhooks":                         "3 3 + +",
-	"POST /settings/webhooks":                        "3 3 + +",
-	"GET /settings/webhooks/{webhook}":               "3 3 + +",
-	"GET /settings/webhooks/{webhook}/delete":        "3 3 + +",
-	"POST /settings/webhooks/{webhook}/{verb}":       "3 3 + +",
+	"GET /":                                               "+ + + +",
+	"GET /inbox":                                          "+ + + +",
+	"GET /sessions":                                       "+ + + +",
+	"GET /sessions/{session}":                             "4 4 4 +",
+	"GET /sessions/{session}/output.txt":                  "4 4 4 +",
+	"GET /sessions/{session}/{verb}":                      "4 4 4 +",
+	"POST /sessions/{session}/{verb}":                     "4 4 4 +",
+	"POST /sessions/{session}/answer":                     "4 4 4 +",
+	"POST /sessions/{session}/say":                        "4 4 4 +",
+	"GET /run":                                            "+ + + +",
+	"POST /run":                                           "3 + + +",
+	"GET /agents":                                         "+ + + +",
+	"GET /agents/new":                                     "+ + + +",
+	"POST /agents":                                        "3 3 + +",
+	"GET /agents/{agent}":                                 "+ + + +",
+	"GET /agents/{agent}/edit":                            "+ + + +",
+	"POST /agents/{agent}/edit":                           "3 3 + +",
+	"GET /agents/{agent}/run":                             "+ + + +",
+	"POST /agents/{agent}/run":                            "3 + + +",
+	"GET /agents/{agent}/delete":                          "+ + + +",
+	"POST /agents/{agent}/{verb}":                         "3 3 + +",
+	"GET /workers":                                        "+ + + +",
+	"GET /workers/{worker}":                               "4 4 + +",
+	"GET /workers/{worker}/{verb}":                        "4 4 + +",
+	"POST /workers/{worker}/{verb}":                       "4 4 + +",
+	"GET /settings":                                       "+ + + +",
+	"GET /settings/members":                               "+ + + +",
+	"POST /settings/members/invite":                       "3 3 3 +",
+	"POST /settings/members/{user}/role":                  "3 3 3 +",
+	"GET /settings/members/{user}/remove":                 "+ + + +",
+	"POST /settings/members/{user}/remove":                "3 3 3 +",
+	"POST /settings/invitations/{invitation}/revoke":      "3 3 3 +",
+	"GET /settings/keys":                                  "3 + + +",
+	"POST /settings/keys":                                 "3 + + +",
+	"POST /settings/keys/{key}/revoke":                    "3 4 + +",
+	"GET /settings/account":                               "+ + + +",
+	"POST /settings/account/login":                        "+ + + +",
+	"POST /settings/account/sign-ins/{signin}/end":        "4 4 4 4",
+	"POST /settings/account/sign-out-everywhere":          "+ + + +",
+	"POST /settings/account/identities/{identity}/unlink": "4 4 4 4",
+	"POST /settings/workspace":                            "+ + + +",
+	"GET /settings/webhooks":                              "3 3 + +",
+	"POST /settings/webhooks":                             "3 3 + +",
+	"GET /settings/webhooks/{webhook}":                    "3 3 + +",
+	"GET /settings/webhooks/{webhook}/delete":             "3 3 + +",
+	"POST /settings/webhooks/{webhook}/{verb}":            "3 3 + +",
 	"POST /settings/webhooks/{webhook}/deliveries/{delivery}/redeliver": "3 3 4 4",
 	"GET /activity":               "3 3 + +",
 	"GET /activity/export.ndjson": "3 3 + +",
@@ -111,7 +112,7 @@ func TestAccess_EveryPageForEveryRole(t *testing.T) {
 				return strings.Trim(strings.Split(strings.TrimPrefix(verbs, "{verb:"), "|")[0], "}")
 			})
 			path = strings.NewReplacer("{session}", s.sessions[api.Queued].ID.String(), "{agent}", "log-summary", "{user}", viewer.UserID.String(),
-				"{invitation}", invitation.ID.String(), "{key}", key.ID.String(), "{signin}", "tok_0000000000", "{webhook}", hook.ID.String(), "{worker}", s.workers["backup"].ID.String(), "{delivery}", "dlv_0000000001", "{page}", "states", "{page:[a-z-]+}", "states", "{name}", "createSession").Replace(path)
+				"{invitation}", invitation.ID.String(), "{key}", key.ID.String(), "{signin}", "tok_0000000000", "{identity}", "idn_0000000001", "{webhook}", hook.ID.String(), "{worker}", s.workers["backup"].ID.String(), "{delivery}", "dlv_0000000001", "{page}", "states", "{page:[a-z-]+}", "states", "{name}", "createSession").Replace(path)
 			form := formValues([]string{"role", "viewer", "agent", "log-summary", "workspace", "default", "name", "x", "read", "true", "slug", "x", "command", "true", "url", "https://example.org/"})
 			req := httptest.NewRequest(r.method, path, strings.NewReader(form.Encode()))
 			req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -175,4 +176,47 @@ func TestSettings_WhatIsShownOnceIsShownOnce(t *testing.T) {
 	refused(t, s.post("/settings/account/login", "login", "ann", "password", "short"), "at least 10 characters")
 	wentTo(t, s.post("/settings/account/login", "login", "ann", "name", "Ann", "password", "correct horse battery"), "/settings/account")
 	refused(t, s.post("/settings/account/login", "login", "ann", "current", "wrong", "password", "correct horse battery"), "not your password")
+}
+
+func TestSettings_LinkedAccounts(t *testing.T) {
+	s := newScene(t, sceneEnd)
+	ctx, who := t.Context(), engine.Identity{UserID: s.Owner.UserID, Name: s.Owner.Name}
+	there := Provider{Name: "Acme", Issuer: "https://login.example.com"}
+	pages := New(Options{Engine: s.Engine, Provider: there, CallerOf: func(*http.Request) (engine.Caller, engine.Identity, bool) { return s.Owner, who, true }})
+	look := func() string {
+		res := httptest.NewRecorder()
+		pages.ServeHTTP(res, httptest.NewRequest(http.MethodGet, "/settings/account", nil))
+		wholePage(t, "/settings/account", res.Body.String())
+		return res.Body.String()
+	}
+	if body := look(); !strings.Contains(body, "Link your account at Acme") {
+		t.Error("there is no way to link")
+	}
+	secret, err := s.StartDetour(ctx, engine.Detour{Purpose: engine.DetourLink, Who: who}, engine.From{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := s.EndDetour(ctx, secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Arrive(ctx, back, engine.Vouched{Issuer: there.Issuer, Subject: "7", Email: "ann@example.com"}, who, engine.From{}); err != nil {
+		t.Fatal(err)
+	}
+	if body := look(); strings.Contains(body, "Link your account") || !strings.Contains(body, "ann@example.com") || !strings.Contains(body, "Unlink ann@example.com") {
+		t.Error("the linked account isn't shown, or another can be linked")
+	}
+	account, err := s.Account(ctx, who)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := "/settings/account/identities/" + account.Identities[0].ID.String() + "/unlink"
+	if res := s.post(path); res.Code != http.StatusConflict {
+		t.Errorf("unlinking the only way in: status %d", res.Code)
+	}
+	wentTo(t, s.post("/settings/account/login", "login", "ann", "name", "Ann", "password", "correct horse battery"), "/settings/account")
+	wentTo(t, s.post(path), "/settings/account")
+	if body := look(); strings.Contains(body, "ann@example.com") {
+		t.Error("it is shown as linked still")
+	}
 }

@@ -237,6 +237,8 @@ type accountPage struct {
 	signIns    []api.SignIn
 	workspaces []api.Workspace
 	workspace  string // slug of the one that is shown
+	mayLink    string // the provider whose account can be linked; "" = none
+	linksAt    bool   // there is an external provider
 	now        time.Time
 	typed      func(id, label, hint, kind string) Input
 }
@@ -245,10 +247,15 @@ func (v *visit) account() error { return v.drawAccount(http.StatusOK, nil) }
 
 func (v *visit) drawAccount(status int, bad map[string]string) error {
 	ctx, eng := v.r.Context(), v.web.engine
-	p := accountPage{tabs: v.settingsTabs("Account"), workspace: v.caller.Workspace, now: eng.Now()}
+	p := accountPage{tabs: v.settingsTabs("Account"), workspace: v.caller.Workspace, mayLink: v.web.provider.Name, linksAt: v.web.provider.Name != "", now: eng.Now()}
 	var err error
 	if p.account, err = eng.Account(ctx, v.who); err != nil {
 		return err
+	}
+	for _, i := range p.account.Identities {
+		if i.Issuer == v.web.provider.Issuer {
+			p.mayLink = ""
+		}
 	}
 	list, err := eng.SignIns(ctx, v.who, settingsList)
 	if err != nil {
@@ -294,6 +301,17 @@ func (v *visit) endSignIn() error {
 		return err
 	}
 	return v.to("/settings/account", "Signed it out")
+}
+
+func (v *visit) unlink() error {
+	var id api.IdentityID
+	if id.UnmarshalText([]byte(v.path("identity"))) != nil {
+		return api.Refuse(api.CodeNotFound, "There is no such linked account.")
+	}
+	if err := v.web.engine.Unlink(v.r.Context(), v.who, id); err != nil {
+		return err
+	}
+	return v.to("/settings/account", "Unlinked; your other browsers are signed out")
 }
 
 func (v *visit) signOutEverywhere() error {

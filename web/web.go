@@ -31,9 +31,14 @@ type Options struct {
 	FromOf func(*http.Request) engine.From
 	HomeOf func(*http.Request) string
 
+	Provider Provider // through which people may sign in too
+
 	Zone *time.Location // of readers whose browser hasn't told theirs; nil = UTC
 	Log  *slog.Logger   // nil = slog.Default()
 }
+
+// Provider is an external provider as the account page speaks of it.
+type Provider struct{ Name, Issuer string } // empty = there is none
 
 // dashboard serves the pages. Its fields don't change after New.
 type dashboard struct {
@@ -41,6 +46,7 @@ type dashboard struct {
 	callerOf func(*http.Request) (engine.Caller, engine.Identity, bool)
 	fromOf   func(*http.Request) engine.From
 	homeOf   func(*http.Request) string
+	provider Provider
 	zone     *time.Location
 	log      *slog.Logger
 	pace     time.Duration // the least time between two looks of a stream
@@ -52,7 +58,7 @@ type dashboard struct {
 // away but those whom CallerOf doesn't know.
 func New(o Options) http.Handler {
 	d := &dashboard{
-		engine: o.Engine, callerOf: o.CallerOf, fromOf: o.FromOf, homeOf: o.HomeOf, zone: o.Zone, log: o.Log,
+		engine: o.Engine, callerOf: o.CallerOf, fromOf: o.FromOf, homeOf: o.HomeOf, provider: o.Provider, zone: o.Zone, log: o.Log,
 		pace: 150 * time.Millisecond, beat: 15 * time.Second,
 	}
 	if d.zone == nil {
@@ -144,6 +150,7 @@ var routes = []route{
 	{http.MethodGet, "/settings/account", (*visit).account},
 	{http.MethodPost, "/settings/account/login", (*visit).setLogin},
 	{http.MethodPost, "/settings/account/sign-ins/{signin}/end", (*visit).endSignIn},
+	{http.MethodPost, "/settings/account/identities/{identity}/unlink", (*visit).unlink},
 	{http.MethodPost, "/settings/account/sign-out-everywhere", (*visit).signOutEverywhere},
 	{http.MethodPost, "/settings/workspace", (*visit).chooseWorkspace},
 	{http.MethodGet, "/ui/stream", (*visit).stream},

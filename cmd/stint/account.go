@@ -14,7 +14,7 @@ import (
 
 func (c *cli) accountCommand() *cobra.Command {
 	return group(&cobra.Command{Use: "account", Short: "How you sign in, and where you are signed in"},
-		c.accountShowCommand(), c.accountPasswordCommand(), c.accountSignInsCommand(), c.accountSignOutCommand())
+		c.accountShowCommand(), c.accountPasswordCommand(), c.accountUnlinkCommand(), c.accountSignInsCommand(), c.accountSignOutCommand())
 }
 
 func (c *cli) accountShowCommand() *cobra.Command {
@@ -43,6 +43,9 @@ func (c *cli) printAccount(a api.Account) error {
 	f.add("name", a.Name)
 	f.add("signs in as", a.Login)
 	f.add("password set", c.when(a.PasswordSet))
+	for _, i := range a.Identities {
+		f.add("linked", fmt.Sprintf("%s  %s at %s", i.ID, plain(i.Label), plain(i.Issuer)))
+	}
 	return f.print(c)
 }
 
@@ -143,6 +146,33 @@ func (c *cli) accountSignInsCommand() *cobra.Command {
 				return nil
 			}
 			return c.print(t, "You are signed in nowhere.")
+		},
+	}
+}
+
+func (c *cli) accountUnlinkCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "unlink ID",
+		Short: "End that an account at an external provider signs you in",
+		Long: "Ends that an account at an external provider signs you in. stint account show\n" +
+			"lists them with their ids; one is linked in the browser, under Settings → Account.\n" +
+			"All your browsers are signed out.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			what := "cannot unlink " + args[0]
+			var id api.IdentityID
+			if id.UnmarshalText([]byte(args[0])) != nil || id == 0 {
+				return usage(what, "it is no id of a linked account", "stint account show")
+			}
+			client, err := c.connect(what)
+			if err != nil {
+				return err
+			}
+			if err := client.Unlink(cmd.Context(), id); err != nil {
+				return explain(what, err, "stint account show")
+			}
+			c.hint("Unlinked; your browsers are signed out.")
+			return nil
 		},
 	}
 }

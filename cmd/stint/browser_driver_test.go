@@ -108,7 +108,11 @@ func (p *tab) hear(ev any) {
 			p.note("console:" + b.String())
 		}
 	case *runtime.EventExceptionThrown:
-		p.note("exception: " + ev.ExceptionDetails.Text)
+		text := ev.ExceptionDetails.Text
+		if x := ev.ExceptionDetails.Exception; x != nil {
+			text += " " + x.Description + string(x.Value)
+		}
+		p.note("exception: " + text)
 	case *network.EventRequestWillBeSent:
 		if u := ev.Request.URL; !strings.HasPrefix(u, p.base+"/") && !strings.HasPrefix(u, "data:") && !strings.HasPrefix(u, "file:") {
 			p.note("foreign request: " + u)

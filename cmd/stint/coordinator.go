@@ -18,6 +18,7 @@ import (
 	"stint/engine"
 	"stint/server"
 	"stint/server/hooks"
+	"stint/server/provider"
 	"stint/web"
 )
 
@@ -34,6 +35,8 @@ type coordinator struct {
 	public server.Public
 	hooks  hooks.Guard // where webhooks may send to
 	log    *slog.Logger
+
+	provider *provider.Provider // nil = none
 }
 
 // serverFlags are what up and serve have in common.
@@ -44,6 +47,8 @@ type serverFlags struct {
 	proxies []string
 	inside  bool // webhooks may send to inner addresses
 	force   bool
+
+	provider providerFlags
 }
 
 // open takes the data directory and brings its store up, in an order in which
@@ -75,7 +80,18 @@ func (c *cli) open(ctx context.Context, f serverFlags, log *slog.Logger) (*coord
 	if err := c.runLimits(&times.engine); err != nil {
 		return nil, err
 	}
+	asked, viewers, err := c.provider(f.provider)
+	if err != nil {
+		return nil, err
+	}
+	times.engine.ViewerDomains = viewers
 	k := &coordinator{dir: d, clocks: times, zone: c.zone(), public: public, hooks: hooks.Guard{AllowPrivate: inside}, log: log}
+	if asked.Issuer != "" {
+		k.provider, err = provider.New(asked, func() time.Time { return k.engine.Now() })
+		if err != nil {
+			return nil, usage("cannot start the server", "the external provider: "+err.Error(), "stint serve --help")
+		}
+	}
 	if err := c.raise(ctx, k, addr); err != nil {
 		return nil, errors.Join(err, k.close())
 	}
@@ -272,13 +288,12 @@ const browserHost = "stint.localhost"
 
 // newServer makes the HTTP server with the dashboard behind it.
 func (k *coordinator) newServer() *server.Server {
+	pages := web.Options{Engine: k.engine, CallerOf: server.CallerOf, FromOf: server.FromOf, HomeOf: server.HomeOf, Zone: k.zone, Log: k.log}
+	if k.provider != nil {
+		pages.Provider = web.Provider{Name: k.provider.Name(), Issuer: k.provider.Issuer()}
+	}
 	return server.New(server.Options{
-		Engine:  k.engine,
-		Web:     web.New(web.Options{Engine: k.engine, CallerOf: server.CallerOf, FromOf: server.FromOf, HomeOf: server.HomeOf, Zone: k.zone, Log: k.log}),
-		Addr:    k.addr(),
-		Public:  k.public,
-		Version: builtFrom().Version,
-		Log:     k.log,
+		Engine: k.engine, Web: web.New(pages), Addr: k.addr(), Public: k.public, Provider: k.provider, Version: builtFrom().Version, Log: k.log,
 	})
 }
 
