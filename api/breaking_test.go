@@ -3,6 +3,7 @@ package api
 import (
 	_ "embed"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,7 +56,7 @@ func asksLess(before []byte, c *model.Change) bool {
 	for i := len(lines) - 1; i >= 0; i-- {
 		if name := strings.TrimPrefix(lines[i], "    "); !strings.HasPrefix(name, " ") {
 			name = strings.TrimSuffix(name, ":")
-			return strings.HasSuffix(name, "Input") || strings.HasSuffix(name, "Request")
+			return slices.ContainsFunc([]string{"Input", "Request", "Patch"}, func(end string) bool { return strings.HasSuffix(name, end) })
 		}
 	}
 	return false

@@ -15,11 +15,10 @@ var looking = []string{
 	"git status", "git status *", "git diff", "git diff *", "git log", "git log *", "git show", "git show *", "git blame *",
 }
 
-// Presets returns the presets of agents that converse, the mildest first. Their
-// runs are the caller's to change.
+// Presets returns the presets of agents that converse, the mildest first: the one
+// list of them. Their runs are the caller's to change.
 func Presets() []Preset {
 	rules := []RunRule{
-		{Area: "filesystem", Pattern: "./*", Ruling: "allow"},
 		// What looks as if it looked but writes or starts programs; git takes options by their first letters.
 		{Area: "shell", Pattern: "git *--ou*", Ruling: "deny"},
 		{Area: "shell", Pattern: "git *--ex*", Ruling: "deny"},
@@ -34,11 +33,21 @@ func Presets() []Preset {
 		},
 		{
 			Name: "unattended", Title: "Unattended", Run: Run{Permissions: "approval", Unattended: true, Rules: rules},
-			Sentence: "Changes files in the folder and runs the commands you list; everything else is refused, and it goes on without. Asks nobody.",
+			Sentence: "Works in the folder by itself; beyond its sandbox it runs the commands you list, everything else is refused, and it goes on without. Asks nobody.",
 		},
 		{
 			Name: "autonomous", Title: "Autonomous", Run: Run{Permissions: "autonomous", Unattended: true},
 			Sentence: "Does anything that its sandbox covers; what lies beyond is refused, and it goes on without. Asks nobody.",
 		},
 	}
+}
+
+// PresetNamed finds a preset by its name.
+func PresetNamed(name string) (Preset, bool) {
+	for _, p := range Presets() {
+		if p.Name == name {
+			return p, true
+		}
+	}
+	return Preset{}, false
 }

@@ -1,5 +1,7 @@
 package api
 
+import "strings"
+
 // The kinds of prompts (contract 6.5).
 const (
 	PromptText      = "text"
@@ -31,11 +33,26 @@ type Prompt struct {
 	Answer     *Answer      `json:"answer,omitzero"`
 }
 
+// Repeats reports whether the text only says again what the action or the
+// questions say.
+func (p *Prompt) Repeats() bool {
+	text := strings.TrimSpace(p.Text)
+	if p.Action != nil {
+		return text == "" || text == strings.TrimSpace(p.Action.What)
+	}
+	var asked []string
+	for _, c := range p.Choices {
+		asked = append(asked, strings.TrimSpace(c.Text))
+	}
+	return len(asked) > 0 && text == strings.Join(asked, "\n")
+}
+
 // AskedAction is what an approval is asked for, in full.
 type AskedAction struct {
 	Area string `json:"area"` // filesystem, shell, network, workspace, side_effects
 	What string `json:"what"` // the exact command, path, address or change
 	Tool string `json:"tool"`
+	Why  string `json:"why,omitzero"` // the agent's own words; nothing is decided by them
 }
 
 // Choice is one of the questions of a prompt.

@@ -107,8 +107,6 @@ func checkRun(v *api.Invalid, in *api.AgentInput) {
 var (
 	permissions = []string{"", "approval", "autonomous"}
 	workspaces  = []string{"", "folder", "worktree"}
-	ruledAreas  = []string{"filesystem", "shell", "network", "workspace", "side_effects"}
-	rulings     = []string{"allow", "ask", "deny", "deny_stop"}
 )
 
 const maxRules = 200
@@ -121,13 +119,13 @@ func checkRules(v *api.Invalid, run *api.Run) {
 	}
 	among("run.permissions", run.Permissions, permissions)
 	among("run.workspace", run.Workspace, workspaces)
-	for field, text := range map[string]string{"run.executable": run.Executable, "run.model": run.Model, "run.baseBranch": run.BaseBranch} {
-		checkText(v, field, text, 1000)
-		if strings.ContainsFunc(text, unicode.IsControl) {
-			v.Add(field, "holds a control character")
+	for _, f := range []struct{ field, text string }{{"run.executable", run.Executable}, {"run.model", run.Model}, {"run.baseBranch", run.BaseBranch}} {
+		checkText(v, f.field, f.text, 1000)
+		if strings.ContainsFunc(f.text, unicode.IsControl) {
+			v.Add(f.field, "holds a control character")
 		}
-		if strings.HasPrefix(text, "-") {
-			v.Add(field, "must not begin with a hyphen")
+		if strings.HasPrefix(f.text, "-") {
+			v.Add(f.field, "must not begin with a hyphen")
 		}
 	}
 	if run.MaxTurns < 0 || run.MaxTurns > 100_000 {
@@ -138,10 +136,18 @@ func checkRules(v *api.Invalid, run *api.Run) {
 	}
 	for i, r := range run.Rules {
 		field := fmt.Sprintf("run.rules[%d].", i)
-		among(field+"area", r.Area, ruledAreas)
-		among(field+"ruling", r.Ruling, rulings)
+		among(field+"area", r.Area, words(api.Areas))
+		among(field+"ruling", r.Ruling, words(api.Rulings))
 		checkText(v, field+"pattern", r.Pattern, 1000)
 	}
+}
+
+func words[T ~string](of []T) []string {
+	out := make([]string, len(of))
+	for i, w := range of {
+		out[i] = string(w)
+	}
+	return out
 }
 
 func checkSchedule(v *api.Invalid, in *api.AgentInput, now time.Time) {

@@ -46,7 +46,7 @@ func (e *Engine) AnswerPrompt(ctx context.Context, c Caller, id api.SessionID, i
 			}
 			return &api.Error{
 				Code: api.CodePromptClosed, Status: s.Status, Holder: by,
-				Detail: fmt.Sprintf("This prompt was %s at %s by %s.", p.Resolution, clock(p.ClosedAt), by),
+				Detail: fmt.Sprintf("This prompt was %s at %s by %s%s", p.Resolution, clock(p.ClosedAt), by, withWhat(p.Answer)),
 			}
 		}
 		asked, err := toPrompt(p)
@@ -63,6 +63,15 @@ func (e *Engine) AnswerPrompt(ctx context.Context, c Caller, id api.SessionID, i
 		return err
 	})
 	return out, err
+}
+
+// withWhat ends a sentence about an answered prompt with the answer; those who may
+// answer may know it. Secret parts aren't in it.
+func withWhat(answer string) string {
+	if answer == "" {
+		return "."
+	}
+	return ": “" + api.Excerpt(strings.Join(strings.Fields(answer), " "), 239) + "”"
 }
 
 // nameOf is how people know an actor of the log.

@@ -153,7 +153,7 @@ func (f *facts) waitingFor(now int64) *api.Waiting {
 		return g
 	}
 	if len(f.workers) == 0 {
-		return hold(gateNoWorker, "No worker serves this agent. Start one with “stint up” or “stint worker run”.")
+		return hold(gateNoWorker, "No worker serves this agent yet. One of yours that runs takes it up within seconds; else start one with “stint up” or “stint worker run”.")
 	}
 	var best *api.Waiting
 	for i := range f.workers {

@@ -221,3 +221,44 @@ func TestInbox_WhatAWorkerWantsLookedAt(t *testing.T) {
 		t.Errorf("the inbox still holds %q", got)
 	}
 }
+
+// A webhook that failures have disabled waits for those who may enable it.
+func TestInbox_ADisabledWebhookIsThereUntilItIsEnabled(t *testing.T) {
+	w := enginetest.New(t)
+	hook, err := w.CreateWebhook(t.Context(), w.Owner, api.WebhookInput{URL: "https://hooks.example/x", Enabled: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Agent()
+	if err := w.ExpandWebhooks(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	due, err := w.TakeDeliveries(t.Context(), 10)
+	if err != nil || len(due) == 0 {
+		t.Fatalf("%d deliveries, %v", len(due), err)
+	}
+	if err := w.EndTry(t.Context(), due[0], engine.Sent{StatusCode: 410}); err != nil {
+		t.Fatal(err)
+	}
+	if got := inboxOf(w, w.Owner); got != "webhook_disabled:true" {
+		t.Errorf("the inbox holds %q", got)
+	}
+	if view, err := w.Inbox(t.Context(), w.Owner); err != nil || view.Items[0].Webhook.ID != hook.ID || !strings.Contains(view.Items[0].Webhook.DisabledReason, "410") {
+		t.Errorf("it is %+v, %v", view.Items[0].Webhook, err)
+	}
+	other := engine.Caller{WorkspaceID: w.Owner.WorkspaceID, Workspace: w.Owner.Workspace, UserID: w.Owner.UserID + 1, Name: "other", Role: api.Member}
+	if got := inboxOf(w, other); got != "" {
+		t.Errorf("a member's inbox holds %q", got)
+	}
+	enable := func(enabled bool) {
+		t.Helper()
+		if _, err := w.EditWebhook(t.Context(), w.Owner, hook.ID, func(in *api.WebhookInput) error { in.Enabled = enabled; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if got := inboxOf(w, w.Owner); got != "" {
+			t.Errorf("enabled %v by a person, the inbox holds %q", enabled, got)
+		}
+	}
+	enable(true)
+	enable(false) // what a person switched off waits for nobody
+}

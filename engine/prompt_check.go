@@ -25,6 +25,7 @@ func checkPrompt(v *api.Invalid, in *api.PromptInput) {
 	}
 	if in.Action != nil {
 		checkText(v, "prompt.action.what", in.Action.What, maxPromptText)
+		checkText(v, "prompt.action.why", in.Action.Why, maxActivityText)
 		if in.Kind != api.PromptApproval {
 			v.Add("prompt.action", "belongs to an approval")
 		}

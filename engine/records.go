@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"stint/api"
 	"stint/db"
@@ -135,29 +134,13 @@ func (e *Engine) AddItems(ctx context.Context, c Caller, worker api.WorkerID, se
 func (e *Engine) insertItem(tx *db.Tx, p queries.InsertItemParams) (int64, error) {
 	p.Text = strings.ToValidUTF8(p.Text, "�")
 	if len(p.Text) > e.cfg.MaxItemText {
-		p.Text, p.Truncated = excerpt(p.Text, e.cfg.MaxItemText), 1
+		p.Text, p.Truncated = api.Excerpt(p.Text, e.cfg.MaxItemText), 1
 	}
 	n, err := tx.InsertItem(wctx(), p)
 	if err != nil {
 		return 0, fmt.Errorf("insert an item of session %s: %w", p.SessionID, err)
 	}
 	return n, nil
-}
-
-// excerpt keeps the head and the tail of a text and says how much is left out.
-func excerpt(text string, limit int) string {
-	head, tail := limit*3/4, limit/4-100
-	if tail < 0 {
-		tail = 0
-	}
-	for head > 0 && !utf8.RuneStart(text[head]) {
-		head--
-	}
-	from := len(text) - tail
-	for from < len(text) && !utf8.RuneStart(text[from]) {
-		from++
-	}
-	return fmt.Sprintf("%s\n[… %d bytes left out …]\n%s", text[:head], from-head, text[from:])
 }
 
 // addItem appends one item of the coordinator's own; its number and its time are

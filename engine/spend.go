@@ -75,9 +75,12 @@ func dollars(micros int64) string { return fmt.Sprintf("$%.2f", float64(micros)/
 const maxSpend = 1_000_000 * 1_000_000 // millionths of a US dollar
 
 func checkSpend(v *api.Invalid, in *api.AgentInput) {
-	for field, n := range map[string]int64{"sessionSpendLimitMicros": in.SessionSpendLimitMicros, "dailySpendLimitMicros": in.DailySpendLimitMicros} {
-		if n < 0 || n > maxSpend {
-			v.Add(field, fmt.Sprintf("must be 0 to %d millionths of a US dollar; 0 means no limit", maxSpend))
+	for _, limit := range []struct {
+		field string
+		n     int64
+	}{{"sessionSpendLimitMicros", in.SessionSpendLimitMicros}, {"dailySpendLimitMicros", in.DailySpendLimitMicros}} {
+		if limit.n < 0 || limit.n > maxSpend {
+			v.Add(limit.field, fmt.Sprintf("must be 0 to %d millionths of a US dollar; 0 means no limit", maxSpend))
 		}
 	}
 }

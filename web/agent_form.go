@@ -39,7 +39,7 @@ var starters = []starter{
 	{"ask", "Claude Code that asks me", "Works in its folder, and asks before anything that its sandbox doesn't cover", preset("ask", map[string]string{
 		"slug": "helper", "name": "Helper", "type": string(api.TypeClaudeCode),
 	})},
-	{"unattended", "Claude Code by night", "Changes files in its folder and runs the commands you list; asks nobody", preset("unattended", map[string]string{
+	{"unattended", "Claude Code by night", "Works in its folder, and beyond its sandbox runs the commands you list; asks nobody", preset("unattended", map[string]string{
 		"slug": "night-helper", "name": "Night helper", "type": string(api.TypeClaudeCode), "schedule": "30 2 * * *", "prompt": "Look through the issues and mend one.",
 	})},
 	{"prompt", "A command that reads a prompt", "The prompt comes on standard input", map[string]string{

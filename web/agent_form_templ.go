@@ -604,7 +604,7 @@ func talkFields(f agentForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = Checkbox(f.input("unattended", "Unattended: nobody is asked, what no rule allows is refused", ""), f.typed.Get("unattended") == "true").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = Checkbox(f.input("unattended", "Unattended: nobody is asked; what neither sandbox nor rule allows is refused", ""), f.typed.Get("unattended") == "true").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -33,15 +33,11 @@ func typeWord(t api.AgentType) string {
 
 // preset fills a starter with the rules of a preset.
 func preset(name string, values map[string]string) map[string]string {
-	for _, p := range api.Presets() {
-		if p.Name != name {
-			continue
-		}
-		out := url.Values{}
-		talkForm(api.AgentInput{Run: p.Run}, out)
-		for _, field := range []string{"permissions", "unattended", "rules"} {
-			values[field] = out.Get(field)
-		}
+	p, _ := api.PresetNamed(name)
+	out := url.Values{}
+	talkForm(api.AgentInput{Run: p.Run}, out)
+	for _, field := range []string{"permissions", "unattended", "rules"} {
+		values[field] = out.Get(field)
 	}
 	return values
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -299,11 +298,6 @@ func askHead(p *api.Prompt) string {
 		return "It has " + Count(len(p.Choices), "question", "questions")
 	}
 	return "It asks"
-}
-
-// repeats reports whether a prompt's text only says its action again.
-func repeats(p *api.Prompt) bool {
-	return p.Action != nil && (p.Text == p.Action.What || slices.Contains([]string{"", strings.TrimSpace(p.Action.What)}, strings.TrimSpace(p.Text)))
 }
 
 // promptText is what a prompt says. Of an approval nothing is left out that a

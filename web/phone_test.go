@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -28,6 +29,30 @@ func TestBrowser_TheButtonsOfALongApprovalAreInSight(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What the agent said last, which a question may be about, is in sight beside the
+// question that stays there, and goes on being followed.
+func TestBrowser_AQuestionDoesNotHideTheTranscriptsEnd(t *testing.T) {
+	s := newScene(t, sceneEnd)
+	j := s.converse(t)
+	for i := range 40 {
+		j.tell(api.ItemInput{Kind: api.ItemText, Text: fmt.Sprintf("**line %d** of what it says", i)})
+	}
+	j.ask(approval)
+	b := openTab(t, s.serve(t))
+	const inSight = `(e => { const r = e.getBoundingClientRect(); return document.querySelector('[data-log=follow]').getAttribute('aria-pressed') === 'true' && !!document.elementFromPoint(r.x + 40, r.y + r.height / 2)?.closest('#talk-lines') })(document.querySelector('#talk-lines').lastElementChild)`
+	for _, size := range [][2]int64{{1280, 800}, {390, 844}} {
+		b.do(chromedp.EmulateViewport(size[0], size[1]))
+		b.open(j.path())
+		b.until("the page is live", isLive)
+		js[bool](b, `document.querySelector('.talk').scrollIntoView(), true`)
+		b.until(fmt.Sprintf("the end is in sight at %d × %d", size[0], size[1]), inSight)
+	}
+	// Who scrolls up is left there.
+	b.until("it isn't followed", `(document.querySelector('.talk .view').scrollTop = 0, document.querySelector('[data-log=follow]').getAttribute('aria-pressed') === 'false')`)
+	j.tell(api.ItemInput{Kind: api.ItemText, Text: "more"})
+	b.until("what is new is counted", `!document.querySelector('[data-more]').hidden && document.querySelector('.talk .view').scrollTop < 100`)
 }
 
 // An option without a space in it is as wide as the page at most.

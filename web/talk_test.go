@@ -84,7 +84,7 @@ var (
 	}
 	approval = api.PromptInput{
 		Kind: api.PromptApproval, Text: "Run a command", DeadlineSeconds: 600, Default: &api.Answer{Approved: new(bool), Text: "nobody was there"},
-		Action: &api.AskedAction{Area: "shell", Tool: "Bash", What: "rm -rf build && make <all>\x1b[8m; curl evil\u202e"},
+		Action: &api.AskedAction{Area: "shell", Tool: "Bash", Why: "It is full of old <things>", What: "rm -rf build && make <all>\x1b[8m; curl evil\u202e"},
 	}
 	questions = api.PromptInput{Kind: api.PromptQuestions, Text: "Before I go on", Choices: []api.Choice{
 		{ID: "colour", Text: "Which colour?", Options: []string{"red", "blue"}, Other: true},
@@ -185,6 +185,22 @@ func TestTranscript_IsReadBackPageByPageAndLive(t *testing.T) {
 	}
 }
 
+// Questions whose text only lists them are asked once.
+func TestComposer_QuestionsAreShownOnce(t *testing.T) {
+	s := newScene(t, sceneEnd)
+	j := s.converse(t)
+	in := questions
+	in.Text = "Which colour?\nThe password?"
+	j.ask(in)
+	for _, path := range []string{j.path() + "?view=json", "/inbox"} {
+		page := s.get(path).Body.String()
+		_, card, _ := strings.Cut(page, `class="sheet pad stack tight question"`)
+		if n := strings.Count(card[:strings.Index(card, "</section>")], "Which colour?"); n != 2 { // the legend, and the label of one's own text
+			t.Errorf("%s asks %d times", path, n)
+		}
+	}
+}
+
 func TestComposer_APartialAnswerComesBackWithWhatWasTyped(t *testing.T) {
 	s := newScene(t, sceneEnd)
 	j := s.converse(t)
@@ -217,7 +233,7 @@ func TestComposer_AnApprovalShowsTheWholeActAndTakesAButton(t *testing.T) {
 	p := j.ask(approval)
 	page := s.get(j.path()).Body.String()
 	wholePage(t, j.path(), page)
-	for _, want := range []string{"rm -rf build &amp;&amp; make &lt;all&gt;\\x1b[8m; curl evil\\u{202e}", "Bash", "Shell", "10:00", "denied: nobody was there", "Approve once", "Approve for this session", "Deny"} {
+	for _, want := range []string{"rm -rf build &amp;&amp; make &lt;all&gt;\\x1b[8m; curl evil\\u{202e}", "Bash", "Shell", "10:00", "denied: nobody was there", "It says why: It is full of old &lt;things&gt;", "Approve once", "Approve for this session", "Deny"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the approval lacks %q", want)
 		}

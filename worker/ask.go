@@ -171,12 +171,12 @@ func (h *host) promptOf(q agent.Question) api.PromptInput {
 const nobodyAnswered = "Nobody answered in time."
 
 func promptOf(q agent.Question, secrets [][]byte) api.PromptInput {
-	masked := func(text string) string { return excerpt(maskString(text, secrets), itemBytes-1024) }
+	masked := func(text string) string { return api.Excerpt(maskString(text, secrets), itemBytes-1024) }
 	in := api.PromptInput{Kind: string(q.Kind), Text: masked(q.Text)}
+	short := func(text string) string { return api.Excerpt(maskString(text, secrets), maxChoiceText) }
 	if q.Kind == agent.AskApproval {
-		in.Action = &api.AskedAction{Area: string(q.Action.Area), What: masked(q.Action.What), Tool: q.Action.Tool}
+		in.Action = &api.AskedAction{Area: string(q.Action.Area), What: masked(q.Action.What), Tool: q.Action.Tool, Why: short(q.Why)}
 	}
-	short := func(text string) string { return excerpt(maskString(text, secrets), maxChoiceText) }
 	for i, c := range q.Choices {
 		one := api.Choice{ID: choiceID(i), Text: short(c.Text), Other: c.Other, Secret: c.Secret}
 		for _, o := range c.Options {
@@ -197,12 +197,12 @@ func sameQuestion(p api.Prompt, in api.PromptInput) bool {
 	if p.Kind != in.Kind || p.Text != in.Text || (p.Action == nil) != (in.Action == nil) || len(p.Choices) != len(in.Choices) {
 		return false
 	}
-	for i, c := range p.Choices { // the programs make ids anew
+	for i, c := range p.Choices { // the programs make ids anew, and reasons
 		if c.Text != in.Choices[i].Text || !slices.Equal(c.Options, in.Choices[i].Options) {
 			return false
 		}
 	}
-	return p.Action == nil || *p.Action == *in.Action
+	return p.Action == nil || p.Action.Area == in.Action.Area && p.Action.What == in.Action.What && p.Action.Tool == in.Action.Tool
 }
 
 // toAnswer is an answer in the program's own words for the questions.

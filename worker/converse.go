@@ -294,7 +294,7 @@ func (c *conversation) keepLimits(cancel context.CancelCauseFunc, over <-chan st
 func (c *conversation) conclude(res agent.Result, err error, r proc.Result) (o outcome, again bool) {
 	s := c.s
 	s.log.Info("agent ended", "exit", r.ExitCode, "signal", int(r.Signal), "stage", r.Stage.String(), "swept", r.Swept, "error", err)
-	text := excerpt(maskString(res.Text, c.host.secrets), maxResult)
+	text := api.Excerpt(maskString(res.Text, c.host.secrets), maxResult)
 	for _, line := range leftWords(r) {
 		s.status(line)
 	}

@@ -29,7 +29,8 @@ type Report struct {
 	Setup *Inspection `json:"setup,omitzero"`
 }
 
-// Check is one thing that was looked at. Code and Detail say what is wrong, as a session would.
+// Check is one thing that was looked at. Code and Detail say what is wrong, as a
+// session would. With OK a detail is what to know of it: sessions run all the same.
 type Check struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`

@@ -78,7 +78,7 @@ func (h *host) Item(it agent.Item) {
 	defer held()
 	h.c.s.out.room(h.c.s.leash.ctx)
 	text := maskString(it.Text, h.secrets)
-	pieces := []string{excerpt(text, itemBytes)}
+	pieces := []string{api.Excerpt(text, itemBytes)}
 	if it.Kind == api.ItemText {
 		pieces = cut(text, itemBytes)
 	}
@@ -88,7 +88,7 @@ func (h *host) Item(it agent.Item) {
 		n := h.count
 		h.mu.Unlock()
 		h.c.s.report(entryItem, api.ItemInput{
-			ClientID: fmt.Sprintf("%s-%d", h.prefix, n), Kind: it.Kind, Tool: excerpt(it.Tool, 200), CallID: it.CallID, Failed: it.Failed,
+			ClientID: fmt.Sprintf("%s-%d", h.prefix, n), Kind: it.Kind, Tool: api.Excerpt(it.Tool, 200), CallID: it.CallID, Failed: it.Failed,
 			Text: piece, At: api.Time{Time: time.Now()},
 		})
 	}
@@ -102,7 +102,7 @@ func (h *host) Alive() {
 
 // Plan replaces the session's plan.
 func (h *host) Plan(markdown string) {
-	markdown = excerpt(maskString(markdown, h.secrets), itemBytes)
+	markdown = api.Excerpt(maskString(markdown, h.secrets), itemBytes)
 	h.mu.Lock()
 	same := markdown == h.plan
 	h.plan = markdown
@@ -154,7 +154,7 @@ func (h *host) Denied(a agent.Action, r agent.Ruling) {
 	if r == agent.DenyStop {
 		words = "was refused and ends the run"
 	}
-	h.c.s.activity(api.ActivityPolicyDecision, fmt.Sprintf("The policy on %s: %s (%s) %s.", a.Area, excerpt(maskString(a.What, h.secrets), 2000), a.Tool, words))
+	h.c.s.activity(api.ActivityPolicyDecision, fmt.Sprintf("The policy on %s: %s (%s) %s.", a.Area, api.Excerpt(maskString(a.What, h.secrets), 2000), a.Tool, words))
 }
 
 // Next ends a turn: what it had taken in is consumed. It answers what people wrote

@@ -125,10 +125,14 @@ func (i *Inspection) follow(own setup.Agent, accepted setup.Accepted) setup.Agen
 	}
 	follow, changed, err := accepted.Follow(w)
 	i.Workflow.Accepted = !changed
-	if err == nil && changed {
-		err = fmt.Errorf("the file says what to execute or where, and you have not accepted this; what you accepted last holds")
-	}
 	i.check("workflow accepted", unfit(CodePolicyBlocked, err))
+	if err == nil && changed {
+		last := &i.Checks[len(i.Checks)-1]
+		last.Detail = "the file says what to execute or where, and you have not accepted this; sessions run by what you accepted last"
+		if accepted.Workflow == nil || accepted.Workflow.Path != w.Path {
+			last.Detail = "the file says what to execute or where, and you have not accepted it; sessions run without its hooks, its command and its places"
+		}
+	}
 	i.flow = follow
 	return own.Under(follow)
 }

@@ -28,7 +28,7 @@ func (p *Process) notices(slug string) []api.Notice {
 		if flow.Path != "" {
 			text += " The last good one holds."
 		}
-		out = append(out, api.Notice{Code: api.NoticeWorkflowInvalid, Text: excerpt(text, 500)})
+		out = append(out, api.Notice{Code: api.NoticeWorkflowInvalid, Text: api.Excerpt(text, 500)})
 	}
 	accepted, err := files.Accepted(slug)
 	if err != nil || flow.Path == "" {

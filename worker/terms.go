@@ -139,13 +139,7 @@ func recordTerms(t api.Trusted, o Options) terms {
 	if t.Type != api.TypeCommand { // contract 10.6: off by default for commands only
 		out.turnLimit, out.stallLimit = or(out.turnLimit, defaultTurnLimit), or(out.stallLimit, defaultStallLimit)
 	}
-	out.policy = agent.Policy{Unattended: run.Unattended}
-	if run.Unattended {
-		out.policy.Otherwise = agent.Deny
-	}
-	for _, r := range run.Rules {
-		out.policy.Rules = append(out.policy.Rules, agent.Rule{Area: agent.Area(r.Area), Pattern: r.Pattern, Ruling: agent.Ruling(r.Ruling)})
-	}
+	out.policy = agent.PolicyOf(run)
 	return out
 }
 

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"bytes"
-	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -118,24 +117,4 @@ func (t *tail) String() string {
 func lastLines(text string, n int) string {
 	lines := strings.Split(text, "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
-}
-
-// excerpt keeps the head and the tail of a text that is longer than most bytes,
-// and says how much is left out.
-func excerpt(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	const note = 60 // bytes of the line in between, at most
-	head, from := most*3/4, len(text)-most/4+note
-	for head > 0 && !utf8.RuneStart(text[head]) {
-		head--
-	}
-	for from < len(text) && !utf8.RuneStart(text[from]) {
-		from++
-	}
-	if from <= head {
-		return text[:head]
-	}
-	return fmt.Sprintf("%s\n[… %d bytes left out …]\n%s", text[:head], from-head, text[from:])
 }

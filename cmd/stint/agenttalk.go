@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -20,7 +19,7 @@ func (f *agentFlags) addTalk(flags *pflag.FlagSet) {
 	flags.Var(ruleFlag{&f.rules, "deny"}, "deny", "a rule `AREA:PATTERN` that refuses, and the run goes on")
 	flags.Var(ruleFlag{&f.rules, "deny_stop"}, "deny-stop", "a rule `AREA:PATTERN` that ends the run")
 	flags.StringVar(&f.permissions, "permissions", "", "approval (ask to leave the sandbox) or autonomous (never)")
-	flags.BoolVar(&f.unattended, "unattended", false, "nobody is asked: what no rule allows is refused")
+	flags.BoolVar(&f.unattended, "unattended", false, "nobody is asked: what neither sandbox nor rule\nallows is refused")
 	flags.StringVar(&f.model, "model", "", "the `MODEL` (the program's own choice)")
 	flags.StringVar(&f.executable, "executable", "", "the `PROGRAM` (the type's own, from PATH)")
 	flags.Int64Var(&f.maxTurns, "max-turns", 0, "rounds with the model in one turn; 0 is 200")
@@ -40,14 +39,13 @@ func (f *agentFlags) talkBlock(flags *pflag.FlagSet, run map[string]any, what st
 	}
 	rules := f.rules
 	if flags.Changed("preset") {
-		all := api.Presets()
-		i := slices.IndexFunc(all, func(p api.Preset) bool { return p.Name == f.preset })
-		if i < 0 {
+		preset, known := api.PresetNamed(f.preset)
+		if !known {
 			return usage(what, fmt.Sprintf("--preset %q is none", f.preset), "--preset ask, unattended or autonomous")
 		}
-		p := all[i].Run
+		p := preset.Run
 		run["permissions"], run["unattended"] = p.Permissions, p.Unattended
-		rules = append(slices.Clone(p.Rules), rules...)
+		rules = append(p.Rules, rules...)
 		run["rules"] = append([]api.RunRule{}, rules...)
 	}
 	if len(f.rules) > 0 {

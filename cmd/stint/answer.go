@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,6 +44,12 @@ func (c *cli) answerCommand() *cobra.Command {
 					return explain(what, err, "stint inbox")
 				}
 				if s.Prompted == nil {
+					if s.Prompted, err = lastPrompt(ctx, client, id); err != nil {
+						return explain(what, err, "stint inbox")
+					}
+					if in, given, err := c.answerOf(cmd, s.Prompted, args[1:], f, what); s.Prompted != nil && given && err == nil {
+						return c.sendAnswer(ctx, client, s, in, what) // the refusal tells who was first
+					}
 					return &problem{code: exitConflict, what: what, why: fmt.Sprintf("it asks nothing now (status %s)", s.Status), next: "stint inbox"}
 				}
 				in, given, err := c.answerOf(cmd, s.Prompted, args[1:], f, what)
@@ -63,6 +70,24 @@ func (c *cli) answerCommand() *cobra.Command {
 	flags.StringVar(&f.deny, "deny", "", "refuse it, for this `REASON`")
 	flags.StringArrayVar(&f.options, "option", nil, "the answer `ID=VALUE` to one of several questions;\nrepeat for more; VALUE - reads stdin")
 	return cmd
+}
+
+// lastPrompt is the question that a session asked last, nil where its newest items
+// tell of none.
+func lastPrompt(ctx context.Context, client *api.Client, id api.SessionID) (*api.Prompt, error) {
+	page, err := client.ItemsBefore(ctx, id, 0, 200)
+	if err != nil {
+		return nil, err
+	}
+	for _, it := range slices.Backward(page.Items) {
+		var prompt api.PromptID
+		if it.Kind != api.ItemPromptResolved || prompt.UnmarshalText([]byte(it.CallID)) != nil {
+			continue
+		}
+		p, err := client.AwaitAnswer(ctx, id, prompt, 0)
+		return &p, err
+	}
+	return nil, nil
 }
 
 // answerOf makes the answer of arguments and flags; given is false when there
@@ -98,7 +123,7 @@ func (c *cli) answerOf(cmd *cobra.Command, p *api.Prompt, args []string, f answe
 		a.Choices[id], given = value, true
 	}
 	// One question needs no name.
-	if p.Kind == api.PromptQuestions && len(p.Choices) == 1 && len(a.Choices) == 0 && a.Text != "" {
+	if p != nil && p.Kind == api.PromptQuestions && len(p.Choices) == 1 && len(a.Choices) == 0 && a.Text != "" {
 		a.Choices, a.Text = map[string]string{p.Choices[0].ID: a.Text}, ""
 	}
 	return a, given, nil
@@ -134,11 +159,14 @@ func (c *cli) showPrompt(s api.Session) error {
 
 // promptFacts are the parts of a prompt, each in full.
 func promptFacts(c *cli, f *facts, p *api.Prompt) {
-	f.add("asks", promptText(p))
+	if !p.Repeats() {
+		f.add("asks", promptText(p))
+	}
 	if p.Action != nil {
 		f.add("tool", plain(p.Action.Tool))
 		f.add("area", plain(p.Action.Area))
 		f.add("wants to", visible(p.Action.What))
+		f.add("says why", visible(p.Action.Why))
 	}
 	for _, q := range p.Choices {
 		text := plain(q.Text)

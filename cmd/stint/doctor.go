@@ -114,13 +114,7 @@ func (c *cli) reportFacts(r worker.Report) *facts {
 		verdict = c.outLook.bad("does not run here")
 	}
 	f.add("verdict", verdict)
-	for _, check := range r.Checks {
-		if check.OK {
-			f.add("check", check.Name+": good")
-			continue
-		}
-		f.add("check", c.outLook.bad(check.Name+": "+check.Code)+" "+plain(check.Detail))
-	}
+	c.checkFacts(f, r.Checks)
 	if r.Setup != nil {
 		c.setupFacts(f, *r.Setup)
 	}
@@ -137,15 +131,22 @@ func (c *cli) reportFacts(r worker.Report) *facts {
 	return f
 }
 
+func (c *cli) checkFacts(f *facts, checks []worker.Check) {
+	for _, check := range checks {
+		switch {
+		case !check.OK:
+			f.add("check", c.outLook.bad(check.Name+": "+check.Code)+" "+plain(check.Detail))
+		case check.Detail != "":
+			f.add("check", c.outLook.sgr("33", check.Name+":")+" "+plain(check.Detail))
+		default:
+			f.add("check", check.Name+": good")
+		}
+	}
+}
+
 // setupFacts are what the owner's settings come to.
 func (c *cli) setupFacts(f *facts, i worker.Inspection) {
-	for _, check := range i.Checks {
-		if !check.OK {
-			f.add("check", c.outLook.bad(check.Name+": "+check.Code)+" "+plain(check.Detail))
-			continue
-		}
-		f.add("check", check.Name+": good")
-	}
+	c.checkFacts(f, i.Checks)
 	if i.Found {
 		f.add("settings", plain(i.File))
 	}

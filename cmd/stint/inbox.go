@@ -93,7 +93,7 @@ func inboxWhat(i api.InboxItem) string {
 
 // asked is what a prompt asks, on one line.
 func asked(p *api.Prompt) string {
-	if p.Action != nil && p.Action.What != p.Text {
+	if p.Action != nil && !p.Repeats() {
 		return visible(p.Text + ": " + p.Action.What)
 	}
 	return promptText(p)

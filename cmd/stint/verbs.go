@@ -41,7 +41,11 @@ func (c *cli) stopCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return c.showChanged(answer, "asked to stop", len(args))
+				done := "asked to stop"
+				if answer.Session.Status == api.Cancelled { // nothing ran that could have ended by itself
+					done = "cancelled: it had not begun"
+				}
+				return c.showChanged(answer, done, len(args))
 			})
 		},
 	}

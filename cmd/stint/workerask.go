@@ -121,10 +121,11 @@ func (c *cli) askRights(ctx context.Context, f *initFlags) error {
 	}
 	preset := string(s.Preset)
 	var options []huh.Option[string]
-	for _, p := range presetsOf(s.Type) {
-		options = append(options, huh.NewOption(p.words, p.name))
+	for _, p := range api.Presets() {
+		options = append(options, huh.NewOption(p.Title, p.Name))
 	}
-	err := c.form(ctx, huh.NewSelect[string]().Title("Who decides what it may do?").Options(options...).Value(&preset))
+	err := c.form(ctx, huh.NewSelect[string]().Title("Who decides what it may do?").Options(options...).Value(&preset).
+		DescriptionFunc(func() string { p, _ := api.PresetNamed(preset); return p.Sentence }, &preset))
 	s.Preset = setup.Preset(preset)
 	return err
 }

@@ -14,7 +14,6 @@ import (
 
 	"stint/api"
 	"stint/worker"
-	"stint/worker/agent"
 	"stint/worker/git"
 	"stint/worker/setup"
 	"stint/worker/workflow"
@@ -55,7 +54,7 @@ func (c *cli) workerInitCommand() *cobra.Command {
 	flags.SortFlags = false
 	flags.StringVar(&f.agent, "agent", "", "the `SLUG` of the agent")
 	flags.StringVar(&f.kind, "type", "", "its `TYPE`: command, codex or claude_code")
-	flags.StringVar(&f.preset, "preset", "", "a `PRESET`: ask (a person decides), unattended (nobody\nis asked), or command")
+	flags.StringVar(&f.preset, "preset", "", "a `PRESET`: ask (a person decides), unattended or\nautonomous (nobody is asked), or command")
 	flags.StringVar(&f.run, "run", "", "what to start instead of the type's own program, as one\n`TEXT` quoted as in a shell; no shell reads it")
 	flags.StringVar(&f.folder, "folder", "", "the `DIR` it works in, or of the repository (this one)")
 	flags.StringVar(&f.mode, "mode", "", "a `MODE`: folder, worktree (one per session), or empty (a\nnew one, filled by the workflow's hook)")
@@ -240,7 +239,7 @@ func (f *initFlags) finish(ctx context.Context) error {
 			return errors.New("an agent of type command needs --run 'COMMAND ARG…'")
 		}
 	} else if s.Preset == "" {
-		s.Preset = setup.PresetAsk
+		s.Preset = setup.DefaultPreset
 	}
 	flow, err := flowOf(s.Workflow)
 	if err != nil {
@@ -317,7 +316,7 @@ func (c *cli) hintInspection(i worker.Inspection) {
 		c.hint("%s %s", c.errLook.good("✓"), strings.TrimSpace(plain(i.Program.Path)+" "+i.Program.Version))
 	}
 	for _, check := range i.Checks {
-		if !check.OK {
+		if check.Detail != "" {
 			c.hint("%s", c.errLook.sgr("33", "! "+plain(check.Name+": "+check.Detail)))
 		}
 	}
@@ -335,15 +334,4 @@ func defaultWorkflow(folder string) string {
 		return ""
 	}
 	return path
-}
-
-// presetsOf are those that fit a type, with words for people.
-func presetsOf(kind api.AgentType) []struct{ name, words string } {
-	if kind == api.TypeCommand {
-		return []struct{ name, words string }{{string(setup.PresetCommand), "command: the program does what it does"}}
-	}
-	return []struct{ name, words string }{
-		{string(setup.PresetAsk), "ask me: it asks about what its sandbox does not cover (" + string(agent.Approval) + ")"},
-		{string(setup.PresetUnattended), "unattended: nobody is asked; what no rule allows is refused (" + string(agent.Autonomous) + ")"},
-	}
 }

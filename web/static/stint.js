@@ -191,7 +191,28 @@
       button.setAttribute('aria-pressed', String(value))
       if (value) { fresh = 0; more.hidden = true; view.scrollTop = view.scrollHeight }
     }
-    view.addEventListener('scroll', () => { if (atEnd() !== on) set(atEnd()) }, { passive: true })
+    // Only who scrolls up stops following; text that grows, as its font comes, doesn't.
+    let top = 0
+    view.addEventListener('scroll', () => {
+      const up = view.scrollTop < top
+      top = view.scrollTop
+      if (atEnd()) { if (!on) set(true) } else if (on && up) set(false)
+    }, { passive: true })
+    // A question that stays in sight doesn't hide the end.
+    const uncover = () => {
+      const card = talk && $('#session-answer.sticky')
+      const hidden = card ? view.getBoundingClientRect().bottom - card.getBoundingClientRect().top : 0
+      const room = `${Math.max(0, Math.min(hidden, view.clientHeight - 80))}px`
+      if (room === list.style.paddingBottom) return
+      list.style.paddingBottom = room
+      if (on) view.scrollTop = view.scrollHeight
+    }
+    if (talk) {
+      addEventListener('scroll', uncover, { passive: true })
+      addEventListener('resize', uncover, { passive: true })
+      new ResizeObserver(uncover).observe(log.parentElement)
+    }
+    document.fonts.ready.then(() => { if (on && !location.hash) view.scrollTop = view.scrollHeight })
     button.addEventListener('click', () => set(!on))
     more.addEventListener('click', () => { set(true); view.focus() })
     new MutationObserver(changes => {

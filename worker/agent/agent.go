@@ -180,6 +180,7 @@ type Question struct {
 	Kind    QuestionKind
 	Text    string // what is asked, the exact command or change in full
 	Action  Action // of an approval
+	Why     string // the agent's own reason for it, if it gave one
 	Choices []Choice
 }
 

@@ -11,6 +11,7 @@ import (
 // claudeInput are the inputs of tools that a policy looks at.
 type claudeInput struct {
 	Command   string `json:"command"`
+	Why       string `json:"description"`
 	Beyond    bool   `json:"dangerouslyDisableSandbox"`
 	File      string `json:"file_path"`
 	Notebook  string `json:"notebook_path"`
@@ -156,7 +157,7 @@ func (t *claudeTalk) permission(id string, r claudeRequest) {
 		t.reply(id, map[string]any{"behavior": "allow", "updatedInput": r.Input})
 	case Ask:
 		t.desk.ask(deskAnswer{id: id, call: r.CallID, deeds: deeds, input: r.Input.Clone(), asked: Question{
-			Kind: AskApproval, Action: at, Text: claudeCall(r.ToolName, r.Input),
+			Kind: AskApproval, Action: at, Text: claudeCall(r.ToolName, r.Input), Why: claudeWhy(r.Input),
 		}})
 	default:
 		t.deny(r.CallID, at, ruling)
@@ -165,6 +166,15 @@ func (t *claudeTalk) permission(id string, r claudeRequest) {
 			t.block(at)
 		}
 	}
+}
+
+// claudeWhy is what the model says a command is for.
+func claudeWhy(input jsontext.Value) string {
+	var in claudeInput
+	if json.Unmarshal(input, &in, lenient) != nil || in.Command == "" {
+		return "" // of no other tool that is asked about it is a reason
+	}
+	return in.Why
 }
 
 // What fits into one of several questions, in bytes (contract 6.5).

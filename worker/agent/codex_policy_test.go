@@ -114,7 +114,7 @@ func TestCodex_MoreRightsAreGrantedAsAsked(t *testing.T) {
 			p.Say(turnEnds("tu", "completed", nil))
 			p.Wait()
 		})
-		if asked := host.Seen().Asked; err != nil || len(asked) != 1 || asked[0].Text != "to install\nwrite /opt/x\nuse the network" {
+		if asked := host.Seen().Asked; err != nil || len(asked) != 1 || asked[0].Text != "write /opt/x\nuse the network" || asked[0].Why != "to install" {
 			t.Errorf("asked %+v, %v", asked, err)
 		}
 	}

@@ -146,7 +146,7 @@ func (t *codexTalk) grantDeeds(p codexParams) (deeds []deed, text string) {
 	if len(deeds) == 0 {
 		deeds = append(deeds, deed{Action: Action{SideEffects, "more rights", "permissions"}})
 	}
-	return deeds, strings.TrimSpace(p.Reason + "\n" + strings.Join(lines, "\n"))
+	return deeds, strings.Join(lines, "\n")
 }
 
 func (t *codexTalk) serverDeeds(p codexParams) []deed {
@@ -163,7 +163,9 @@ func (t *codexTalk) approval(id, method string, p codexParams, deeds []deed, tex
 	case Allow:
 		t.reply(id, codexYes(method, p, false))
 	case Ask:
-		t.desk.ask(deskAnswer{id: id, method: method, params: p, deeds: deeds, asked: Question{Kind: AskApproval, Action: at, Text: or(or(text, at.What), "Something that Codex doesn't name.")}})
+		t.desk.ask(deskAnswer{id: id, method: method, params: p, deeds: deeds, asked: Question{
+			Kind: AskApproval, Action: at, Why: p.Reason, Text: or(or(text, at.What), "Something that Codex doesn't name."),
+		}})
 	default:
 		t.host.Denied(at, ruling)
 		t.reply(id, codexNo(method, ruling == DenyStop))

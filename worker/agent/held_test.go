@@ -17,7 +17,7 @@ func TestHeld_IsWhatTheDocsSay(t *testing.T) {
 	}
 	for _, kind := range []api.AgentType{api.TypeClaudeCode, api.TypeCodex, api.TypeCommand} {
 		held := agent.Held(kind)
-		if len(held) != len(agent.Areas) {
+		if len(held) != len(api.Areas) {
 			t.Errorf("%s: %d areas", kind, len(held))
 		}
 		for _, h := range held {
@@ -26,7 +26,7 @@ func TestHeld_IsWhatTheDocsSay(t *testing.T) {
 			}
 		}
 	}
-	for _, p := range agent.Presets(nil) {
+	for _, p := range api.Presets() {
 		if !strings.Contains(string(page), "| **"+p.Title+"** | "+p.Sentence+" |") {
 			t.Errorf("docs/agents.md doesn't have the preset %s: %s", p.Title, p.Sentence)
 		}

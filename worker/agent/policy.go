@@ -3,40 +3,33 @@ package agent
 import (
 	"slices"
 	"strings"
+
+	"stint/api"
 )
 
-// Area is what a policy rules over (contract 10.4).
-type Area string
+// The words of a policy are everybody's.
+type (
+	Area   = api.Area
+	Ruling = api.Ruling
+)
 
-// The five areas.
+// The areas and rulings by their short names.
 const (
-	Filesystem  Area = "filesystem"   // writes; reads outside of the work folder
-	Shell       Area = "shell"        // commands
-	Network     Area = "network"      // connections, web tools
-	Workspace   Area = "workspace"    // writes to the coordinator: triggering agents, tasks
-	SideEffects Area = "side_effects" // commit, push, pull request, publishing, foreign tool servers
+	Filesystem  = api.AreaFilesystem
+	Shell       = api.AreaShell
+	Network     = api.AreaNetwork
+	Workspace   = api.AreaWorkspace
+	SideEffects = api.AreaSideEffects
+
+	Allow    = api.RulingAllow
+	Ask      = api.RulingAsk
+	Deny     = api.RulingDeny
+	DenyStop = api.RulingDenyStop
 )
-
-// Areas lists the areas.
-var Areas = []Area{Filesystem, Shell, Network, Workspace, SideEffects}
-
-// Ruling is what a policy says to an action.
-type Ruling string
-
-// The rulings, from mildest to hardest.
-const (
-	Allow    Ruling = "allow"
-	Ask      Ruling = "ask"       // a person decides; with nobody to ask it is deny_stop
-	Deny     Ruling = "deny"      // the action is refused, the run goes on
-	DenyStop Ruling = "deny_stop" // the run ends as POLICY_BLOCKED
-)
-
-// Rulings lists the rulings from mildest to hardest.
-var Rulings = []Ruling{Allow, Ask, Deny, DenyStop}
 
 // harder returns the harder of two rulings; "" is none.
 func harder(a, b Ruling) Ruling {
-	if slices.Index(Rulings, b) > slices.Index(Rulings, a) {
+	if slices.Index(api.Rulings, b) > slices.Index(api.Rulings, a) {
 		return b
 	}
 	return a
@@ -185,50 +178,15 @@ func glob(pattern, text string) bool {
 	return true
 }
 
-// Preset is a policy with a name, for people who don't want to write rules.
-type Preset struct {
-	Name        string
-	Title       string
-	Sentence    string
-	Permissions Permissions
-	Policy      Policy
-}
-
-// Presets returns the presets. commands are patterns for those that the unattended
-// agent may run; nil = the ones that look and test, but change nothing elsewhere.
-func Presets(commands []string) []Preset {
-	if commands == nil {
-		commands = Looking
+// PolicyOf is what a run block's rules come to. With nobody there to ask, what
+// neither a rule allows nor a sandbox covers is refused, and the run goes on.
+func PolicyOf(run api.Run) Policy {
+	p := Policy{Unattended: run.Unattended}
+	if run.Unattended {
+		p.Otherwise = Deny
 	}
-	nightly := []Rule{
-		{Filesystem, "./*", Allow},
-		// What looks as if it looked but writes or starts programs; git takes options by their first letters.
-		{Shell, "git *--ou*", Deny},
-		{Shell, "git *--ex*", Deny},
+	for _, r := range run.Rules {
+		p.Rules = append(p.Rules, Rule{Area: Area(r.Area), Pattern: r.Pattern, Ruling: Ruling(r.Ruling)})
 	}
-	for _, c := range commands {
-		nightly = append(nightly, Rule{Shell, c, Allow})
-	}
-	return []Preset{
-		{
-			Name: "ask", Title: "Ask me", Permissions: Approval,
-			Sentence: "Works in the folder by itself; asks you before anything that its sandbox doesn't cover.",
-		},
-		{
-			Name: "unattended", Title: "Unattended", Permissions: Approval,
-			Sentence: "Changes files in the folder and runs the commands you list; everything else is refused, and it goes on without. Asks nobody.",
-			Policy:   Policy{Rules: nightly, Otherwise: Deny, Unattended: true},
-		},
-		{
-			Name: "autonomous", Title: "Autonomous", Permissions: Autonomous,
-			Sentence: "Does anything that its sandbox covers; what lies beyond is refused, and it goes on without. Asks nobody.",
-			Policy:   Policy{Unattended: true, Otherwise: Deny},
-		},
-	}
-}
-
-// Looking are patterns of commands that look at things and change nothing.
-var Looking = []string{
-	"ls", "ls *", "cat *", "head *", "tail *", "wc *", "grep *", "pwd", "echo *", "true", "diff *", "file *", "stat *", "du *",
-	"git status", "git status *", "git diff", "git diff *", "git log", "git log *", "git show", "git show *", "git blame *",
+	return p
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"stint/api"
 	"stint/worker/agent"
 	"stint/worker/agent/agenttest"
 )
@@ -119,24 +120,27 @@ func TestPolicy_PatternsMeanAnyText(t *testing.T) {
 }
 
 func TestPresets_AreWhatTheySay(t *testing.T) {
-	all := agent.Presets([]string{"make test"})
+	all := api.Presets()
 	if len(all) != 3 {
 		t.Fatal(all)
 	}
 	for _, p := range all {
+		policy := agent.PolicyOf(p.Run)
 		for _, what := range []string{"rm -rf /", "curl x", "git push"} {
-			if got := p.Policy.Decide(agent.Action{Area: agent.Shell, What: what}); got == agent.Allow {
+			if got := policy.Decide(agent.Action{Area: agent.Shell, What: what}); got == agent.Allow {
 				t.Errorf("%s: %s is %s", p.Name, what, got)
 			}
 		}
-		if p.Title == "" || p.Sentence == "" || p.Policy.Unattended == (p.Name == "ask") {
+		if p.Title == "" || p.Sentence == "" || policy.Unattended == (p.Name == "ask") {
 			t.Errorf("%+v", p)
 		}
+		for _, r := range p.Run.Rules { // one that speaks of files would let the agent change what programs take orders from
+			if r.Area != string(agent.Shell) {
+				t.Errorf("%s has the rule %+v", p.Name, r)
+			}
+		}
 	}
-	if got := all[1].Policy.Decide(agent.Action{Area: agent.Shell, What: "make test"}); got != agent.Allow {
-		t.Errorf("a listed command: %s", got)
-	}
-	looking := agent.Presets(nil)[1].Policy
+	looking := agent.PolicyOf(all[1].Run)
 	for what, want := range map[string]agent.Ruling{
 		"git log --oneline": agent.Allow, "cat x": agent.Allow, "git log --output=/etc/x": agent.Deny, "git diff --ext-diff": agent.Deny, "git commit": agent.Deny,
 	} {

@@ -73,7 +73,7 @@ func TestRealClaude_ApprovedAndDeclined(t *testing.T) {
 	}, host, bash("touch good"), bash("touch bad"), agenttest.Say("end"))
 	fine(t, r, err)
 	seen := host.Seen()
-	if !exists(filepath.Join(job.Dir, "good")) || exists(filepath.Join(job.Dir, "bad")) || len(seen.Asked) != 2 || seen.Asked[0].Text != "touch good" {
+	if !exists(filepath.Join(job.Dir, "good")) || exists(filepath.Join(job.Dir, "bad")) || len(seen.Asked) != 2 || seen.Asked[0].Text != "touch good" || seen.Asked[0].Why != "a command" {
 		t.Errorf("asked %+v; transcript\n%s", seen.Asked, seen.Transcript())
 	}
 	if !strings.Contains(m.Asked()[2].Body, "because") || len(seen.Denied) != 0 {

@@ -106,7 +106,7 @@ func TestRealCodex_ApprovedAndDeclined(t *testing.T) {
 			t.Errorf("%s is there: %v", name, !want)
 		}
 	}
-	if len(seen.Asked) != 4 || seen.Asked[0].Text != "touch "+outside+"/good" || seen.Asked[3].Text != "mkdir bad" || !strings.Contains(m.Asked()[4].Body, "because") {
+	if len(seen.Asked) != 4 || seen.Asked[0].Text != "touch "+outside+"/good" || seen.Asked[0].Why != "it must be" || seen.Asked[3].Text != "mkdir bad" || !strings.Contains(m.Asked()[4].Body, "because") {
 		t.Errorf("asked %+v; transcript\n%s", seen.Asked, seen.Transcript())
 	}
 }

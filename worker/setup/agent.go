@@ -13,16 +13,15 @@ import (
 	"stint/worker/workflow"
 )
 
-// Preset is a set of answers to the questions that most owners don't want to be asked
-// one by one. What the file says itself counts before it.
+// Preset is the name of one of [api.Presets], or command. What the file says itself
+// counts before it, and its rules beside the preset's.
 type Preset string
 
-// The presets.
-const (
-	PresetAsk        Preset = "ask"        // a person is asked about all that the sandbox doesn't cover
-	PresetUnattended Preset = "unattended" // nobody is asked: inside the sandbox, plus what rules allow, the rest is refused
-	PresetCommand    Preset = "command"    // of type command, which no policy reaches
-)
+// PresetCommand is the preset of agents of type command, which no policy reaches.
+const PresetCommand Preset = "command"
+
+// DefaultPreset is that of agents that converse.
+const DefaultPreset Preset = "ask"
 
 // Agent is what an agent's file says. The zero value of each field means that the file
 // leaves it open; then the workflow file's, the agent record's or the default counts.
@@ -30,7 +29,7 @@ type Agent struct {
 	Type         api.AgentType     `toml:"type,omitempty" comment:"command, codex or claude_code"`
 	Executable   []string          `toml:"executable,omitempty" comment:"What to start: a program and its arguments. No shell reads it."`
 	Model        string            `toml:"model,omitempty"`
-	Preset       Preset            `toml:"preset,omitempty" comment:"ask, unattended or command"`
+	Preset       Preset            `toml:"preset,omitempty" comment:"ask, unattended, autonomous or command"`
 	Permissions  agent.Permissions `toml:"permissions,omitempty" comment:"approval or autonomous; the preset's when not said"`
 	Otherwise    agent.Ruling      `toml:"otherwise,omitempty" comment:"What holds where no rule matches: allow, ask, deny or deny_stop"`
 	OwnSettings  bool              `toml:"own_settings,omitempty" comment:"Let the agent load settings, tool servers and hooks that lie in the folder or the home."`
@@ -86,9 +85,10 @@ type Rule struct {
 
 // Policy is what the preset and the file's rules come to.
 func (a Agent) Policy() agent.Policy {
-	p := agent.Policy{Otherwise: a.Otherwise, Unattended: a.Preset == PresetUnattended}
-	if p.Unattended && p.Otherwise == "" {
-		p.Otherwise = agent.Deny
+	preset, _ := api.PresetNamed(string(a.Preset))
+	p := agent.PolicyOf(preset.Run)
+	if a.Otherwise != "" {
+		p.Otherwise = a.Otherwise
 	}
 	for _, r := range a.Rules {
 		p.Rules = append(p.Rules, agent.Rule(r))
@@ -98,11 +98,11 @@ func (a Agent) Policy() agent.Policy {
 
 // Rights are the permissions that the file or its preset give.
 func (a Agent) Rights() agent.Permissions {
-	switch {
-	case a.Permissions != "":
+	if a.Permissions != "" {
 		return a.Permissions
-	case a.Preset == PresetUnattended:
-		return agent.Autonomous
+	}
+	if p, ok := api.PresetNamed(string(a.Preset)); ok {
+		return agent.Permissions(p.Run.Permissions)
 	}
 	return agent.Approval
 }
@@ -155,12 +155,12 @@ func (a Agent) complete(home string) (Agent, error) {
 	one := func(field string, fine bool, value any, words string) {
 		check(field, fine, "%q is not %s", fmt.Sprint(value), words)
 	}
-	rulings := []agent.Ruling{"", agent.Allow, agent.Ask, agent.Deny, agent.DenyStop}
 	one("type", slices.Contains([]api.AgentType{"", api.TypeCommand, api.TypeCodex, api.TypeClaudeCode}, a.Type), a.Type, "command, codex or claude_code")
-	one("preset", slices.Contains([]Preset{"", PresetAsk, PresetUnattended, PresetCommand}, a.Preset), a.Preset, "ask, unattended or command")
+	_, known := api.PresetNamed(string(a.Preset))
+	one("preset", known || a.Preset == "" || a.Preset == PresetCommand, a.Preset, "ask, unattended, autonomous or command")
 	check("preset", a.Preset != PresetCommand || a.Type == "" || a.Type == api.TypeCommand, "command is for agents of type command, not %s", a.Type)
 	one("permissions", slices.Contains([]agent.Permissions{"", agent.Approval, agent.Autonomous}, a.Permissions), a.Permissions, "approval or autonomous")
-	one("otherwise", slices.Contains(rulings, a.Otherwise), a.Otherwise, "allow, ask, deny or deny_stop")
+	one("otherwise", a.Otherwise == "" || slices.Contains(api.Rulings, a.Otherwise), a.Otherwise, "allow, ask, deny or deny_stop")
 	check("executable", len(a.Executable) == 0 || a.Executable[0] != "", "its first word is empty")
 	check("wrapper", len(a.Wrapper) == 0 || a.Wrapper[0] != "", "its first word is empty")
 	for field, words := range map[string][]string{"executable": a.Executable, "wrapper": a.Wrapper} {
@@ -193,9 +193,9 @@ func (a Agent) complete(home string) (Agent, error) {
 	check("spend", s.SessionUSD <= 1e9, "a limit is more than all the money there is")
 	for i, r := range a.Rules {
 		field := fmt.Sprintf("rules[%d]", i)
-		one(field+".area", slices.Contains([]agent.Area{agent.Filesystem, agent.Shell, agent.Network, agent.Workspace, agent.SideEffects}, r.Area), r.Area,
+		one(field+".area", slices.Contains(api.Areas, r.Area), r.Area,
 			"filesystem, shell, network, workspace or side_effects")
-		one(field+".ruling", slices.Contains(rulings[1:], r.Ruling), r.Ruling, "allow, ask, deny or deny_stop")
+		one(field+".ruling", slices.Contains(api.Rulings, r.Ruling), r.Ruling, "allow, ask, deny or deny_stop")
 	}
 	return a, errors.Join(bad...)
 }

@@ -74,7 +74,7 @@ func TestAgent_EverySettingIsRead(t *testing.T) {
 	home := os.Getenv("HOME")
 	none := 0
 	want := Agent{
-		Type: api.TypeClaudeCode, Executable: []string{"/opt/claude", "--verbose"}, Model: "large", Name: "nightly", KeepIgnored: []string{"*.db"}, Preset: PresetUnattended,
+		Type: api.TypeClaudeCode, Executable: []string{"/opt/claude", "--verbose"}, Model: "large", Name: "nightly", KeepIgnored: []string{"*.db"}, Preset: "unattended",
 		Permissions: agent.Approval, Otherwise: agent.DenyStop, OwnSettings: true, Instructions: "Be kind.",
 		Folder: home + "/app", Shared: true, Workflow: home + "/app/WORKFLOW.md", Env: []string{"LANG_X"}, EnvFiles: []string{home + "/.secrets"},
 		Wrapper: []string{"bwrap", "--ro-bind", "/", "/"}, MaxRetries: &none,
@@ -217,9 +217,12 @@ func TestPresets(t *testing.T) {
 		policy agent.Policy
 	}{
 		{Agent{}, agent.Approval, agent.Policy{}},
-		{Agent{Preset: PresetAsk, Rules: rule}, agent.Approval, agent.Policy{Rules: []agent.Rule{{Area: agent.Shell, Pattern: "go test*", Ruling: agent.Allow}}}},
-		{Agent{Preset: PresetUnattended}, agent.Autonomous, agent.Policy{Otherwise: agent.Deny, Unattended: true}},
-		{Agent{Preset: PresetUnattended, Otherwise: agent.DenyStop, Permissions: agent.Approval}, agent.Approval, agent.Policy{Otherwise: agent.DenyStop, Unattended: true}},
+		{Agent{Preset: DefaultPreset, Rules: rule}, agent.Approval, agent.Policy{Rules: []agent.Rule{{Area: agent.Shell, Pattern: "go test*", Ruling: agent.Allow}}}},
+		{Agent{Preset: "unattended"}, agent.Approval, agent.PolicyOf(api.Presets()[1].Run)},
+		{Agent{Preset: "autonomous"}, agent.Autonomous, agent.Policy{Otherwise: agent.Deny, Unattended: true}},
+		{Agent{Preset: "autonomous", Otherwise: agent.DenyStop, Permissions: agent.Approval, Rules: rule}, agent.Approval, agent.Policy{
+			Otherwise: agent.DenyStop, Unattended: true, Rules: []agent.Rule{{Area: agent.Shell, Pattern: "go test*", Ruling: agent.Allow}},
+		}},
 	} {
 		if c.a.Rights() != c.rights {
 			t.Errorf("%+v gives %s, want %s", c.a, c.a.Rights(), c.rights)

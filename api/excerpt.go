@@ -1,0 +1,29 @@
+package api
+
+import (
+	"fmt"
+	"unicode/utf8"
+)
+
+// Excerpt is a text of at most so many bytes: itself, or its head and its tail with
+// a line between them that says how much is left out; of few bytes its head alone.
+func Excerpt(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	const note = 60 // bytes of the line in between, at most
+	head, from := most*3/4, len(text)-most/4+note
+	if most < 4*note {
+		head = most
+	}
+	for head > 0 && !utf8.RuneStart(text[head]) {
+		head--
+	}
+	if most < 4*note {
+		return text[:head]
+	}
+	for from < len(text) && !utf8.RuneStart(text[from]) {
+		from++
+	}
+	return fmt.Sprintf("%s\n[… %d bytes left out …]\n%s", text[:head], from-head, text[from:])
+}
