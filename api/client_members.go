@@ -86,6 +86,17 @@ func (c *Client) Unlink(ctx context.Context, id IdentityID) error {
 	return err
 }
 
+// Registrations lists the programs that registered themselves.
+func (c *Client) Registrations(ctx context.Context, p Page) (List[RegisteredProgram], error) {
+	return get[List[RegisteredProgram]](ctx, c, "/api/v1/programs", p.query())
+}
+
+// RevokeRegistration forgets a program that registered itself and ends its sign-ins.
+func (c *Client) RevokeRegistration(ctx context.Context, id ClientID) error {
+	_, err := c.do(ctx, call{method: http.MethodDelete, path: "/api/v1/programs/" + url.PathEscape(id.String())}, nil)
+	return err
+}
+
 func patch[T any](ctx context.Context, c *Client, path string, body any) (T, error) {
 	var out T
 	_, err := c.do(ctx, call{method: http.MethodPatch, path: path, body: body}, &out)

@@ -29,6 +29,7 @@ type (
 	keyKind       struct{}
 	messageKind   struct{}
 	identityKind  struct{}
+	clientKind    struct{}
 )
 
 func (workspaceKind) prefix() string { return "wsp" }
@@ -50,6 +51,7 @@ func (inviteKind) prefix() string    { return "inv" }
 func (keyKind) prefix() string       { return "key" }
 func (messageKind) prefix() string   { return "msg" }
 func (identityKind) prefix() string  { return "idn" }
+func (clientKind) prefix() string    { return "app" }
 
 // ID is a strictly increasing number of at most 50 bits made by the store:
 // seconds since 2024 in its upper 32 bits. Outside the store it is written as a
@@ -78,6 +80,7 @@ type (
 	KeyID       = ID[keyKind]
 	MessageID   = ID[messageKind]
 	IdentityID  = ID[identityKind]
+	ClientID    = ID[clientKind]
 )
 
 // Crockford's alphabet in lower case: no i, l, o, u, and it sorts as ASCII.

@@ -16,6 +16,7 @@ type AuthServer struct {
 	ChallengeMethods       []string `json:"code_challenge_methods_supported"`
 	IssuerInAnswers        bool     `json:"authorization_response_iss_parameter_supported"`
 	ClientMetadataDocument bool     `json:"client_id_metadata_document_supported"`
+	RegistrationEndpoint   string   `json:"registration_endpoint,omitzero"` // empty = programs can't register themselves
 }
 
 // ProtectedResource tells programs who signs people in for this server (RFC 9728).
@@ -34,6 +35,31 @@ type OAuthTokens struct {
 	ExpiresIn    int64  `json:"expires_in"` // seconds
 	RefreshToken string `json:"refresh_token"`
 	Scope        string `json:"scope"`
+}
+
+// OAuthRegistration answers a program that registered itself (RFC 7591). Fields of
+// the request that Stint has no use for are left out.
+type OAuthRegistration struct {
+	ClientID      string   `json:"client_id"`
+	IssuedAt      int64    `json:"client_id_issued_at"` // Unix seconds
+	Name          string   `json:"client_name"`
+	RedirectURIs  []string `json:"redirect_uris"`
+	AuthMethod    string   `json:"token_endpoint_auth_method"`
+	GrantTypes    []string `json:"grant_types"`
+	ResponseTypes []string `json:"response_types"`
+	Scope         string   `json:"scope"`
+}
+
+// RegisteredProgram is a program that registered itself.
+type RegisteredProgram struct {
+	ID           ClientID `json:"id"`   // which is its client id
+	Name         string   `json:"name"` // of its own choosing
+	RedirectURIs []string `json:"redirectUris"`
+	Address      string   `json:"address,omitzero"` // it registered from there
+	RegisteredAt Time     `json:"registeredAt"`
+	LastUsedAt   Time     `json:"lastUsedAt,omitzero"`
+	ExpiresAt    Time     `json:"expiresAt"` // unless somebody signs it in before
+	SignIns      int64    `json:"signIns"`   // that are alive, of all people
 }
 
 // OAuthDevice answers a program without a browser (RFC 8628).

@@ -149,7 +149,11 @@ func (e *Engine) SignIns(ctx context.Context, who Identity, page api.Page) (out 
 			all = append(all, tokenSignIn(t))
 		}
 		for _, p := range programs {
-			all = append(all, programSignIn(p))
+			name, err := clientName(ctx, tx, p.Client, now)
+			if err != nil {
+				return err
+			}
+			all = append(all, programSignIn(p, name))
 		}
 		slices.SortFunc(all, func(a, b api.SignIn) int { return cmp.Compare(b.ID, a.ID) })
 		out = listOf(all[:min(len(all), int(n)+1)], n, func(s api.SignIn) api.SignIn {
@@ -172,9 +176,9 @@ func tokenSignIn(t queries.Token) api.SignIn {
 	}
 }
 
-func programSignIn(p queries.Program) api.SignIn {
+func programSignIn(p queries.Program, name string) api.SignIn {
 	return api.SignIn{
-		ID: p.ID, Kind: "program", Label: clientName(p.Client), Address: p.Address, CreatedAt: api.At(p.CreatedAt),
+		ID: p.ID, Kind: "program", Label: name, Address: p.Address, CreatedAt: api.At(p.CreatedAt),
 		LastUsedAt: api.At(p.LastUsedAt), ExpiresAt: api.At(p.ExpiresAt),
 	}
 }

@@ -55,8 +55,12 @@ type Asking struct {
 	Expires time.Time
 }
 
-// StartDevice makes a code for a program to show. Errors: too_many_requests.
+// StartDevice makes a code for a program to show: for the command line alone, since
+// a code can be sent to people. Errors: [OAuthError], too_many_requests.
 func (e *Engine) StartDevice(ctx context.Context, by Presented) (out Device, err error) {
+	if by.Client != CLI {
+		return out, &OAuthError{"unauthorized_client", "A program that registered itself signs in in a browser of its own machine."}
+	}
 	from, resource := by.From, ""
 	if by.Resource != nil {
 		resource = *by.Resource
@@ -113,9 +117,13 @@ var errNoUserCode = &api.Error{
 // Asked looks up the program whose code a person typed. Errors: invalid,
 // too_many_requests after a few wrong ones.
 func (e *Engine) Asked(ctx context.Context, who Identity, code string, from From) (out Asking, err error) {
-	err = e.typedCode(ctx, who, code, from, func(_ *db.Tx, d queries.DeviceCode) error {
+	err = e.typedCode(ctx, who, code, from, func(tx *db.Tx, d queries.DeviceCode) error {
+		name, err := clientName(wctx(), tx, d.Client, micros(tx.Now))
+		if err != nil {
+			return err
+		}
 		out = Asking{
-			Client: clientName(d.Client), From: From{Label: d.Label, Address: d.Address},
+			Client: name, From: From{Label: d.Label, Address: d.Address},
 			Since: time.UnixMicro(d.CreatedAt), Expires: time.UnixMicro(d.ExpiresAt),
 		}
 		return nil

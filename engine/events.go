@@ -66,6 +66,7 @@ const (
 	evProgramSignedIn  = "program_signed_in"
 	evProgramSignedOut = "program_signed_out"
 	evProgramReused    = "program_token_reused"
+	evProgramRevoked   = "program_revoked" // its registration
 
 	evInvitationRevoked = "invitation_revoked"
 	evClockBack         = "clock_set_back"
@@ -88,7 +89,7 @@ var eventTypes = []string{
 	evWorkerEdited, evSignalSent, evSignalAcked, evOutage, evClockBack,
 	evWebhookCreated, evWebhookEdited, evWebhookRotated, evWebhookDisabled, evWebhookDeleted, evTriggerOpened, evTriggerClosed,
 	evWorkspaceCreated, evWorkspaceRenamed, evInvited, evInvitationRevoked, evMemberJoined, evMemberRole,
-	evMemberRemoved, evKeyCreated, evKeyRevoked, evSignInRefused, evSignedIn, evIdentityLinked, evIdentityUnlinked, evProgramSignedIn, evProgramSignedOut, evProgramReused,
+	evMemberRemoved, evKeyCreated, evKeyRevoked, evSignInRefused, evSignedIn, evIdentityLinked, evIdentityUnlinked, evProgramSignedIn, evProgramSignedOut, evProgramReused, evProgramRevoked,
 }
 
 const (

@@ -6,89 +6,11 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"fmt"
-	"net"
-	"net/netip"
-	"net/url"
-	"strings"
 	"time"
 
 	"stint/db"
 	"stint/queries"
 )
-
-// Client is a program that may ask people to sign it in (contract 8.2). All are
-// public: nothing that a program carries could be kept secret.
-type Client struct {
-	ID        string
-	Name      string   // what the consent page calls it
-	Redirects []string // where answers may go; those on this machine match with any port (RFC 8252)
-}
-
-// CLI is the client id of the command line and of the workers that it starts.
-const CLI = "stint-cli"
-
-var clients = []Client{{
-	ID: CLI, Name: "Stint on the command line",
-	Redirects: []string{"http://127.0.0.1/callback", "http://[::1]/callback"},
-}}
-
-// ClientOf answers the client of an id; false when nobody has registered it.
-func ClientOf(id string) (Client, bool) {
-	for _, c := range clients {
-		if c.ID == id {
-			return c, true
-		}
-	}
-	return Client{}, false
-}
-
-func clientName(id string) string {
-	if c, ok := ClientOf(id); ok {
-		return c.Name
-	}
-	return id
-}
-
-// Redirect reports whether answers may be sent to a URI: it equals a registered
-// one to the letter, but for the port where that is this machine's.
-func (c Client) Redirect(uri string) bool {
-	for _, registered := range c.Redirects {
-		if uri == registered || withoutPort(uri, registered) {
-			return true
-		}
-	}
-	return false
-}
-
-// withoutPort reports whether uri is registered with a port put in. The text is
-// compared, not what a parser makes of it, so that two parsers can't differ.
-func withoutPort(uri, registered string) bool {
-	u, err := url.Parse(registered)
-	if err != nil || !LoopbackHost(u.Hostname()) || u.Scheme != "http" {
-		return false
-	}
-	rest, ok := strings.CutPrefix(uri, "http://"+u.Host+":")
-	if !ok {
-		return false
-	}
-	port, ok := strings.CutSuffix(rest, u.Path)
-	if !ok || port == "" || len(port) > 5 {
-		return false
-	}
-	for _, digit := range port {
-		if digit < '0' || digit > '9' {
-			return false
-		}
-	}
-	return true
-}
-
-// LoopbackHost reports whether a host is an address of this machine, written as
-// one: a name may lead anywhere.
-func LoopbackHost(host string) bool {
-	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return err == nil && ip.IsLoopback() && net.ParseIP(ip.String()) != nil
-}
 
 // Grant is what a person is asked to give a program.
 type Grant struct {

@@ -86,9 +86,9 @@ func TestOAuth_WhatIsKeptMakesNoToken(t *testing.T) {
 }
 
 func TestClient_RedirectsThatAreItsOwn(t *testing.T) {
-	c, ok := engine.ClientOf(engine.CLI)
-	if !ok {
-		t.Fatal("the command line is not registered")
+	c, ok, err := enginetest.New(t).ClientOf(t.Context(), engine.CLI)
+	if err != nil || !ok {
+		t.Fatal("the command line is not registered", err)
 	}
 	for uri, want := range map[string]bool{
 		"http://127.0.0.1/callback":            true,

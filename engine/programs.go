@@ -23,6 +23,9 @@ const (
 
 // signInProgram begins a family of tokens for a user.
 func (e *Engine) signInProgram(tx *db.Tx, user api.UserID, client, resource string, from From) (api.TokenID, Tokens, error) {
+	if err := useClient(tx, client); err != nil {
+		return 0, Tokens{}, err
+	}
 	id := api.TokenID(tx.NewID())
 	ends := tx.Now.Add(programLife)
 	err := tx.InsertProgram(wctx(), queries.InsertProgramParams{
@@ -38,7 +41,11 @@ func (e *Engine) signInProgram(tx *db.Tx, user api.UserID, client, resource stri
 	if err != nil {
 		return 0, Tokens{}, err
 	}
-	return id, out, e.logSignIn(tx, user, evProgramSignedIn, api.EventData{"program": client, "signIn": id.String(), "for": from.Label}, from.Address)
+	name, err := clientName(wctx(), tx, client, micros(tx.Now))
+	if err != nil {
+		return 0, Tokens{}, err
+	}
+	return id, out, e.logSignIn(tx, user, evProgramSignedIn, api.EventData{"program": client, "name": name, "signIn": id.String(), "for": from.Label}, from.Address)
 }
 
 func newSalt() []byte {
@@ -247,7 +254,10 @@ func (e *Engine) dropPrograms(ctx context.Context) (time.Time, error) {
 		if _, err := tx.DropOldDeviceCodes(wctx(), now); err != nil {
 			return err
 		}
-		_, err := tx.DropOldDetours(wctx(), now)
+		if _, err := tx.DropOldDetours(wctx(), now); err != nil {
+			return err
+		}
+		_, err := tx.DropOldOAuthClients(wctx(), now)
 		return err
 	})
 }

@@ -123,6 +123,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.deleteMemberStmt, err = db.PrepareContext(ctx, deleteMember); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteMember: %w", err)
 	}
+	if q.deleteOAuthClientStmt, err = db.PrepareContext(ctx, deleteOAuthClient); err != nil {
+		return nil, fmt.Errorf("error preparing query DeleteOAuthClient: %w", err)
+	}
 	if q.deleteTriggerURLStmt, err = db.PrepareContext(ctx, deleteTriggerURL); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteTriggerURL: %w", err)
 	}
@@ -162,6 +165,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.dropOldDeviceCodesStmt, err = db.PrepareContext(ctx, dropOldDeviceCodes); err != nil {
 		return nil, fmt.Errorf("error preparing query DropOldDeviceCodes: %w", err)
 	}
+	if q.dropOldOAuthClientsStmt, err = db.PrepareContext(ctx, dropOldOAuthClients); err != nil {
+		return nil, fmt.Errorf("error preparing query DropOldOAuthClients: %w", err)
+	}
 	if q.dropOldOAuthCodesStmt, err = db.PrepareContext(ctx, dropOldOAuthCodes); err != nil {
 		return nil, fmt.Errorf("error preparing query DropOldOAuthCodes: %w", err)
 	}
@@ -173,6 +179,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.dropTriesStmt, err = db.PrepareContext(ctx, dropTries); err != nil {
 		return nil, fmt.Errorf("error preparing query DropTries: %w", err)
+	}
+	if q.dropUnusedOAuthClientsStmt, err = db.PrepareContext(ctx, dropUnusedOAuthClients); err != nil {
+		return nil, fmt.Errorf("error preparing query DropUnusedOAuthClients: %w", err)
 	}
 	if q.dropWaitingStmt, err = db.PrepareContext(ctx, dropWaiting); err != nil {
 		return nil, fmt.Errorf("error preparing query DropWaiting: %w", err)
@@ -296,6 +305,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.insertMessageStmt, err = db.PrepareContext(ctx, insertMessage); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertMessage: %w", err)
+	}
+	if q.insertOAuthClientStmt, err = db.PrepareContext(ctx, insertOAuthClient); err != nil {
+		return nil, fmt.Errorf("error preparing query InsertOAuthClient: %w", err)
 	}
 	if q.insertOAuthCodeStmt, err = db.PrepareContext(ctx, insertOAuthCode); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertOAuthCode: %w", err)
@@ -477,6 +489,12 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.noticedWorkersStmt, err = db.PrepareContext(ctx, noticedWorkers); err != nil {
 		return nil, fmt.Errorf("error preparing query NoticedWorkers: %w", err)
 	}
+	if q.oAuthClientStmt, err = db.PrepareContext(ctx, oAuthClient); err != nil {
+		return nil, fmt.Errorf("error preparing query OAuthClient: %w", err)
+	}
+	if q.oAuthClientsStmt, err = db.PrepareContext(ctx, oAuthClients); err != nil {
+		return nil, fmt.Errorf("error preparing query OAuthClients: %w", err)
+	}
 	if q.oAuthCodeStmt, err = db.PrepareContext(ctx, oAuthCode); err != nil {
 		return nil, fmt.Errorf("error preparing query OAuthCode: %w", err)
 	}
@@ -512,6 +530,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.programsOfStmt, err = db.PrepareContext(ctx, programsOf); err != nil {
 		return nil, fmt.Errorf("error preparing query ProgramsOf: %w", err)
+	}
+	if q.programsOfClientStmt, err = db.PrepareContext(ctx, programsOfClient); err != nil {
+		return nil, fmt.Errorf("error preparing query ProgramsOfClient: %w", err)
 	}
 	if q.promptStmt, err = db.PrepareContext(ctx, prompt); err != nil {
 		return nil, fmt.Errorf("error preparing query Prompt: %w", err)
@@ -678,6 +699,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.undrainedScheduledStmt, err = db.PrepareContext(ctx, undrainedScheduled); err != nil {
 		return nil, fmt.Errorf("error preparing query UndrainedScheduled: %w", err)
 	}
+	if q.unusedOAuthClientsStmt, err = db.PrepareContext(ctx, unusedOAuthClients); err != nil {
+		return nil, fmt.Errorf("error preparing query UnusedOAuthClients: %w", err)
+	}
 	if q.updateAgentStmt, err = db.PrepareContext(ctx, updateAgent); err != nil {
 		return nil, fmt.Errorf("error preparing query UpdateAgent: %w", err)
 	}
@@ -695,6 +719,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.useLinkStmt, err = db.PrepareContext(ctx, useLink); err != nil {
 		return nil, fmt.Errorf("error preparing query UseLink: %w", err)
+	}
+	if q.useOAuthClientStmt, err = db.PrepareContext(ctx, useOAuthClient); err != nil {
+		return nil, fmt.Errorf("error preparing query UseOAuthClient: %w", err)
 	}
 	if q.useOAuthCodeStmt, err = db.PrepareContext(ctx, useOAuthCode); err != nil {
 		return nil, fmt.Errorf("error preparing query UseOAuthCode: %w", err)
@@ -962,6 +989,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing deleteMemberStmt: %w", cerr)
 		}
 	}
+	if q.deleteOAuthClientStmt != nil {
+		if cerr := q.deleteOAuthClientStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing deleteOAuthClientStmt: %w", cerr)
+		}
+	}
 	if q.deleteTriggerURLStmt != nil {
 		if cerr := q.deleteTriggerURLStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing deleteTriggerURLStmt: %w", cerr)
@@ -1027,6 +1059,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing dropOldDeviceCodesStmt: %w", cerr)
 		}
 	}
+	if q.dropOldOAuthClientsStmt != nil {
+		if cerr := q.dropOldOAuthClientsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing dropOldOAuthClientsStmt: %w", cerr)
+		}
+	}
 	if q.dropOldOAuthCodesStmt != nil {
 		if cerr := q.dropOldOAuthCodesStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing dropOldOAuthCodesStmt: %w", cerr)
@@ -1045,6 +1082,11 @@ func (q *Queries) Close() error {
 	if q.dropTriesStmt != nil {
 		if cerr := q.dropTriesStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing dropTriesStmt: %w", cerr)
+		}
+	}
+	if q.dropUnusedOAuthClientsStmt != nil {
+		if cerr := q.dropUnusedOAuthClientsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing dropUnusedOAuthClientsStmt: %w", cerr)
 		}
 	}
 	if q.dropWaitingStmt != nil {
@@ -1250,6 +1292,11 @@ func (q *Queries) Close() error {
 	if q.insertMessageStmt != nil {
 		if cerr := q.insertMessageStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing insertMessageStmt: %w", cerr)
+		}
+	}
+	if q.insertOAuthClientStmt != nil {
+		if cerr := q.insertOAuthClientStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing insertOAuthClientStmt: %w", cerr)
 		}
 	}
 	if q.insertOAuthCodeStmt != nil {
@@ -1552,6 +1599,16 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing noticedWorkersStmt: %w", cerr)
 		}
 	}
+	if q.oAuthClientStmt != nil {
+		if cerr := q.oAuthClientStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing oAuthClientStmt: %w", cerr)
+		}
+	}
+	if q.oAuthClientsStmt != nil {
+		if cerr := q.oAuthClientsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing oAuthClientsStmt: %w", cerr)
+		}
+	}
 	if q.oAuthCodeStmt != nil {
 		if cerr := q.oAuthCodeStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing oAuthCodeStmt: %w", cerr)
@@ -1610,6 +1667,11 @@ func (q *Queries) Close() error {
 	if q.programsOfStmt != nil {
 		if cerr := q.programsOfStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing programsOfStmt: %w", cerr)
+		}
+	}
+	if q.programsOfClientStmt != nil {
+		if cerr := q.programsOfClientStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing programsOfClientStmt: %w", cerr)
 		}
 	}
 	if q.promptStmt != nil {
@@ -1887,6 +1949,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing undrainedScheduledStmt: %w", cerr)
 		}
 	}
+	if q.unusedOAuthClientsStmt != nil {
+		if cerr := q.unusedOAuthClientsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing unusedOAuthClientsStmt: %w", cerr)
+		}
+	}
 	if q.updateAgentStmt != nil {
 		if cerr := q.updateAgentStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing updateAgentStmt: %w", cerr)
@@ -1915,6 +1982,11 @@ func (q *Queries) Close() error {
 	if q.useLinkStmt != nil {
 		if cerr := q.useLinkStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing useLinkStmt: %w", cerr)
+		}
+	}
+	if q.useOAuthClientStmt != nil {
+		if cerr := q.useOAuthClientStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing useOAuthClientStmt: %w", cerr)
 		}
 	}
 	if q.useOAuthCodeStmt != nil {
@@ -2149,6 +2221,7 @@ type Queries struct {
 	deleteIdentityStmt         *sql.Stmt
 	deleteLedgerStmt           *sql.Stmt
 	deleteMemberStmt           *sql.Stmt
+	deleteOAuthClientStmt      *sql.Stmt
 	deleteTriggerURLStmt       *sql.Stmt
 	deleteWebhookStmt          *sql.Stmt
 	deleteWorkerStmt           *sql.Stmt
@@ -2162,10 +2235,12 @@ type Queries struct {
 	dropIdempotencyKeysStmt    *sql.Stmt
 	dropOldDetoursStmt         *sql.Stmt
 	dropOldDeviceCodesStmt     *sql.Stmt
+	dropOldOAuthClientsStmt    *sql.Stmt
 	dropOldOAuthCodesStmt      *sql.Stmt
 	dropOldProgramTokensStmt   *sql.Stmt
 	dropOldTriesStmt           *sql.Stmt
 	dropTriesStmt              *sql.Stmt
+	dropUnusedOAuthClientsStmt *sql.Stmt
 	dropWaitingStmt            *sql.Stmt
 	dueAdmissionsStmt          *sql.Stmt
 	dueAgentsStmt              *sql.Stmt
@@ -2207,6 +2282,7 @@ type Queries struct {
 	insertLedgerStmt           *sql.Stmt
 	insertMemberStmt           *sql.Stmt
 	insertMessageStmt          *sql.Stmt
+	insertOAuthClientStmt      *sql.Stmt
 	insertOAuthCodeStmt        *sql.Stmt
 	insertProgramStmt          *sql.Stmt
 	insertProgramTokenStmt     *sql.Stmt
@@ -2267,6 +2343,8 @@ type Queries struct {
 	notePostedStmt             *sql.Stmt
 	noteTurnStmt               *sql.Stmt
 	noticedWorkersStmt         *sql.Stmt
+	oAuthClientStmt            *sql.Stmt
+	oAuthClientsStmt           *sql.Stmt
 	oAuthCodeStmt              *sql.Stmt
 	offlineDueStmt             *sql.Stmt
 	oldDeliveriesStmt          *sql.Stmt
@@ -2279,6 +2357,7 @@ type Queries struct {
 	programStmt                *sql.Stmt
 	programTokenStmt           *sql.Stmt
 	programsOfStmt             *sql.Stmt
+	programsOfClientStmt       *sql.Stmt
 	promptStmt                 *sql.Stmt
 	putIdempotencyKeyStmt      *sql.Stmt
 	putLoginStmt               *sql.Stmt
@@ -2334,12 +2413,14 @@ type Queries struct {
 	tryDeliveryStmt            *sql.Stmt
 	undrainedOfThreadStmt      *sql.Stmt
 	undrainedScheduledStmt     *sql.Stmt
+	unusedOAuthClientsStmt     *sql.Stmt
 	updateAgentStmt            *sql.Stmt
 	updateWebhookStmt          *sql.Stmt
 	useDeviceCodeStmt          *sql.Stmt
 	useIdentityStmt            *sql.Stmt
 	useInvitationStmt          *sql.Stmt
 	useLinkStmt                *sql.Stmt
+	useOAuthClientStmt         *sql.Stmt
 	useOAuthCodeStmt           *sql.Stmt
 	useProgramTokenStmt        *sql.Stmt
 	useTriggerURLStmt          *sql.Stmt
@@ -2411,6 +2492,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		deleteIdentityStmt:         q.deleteIdentityStmt,
 		deleteLedgerStmt:           q.deleteLedgerStmt,
 		deleteMemberStmt:           q.deleteMemberStmt,
+		deleteOAuthClientStmt:      q.deleteOAuthClientStmt,
 		deleteTriggerURLStmt:       q.deleteTriggerURLStmt,
 		deleteWebhookStmt:          q.deleteWebhookStmt,
 		deleteWorkerStmt:           q.deleteWorkerStmt,
@@ -2424,10 +2506,12 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		dropIdempotencyKeysStmt:    q.dropIdempotencyKeysStmt,
 		dropOldDetoursStmt:         q.dropOldDetoursStmt,
 		dropOldDeviceCodesStmt:     q.dropOldDeviceCodesStmt,
+		dropOldOAuthClientsStmt:    q.dropOldOAuthClientsStmt,
 		dropOldOAuthCodesStmt:      q.dropOldOAuthCodesStmt,
 		dropOldProgramTokensStmt:   q.dropOldProgramTokensStmt,
 		dropOldTriesStmt:           q.dropOldTriesStmt,
 		dropTriesStmt:              q.dropTriesStmt,
+		dropUnusedOAuthClientsStmt: q.dropUnusedOAuthClientsStmt,
 		dropWaitingStmt:            q.dropWaitingStmt,
 		dueAdmissionsStmt:          q.dueAdmissionsStmt,
 		dueAgentsStmt:              q.dueAgentsStmt,
@@ -2469,6 +2553,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		insertLedgerStmt:           q.insertLedgerStmt,
 		insertMemberStmt:           q.insertMemberStmt,
 		insertMessageStmt:          q.insertMessageStmt,
+		insertOAuthClientStmt:      q.insertOAuthClientStmt,
 		insertOAuthCodeStmt:        q.insertOAuthCodeStmt,
 		insertProgramStmt:          q.insertProgramStmt,
 		insertProgramTokenStmt:     q.insertProgramTokenStmt,
@@ -2529,6 +2614,8 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		notePostedStmt:             q.notePostedStmt,
 		noteTurnStmt:               q.noteTurnStmt,
 		noticedWorkersStmt:         q.noticedWorkersStmt,
+		oAuthClientStmt:            q.oAuthClientStmt,
+		oAuthClientsStmt:           q.oAuthClientsStmt,
 		oAuthCodeStmt:              q.oAuthCodeStmt,
 		offlineDueStmt:             q.offlineDueStmt,
 		oldDeliveriesStmt:          q.oldDeliveriesStmt,
@@ -2541,6 +2628,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		programStmt:                q.programStmt,
 		programTokenStmt:           q.programTokenStmt,
 		programsOfStmt:             q.programsOfStmt,
+		programsOfClientStmt:       q.programsOfClientStmt,
 		promptStmt:                 q.promptStmt,
 		putIdempotencyKeyStmt:      q.putIdempotencyKeyStmt,
 		putLoginStmt:               q.putLoginStmt,
@@ -2596,12 +2684,14 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		tryDeliveryStmt:            q.tryDeliveryStmt,
 		undrainedOfThreadStmt:      q.undrainedOfThreadStmt,
 		undrainedScheduledStmt:     q.undrainedScheduledStmt,
+		unusedOAuthClientsStmt:     q.unusedOAuthClientsStmt,
 		updateAgentStmt:            q.updateAgentStmt,
 		updateWebhookStmt:          q.updateWebhookStmt,
 		useDeviceCodeStmt:          q.useDeviceCodeStmt,
 		useIdentityStmt:            q.useIdentityStmt,
 		useInvitationStmt:          q.useInvitationStmt,
 		useLinkStmt:                q.useLinkStmt,
+		useOAuthClientStmt:         q.useOAuthClientStmt,
 		useOAuthCodeStmt:           q.useOAuthCodeStmt,
 		useProgramTokenStmt:        q.useProgramTokenStmt,
 		useTriggerURLStmt:          q.useTriggerURLStmt,

@@ -7,7 +7,7 @@ VALUES (@seq, @workspace_id, @agent_id, @session_id, @at, @actor, @type, @data);
 SELECT sqlc.embed(e), CAST(COALESCE(s.agent_id, e.agent_id) AS INTEGER) AS agent
 FROM events e LEFT JOIN sessions s ON s.id = e.session_id
 WHERE e.seq > @after
-  AND e.type NOT IN ('program_signed_in', 'program_signed_out', 'program_token_reused', 'sign_in_refused', 'signed_in', 'identity_linked', 'identity_unlinked')
+  AND e.type NOT IN ('program_signed_in', 'program_signed_out', 'program_token_reused', 'program_revoked', 'sign_in_refused', 'signed_in', 'identity_linked', 'identity_unlinked')
   AND ((e.session_id = 0 AND e.workspace_id = @workspace_id)
     OR (s.workspace_id = @workspace_id AND (s.mode = 'cloud' OR s.owner_user_id = @me)))
 ORDER BY e.seq LIMIT @n;

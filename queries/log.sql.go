@@ -169,7 +169,7 @@ const eventsAfter = `-- name: EventsAfter :many
 SELECT e.seq, e.workspace_id, e.agent_id, e.session_id, e.at, e.actor, e.type, e.data, CAST(COALESCE(s.agent_id, e.agent_id) AS INTEGER) AS agent
 FROM events e LEFT JOIN sessions s ON s.id = e.session_id
 WHERE e.seq > ?1
-  AND e.type NOT IN ('program_signed_in', 'program_signed_out', 'program_token_reused', 'sign_in_refused', 'signed_in', 'identity_linked', 'identity_unlinked')
+  AND e.type NOT IN ('program_signed_in', 'program_signed_out', 'program_token_reused', 'program_revoked', 'sign_in_refused', 'signed_in', 'identity_linked', 'identity_unlinked')
   AND ((e.session_id = 0 AND e.workspace_id = ?2)
     OR (s.workspace_id = ?2 AND (s.mode = 'cloud' OR s.owner_user_id = ?3)))
 ORDER BY e.seq LIMIT ?4

@@ -266,6 +266,17 @@ type Message struct {
 	At        int64
 }
 
+type OauthClient struct {
+	ID        api.ClientID
+	Client    string
+	Name      string
+	Redirects string
+	Address   string
+	CreatedAt int64
+	UsedAt    int64
+	ExpiresAt int64
+}
+
 type OauthCode struct {
 	Hash        []byte
 	UserID      api.UserID

@@ -66,3 +66,33 @@ UPDATE device_codes SET used_at = @now WHERE hash = @hash AND used_at = 0 AND us
 
 -- name: DropOldDeviceCodes :execrows
 DELETE FROM device_codes WHERE expires_at <= @now;
+
+-- name: InsertOAuthClient :exec
+INSERT INTO oauth_clients (id, client, name, redirects, address, created_at, used_at, expires_at)
+VALUES (@id, @client, @name, @redirects, @address, @created_at, 0, @expires_at);
+
+-- name: OAuthClient :one
+SELECT * FROM oauth_clients WHERE client = @client AND expires_at > @now;
+
+-- name: UnusedOAuthClients :many
+SELECT id FROM oauth_clients WHERE used_at = 0 ORDER BY id DESC LIMIT @n;
+
+-- name: DropUnusedOAuthClients :execrows
+DELETE FROM oauth_clients WHERE used_at = 0 AND id <= @oldest;
+
+-- name: UseOAuthClient :execrows
+UPDATE oauth_clients SET used_at = @now, expires_at = @expires_at WHERE client = @client;
+
+-- name: OAuthClients :many
+SELECT sqlc.embed(c), CAST(COUNT(p.id) AS INTEGER) AS sign_ins, CAST(COALESCE(MAX(p.last_used_at), 0) AS INTEGER) AS last_used_at
+FROM oauth_clients c LEFT JOIN programs p ON p.client = c.client AND p.revoked_at = 0 AND p.expires_at > @now
+WHERE c.expires_at > @now AND c.id < @before GROUP BY c.id ORDER BY c.id DESC LIMIT @n;
+
+-- name: DeleteOAuthClient :execrows
+DELETE FROM oauth_clients WHERE id = @id;
+
+-- name: DropOldOAuthClients :execrows
+DELETE FROM oauth_clients WHERE expires_at <= @now;
+
+-- name: ProgramsOfClient :many
+SELECT * FROM programs WHERE client = @client AND revoked_at = 0 ORDER BY id;

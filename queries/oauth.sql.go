@@ -47,6 +47,18 @@ func (q *Queries) DecideDeviceCode(ctx context.Context, arg DecideDeviceCodePara
 	return result.RowsAffected()
 }
 
+const deleteOAuthClient = `-- name: DeleteOAuthClient :execrows
+DELETE FROM oauth_clients WHERE id = ?1
+`
+
+func (q *Queries) DeleteOAuthClient(ctx context.Context, id api.ClientID) (int64, error) {
+	result, err := q.exec(ctx, q.deleteOAuthClientStmt, deleteOAuthClient, id)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const deviceByUserCode = `-- name: DeviceByUserCode :one
 SELECT hash, user_code, client, resource, label, address, created_at, expires_at, wait, asked_at, decided_at, user_id, used_at FROM device_codes WHERE user_code = ?1
 `
@@ -109,6 +121,18 @@ func (q *Queries) DropOldDeviceCodes(ctx context.Context, now int64) (int64, err
 	return result.RowsAffected()
 }
 
+const dropOldOAuthClients = `-- name: DropOldOAuthClients :execrows
+DELETE FROM oauth_clients WHERE expires_at <= ?1
+`
+
+func (q *Queries) DropOldOAuthClients(ctx context.Context, now int64) (int64, error) {
+	result, err := q.exec(ctx, q.dropOldOAuthClientsStmt, dropOldOAuthClients, now)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const dropOldOAuthCodes = `-- name: DropOldOAuthCodes :execrows
 DELETE FROM oauth_codes WHERE expires_at <= ?1
 `
@@ -127,6 +151,18 @@ DELETE FROM program_tokens WHERE expires_at <= ?1
 
 func (q *Queries) DropOldProgramTokens(ctx context.Context, now int64) (int64, error) {
 	result, err := q.exec(ctx, q.dropOldProgramTokensStmt, dropOldProgramTokens, now)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const dropUnusedOAuthClients = `-- name: DropUnusedOAuthClients :execrows
+DELETE FROM oauth_clients WHERE used_at = 0 AND id <= ?1
+`
+
+func (q *Queries) DropUnusedOAuthClients(ctx context.Context, oldest api.ClientID) (int64, error) {
+	result, err := q.exec(ctx, q.dropUnusedOAuthClientsStmt, dropUnusedOAuthClients, oldest)
 	if err != nil {
 		return 0, err
 	}
@@ -161,6 +197,34 @@ func (q *Queries) InsertDeviceCode(ctx context.Context, arg InsertDeviceCodePara
 		arg.CreatedAt,
 		arg.ExpiresAt,
 		arg.Wait,
+	)
+	return err
+}
+
+const insertOAuthClient = `-- name: InsertOAuthClient :exec
+INSERT INTO oauth_clients (id, client, name, redirects, address, created_at, used_at, expires_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7)
+`
+
+type InsertOAuthClientParams struct {
+	ID        api.ClientID
+	Client    string
+	Name      string
+	Redirects string
+	Address   string
+	CreatedAt int64
+	ExpiresAt int64
+}
+
+func (q *Queries) InsertOAuthClient(ctx context.Context, arg InsertOAuthClientParams) error {
+	_, err := q.exec(ctx, q.insertOAuthClientStmt, insertOAuthClient,
+		arg.ID,
+		arg.Client,
+		arg.Name,
+		arg.Redirects,
+		arg.Address,
+		arg.CreatedAt,
+		arg.ExpiresAt,
 	)
 	return err
 }
@@ -245,6 +309,83 @@ func (q *Queries) InsertProgramToken(ctx context.Context, arg InsertProgramToken
 		arg.Salt,
 	)
 	return err
+}
+
+const oAuthClient = `-- name: OAuthClient :one
+SELECT id, client, name, redirects, address, created_at, used_at, expires_at FROM oauth_clients WHERE client = ?1 AND expires_at > ?2
+`
+
+type OAuthClientParams struct {
+	Client string
+	Now    int64
+}
+
+func (q *Queries) OAuthClient(ctx context.Context, arg OAuthClientParams) (OauthClient, error) {
+	row := q.queryRow(ctx, q.oAuthClientStmt, oAuthClient, arg.Client, arg.Now)
+	var i OauthClient
+	err := row.Scan(
+		&i.ID,
+		&i.Client,
+		&i.Name,
+		&i.Redirects,
+		&i.Address,
+		&i.CreatedAt,
+		&i.UsedAt,
+		&i.ExpiresAt,
+	)
+	return i, err
+}
+
+const oAuthClients = `-- name: OAuthClients :many
+SELECT c.id, c.client, c.name, c.redirects, c.address, c.created_at, c.used_at, c.expires_at, CAST(COUNT(p.id) AS INTEGER) AS sign_ins, CAST(COALESCE(MAX(p.last_used_at), 0) AS INTEGER) AS last_used_at
+FROM oauth_clients c LEFT JOIN programs p ON p.client = c.client AND p.revoked_at = 0 AND p.expires_at > ?1
+WHERE c.expires_at > ?1 AND c.id < ?2 GROUP BY c.id ORDER BY c.id DESC LIMIT ?3
+`
+
+type OAuthClientsParams struct {
+	Now    int64
+	Before api.ClientID
+	N      int64
+}
+
+type OAuthClientsRow struct {
+	OauthClient OauthClient
+	SignIns     int64
+	LastUsedAt  int64
+}
+
+func (q *Queries) OAuthClients(ctx context.Context, arg OAuthClientsParams) ([]OAuthClientsRow, error) {
+	rows, err := q.query(ctx, q.oAuthClientsStmt, oAuthClients, arg.Now, arg.Before, arg.N)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []OAuthClientsRow{}
+	for rows.Next() {
+		var i OAuthClientsRow
+		if err := rows.Scan(
+			&i.OauthClient.ID,
+			&i.OauthClient.Client,
+			&i.OauthClient.Name,
+			&i.OauthClient.Redirects,
+			&i.OauthClient.Address,
+			&i.OauthClient.CreatedAt,
+			&i.OauthClient.UsedAt,
+			&i.OauthClient.ExpiresAt,
+			&i.SignIns,
+			&i.LastUsedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const oAuthCode = `-- name: OAuthCode :one
@@ -377,6 +518,44 @@ func (q *Queries) ProgramsOf(ctx context.Context, arg ProgramsOfParams) ([]Progr
 	return items, nil
 }
 
+const programsOfClient = `-- name: ProgramsOfClient :many
+SELECT id, user_id, client, resource, label, address, created_at, expires_at, last_used_at, revoked_at FROM programs WHERE client = ?1 AND revoked_at = 0 ORDER BY id
+`
+
+func (q *Queries) ProgramsOfClient(ctx context.Context, client string) ([]Program, error) {
+	rows, err := q.query(ctx, q.programsOfClientStmt, programsOfClient, client)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Program{}
+	for rows.Next() {
+		var i Program
+		if err := rows.Scan(
+			&i.ID,
+			&i.UserID,
+			&i.Client,
+			&i.Resource,
+			&i.Label,
+			&i.Address,
+			&i.CreatedAt,
+			&i.ExpiresAt,
+			&i.LastUsedAt,
+			&i.RevokedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const revokeProgram = `-- name: RevokeProgram :execrows
 UPDATE programs SET revoked_at = ?1 WHERE id = ?2 AND revoked_at = 0
 `
@@ -428,6 +607,33 @@ func (q *Queries) TouchProgram(ctx context.Context, arg TouchProgramParams) (int
 	return result.RowsAffected()
 }
 
+const unusedOAuthClients = `-- name: UnusedOAuthClients :many
+SELECT id FROM oauth_clients WHERE used_at = 0 ORDER BY id DESC LIMIT ?1
+`
+
+func (q *Queries) UnusedOAuthClients(ctx context.Context, n int64) ([]api.ClientID, error) {
+	rows, err := q.query(ctx, q.unusedOAuthClientsStmt, unusedOAuthClients, n)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []api.ClientID{}
+	for rows.Next() {
+		var id api.ClientID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const useDeviceCode = `-- name: UseDeviceCode :execrows
 UPDATE device_codes SET used_at = ?1 WHERE hash = ?2 AND used_at = 0 AND user_id <> 0
 `
@@ -439,6 +645,24 @@ type UseDeviceCodeParams struct {
 
 func (q *Queries) UseDeviceCode(ctx context.Context, arg UseDeviceCodeParams) (int64, error) {
 	result, err := q.exec(ctx, q.useDeviceCodeStmt, useDeviceCode, arg.Now, arg.Hash)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const useOAuthClient = `-- name: UseOAuthClient :execrows
+UPDATE oauth_clients SET used_at = ?1, expires_at = ?2 WHERE client = ?3
+`
+
+type UseOAuthClientParams struct {
+	Now       int64
+	ExpiresAt int64
+	Client    string
+}
+
+func (q *Queries) UseOAuthClient(ctx context.Context, arg UseOAuthClientParams) (int64, error) {
+	result, err := q.exec(ctx, q.useOAuthClientStmt, useOAuthClient, arg.Now, arg.ExpiresAt, arg.Client)
 	if err != nil {
 		return 0, err
 	}

@@ -47,6 +47,7 @@ type Querier interface {
 	DeleteIdentity(ctx context.Context, arg DeleteIdentityParams) (int64, error)
 	DeleteLedger(ctx context.Context, id api.LedgerID) (int64, error)
 	DeleteMember(ctx context.Context, arg DeleteMemberParams) (int64, error)
+	DeleteOAuthClient(ctx context.Context, id api.ClientID) (int64, error)
 	DeleteTriggerURL(ctx context.Context, arg DeleteTriggerURLParams) (int64, error)
 	DeleteWebhook(ctx context.Context, arg DeleteWebhookParams) (int64, error)
 	DeleteWorker(ctx context.Context, arg DeleteWorkerParams) (int64, error)
@@ -60,10 +61,12 @@ type Querier interface {
 	DropIdempotencyKeys(ctx context.Context, before int64) (int64, error)
 	DropOldDetours(ctx context.Context, now int64) (int64, error)
 	DropOldDeviceCodes(ctx context.Context, now int64) (int64, error)
+	DropOldOAuthClients(ctx context.Context, now int64) (int64, error)
 	DropOldOAuthCodes(ctx context.Context, before int64) (int64, error)
 	DropOldProgramTokens(ctx context.Context, now int64) (int64, error)
 	DropOldTries(ctx context.Context, now int64) (int64, error)
 	DropTries(ctx context.Context, key []byte) (int64, error)
+	DropUnusedOAuthClients(ctx context.Context, oldest api.ClientID) (int64, error)
 	DropWaiting(ctx context.Context, arg DropWaitingParams) (int64, error)
 	DueAdmissions(ctx context.Context, arg DueAdmissionsParams) ([]api.SessionID, error)
 	DueAgents(ctx context.Context, arg DueAgentsParams) ([]api.AgentID, error)
@@ -106,6 +109,7 @@ type Querier interface {
 	InsertLedger(ctx context.Context, arg InsertLedgerParams) (int64, error)
 	InsertMember(ctx context.Context, arg InsertMemberParams) error
 	InsertMessage(ctx context.Context, arg InsertMessageParams) (int64, error)
+	InsertOAuthClient(ctx context.Context, arg InsertOAuthClientParams) error
 	InsertOAuthCode(ctx context.Context, arg InsertOAuthCodeParams) error
 	InsertProgram(ctx context.Context, arg InsertProgramParams) error
 	InsertProgramToken(ctx context.Context, arg InsertProgramTokenParams) error
@@ -171,6 +175,8 @@ type Querier interface {
 	NotePosted(ctx context.Context, arg NotePostedParams) error
 	NoteTurn(ctx context.Context, arg NoteTurnParams) error
 	NoticedWorkers(ctx context.Context, arg NoticedWorkersParams) ([]Worker, error)
+	OAuthClient(ctx context.Context, arg OAuthClientParams) (OauthClient, error)
+	OAuthClients(ctx context.Context, arg OAuthClientsParams) ([]OAuthClientsRow, error)
 	OAuthCode(ctx context.Context, hash []byte) (OauthCode, error)
 	OfflineDue(ctx context.Context, arg OfflineDueParams) ([]Worker, error)
 	OldDeliveries(ctx context.Context, arg OldDeliveriesParams) ([]api.DeliveryID, error)
@@ -184,6 +190,7 @@ type Querier interface {
 	Program(ctx context.Context, id api.TokenID) (Program, error)
 	ProgramToken(ctx context.Context, hash []byte) (ProgramTokenRow, error)
 	ProgramsOf(ctx context.Context, arg ProgramsOfParams) ([]Program, error)
+	ProgramsOfClient(ctx context.Context, client string) ([]Program, error)
 	Prompt(ctx context.Context, id api.PromptID) (Prompt, error)
 	PutIdempotencyKey(ctx context.Context, arg PutIdempotencyKeyParams) error
 	PutLogin(ctx context.Context, arg PutLoginParams) error
@@ -240,12 +247,14 @@ type Querier interface {
 	TryDelivery(ctx context.Context, arg TryDeliveryParams) (int64, error)
 	UndrainedOfThread(ctx context.Context, threadID api.ThreadID) ([]UndrainedOfThreadRow, error)
 	UndrainedScheduled(ctx context.Context, arg UndrainedScheduledParams) (int64, error)
+	UnusedOAuthClients(ctx context.Context, n int64) ([]api.ClientID, error)
 	UpdateAgent(ctx context.Context, arg UpdateAgentParams) (int64, error)
 	UpdateWebhook(ctx context.Context, arg UpdateWebhookParams) (int64, error)
 	UseDeviceCode(ctx context.Context, arg UseDeviceCodeParams) (int64, error)
 	UseIdentity(ctx context.Context, arg UseIdentityParams) (int64, error)
 	UseInvitation(ctx context.Context, arg UseInvitationParams) (int64, error)
 	UseLink(ctx context.Context, arg UseLinkParams) (int64, error)
+	UseOAuthClient(ctx context.Context, arg UseOAuthClientParams) (int64, error)
 	UseOAuthCode(ctx context.Context, arg UseOAuthCodeParams) (int64, error)
 	UseProgramToken(ctx context.Context, arg UseProgramTokenParams) (int64, error)
 	UseTriggerURL(ctx context.Context, arg UseTriggerURLParams) (int64, error)

@@ -32,6 +32,10 @@ var access = map[string]string{
 	"POST /oauth/device":                          "+ + + + + + + + + +",
 	"POST /oauth/revoke":                          "+ + + + + + + + + +",
 
+	"POST /oauth/register":              "4 4 4 4 4 4 4 4 4 4", // off unless the operator allows it
+	"GET /api/v1/programs":              "1 3 3 3 + + u u u u",
+	"DELETE /api/v1/programs/{program}": "1 3 3 3 4 4 u u u u",
+
 	"GET /openapi.json": "1 + + + + + + + + +",
 	"GET /openapi.yaml": "1 + + + + + + + + +",
 
@@ -184,7 +188,7 @@ func (c *castle) request(op servertest.Operation, mode api.Mode) (path string, b
 	s := servertest.Must[api.Session](c.Server, 201, "POST", "agents/"+slug+"/sessions", m{})
 	fill := []string{
 		"{workspace}", engine.DefaultWorkspace, "{agent}", a.Slug, "{worker}", w.ID.String(), "{session}", s.ID.String(), "{thread}", s.ThreadID.String(),
-		"{signin}", "tok_0000000000", "{identity}", "idn_0000000001", "{prompt}", "pmt_0000000001",
+		"{signin}", "tok_0000000000", "{identity}", "idn_0000000001", "{program}", "app_0000000001", "{prompt}", "pmt_0000000001",
 	}
 	switch {
 	case strings.Contains(op.Path, "{user}"):

@@ -36,7 +36,10 @@ type asked struct {
 // good is told to the person alone: where its answer would go, nobody vouches
 // for. Of any other fault the program is told (refusal).
 func (x *exchange) asks(form url.Values) (a asked, refusal, err error) {
-	client, ok := engine.ClientOf(form.Get("client_id"))
+	client, ok, err := x.server.engine.ClientOf(x.r.Context(), form.Get("client_id"))
+	if err != nil {
+		return a, nil, err
+	}
 	if !ok || len(form["client_id"]) != 1 {
 		return a, nil, api.Refuse(api.CodeMalformed, "The program that wants to be signed in is not known here.")
 	}
@@ -103,12 +106,15 @@ func (s *Server) consentPage(x *exchange) (answer, error) {
 		return x.back(a, refusalValues(refusal))
 	}
 	p := doorPage{
-		Title: "Sign a program in?", Action: authorizeRoute,
-		Text: "It may then do here what you may do, until you sign it out under Settings → Account. Say no unless you have just started it.",
+		Title: "Sign a program in?", Action: authorizeRoute, Text: consentWords(a),
 		Facts: []doorFact{
 			{"Program", a.client.Name}, {"Acts as", x.grant.who.Name}, {"Answer goes to", answerPlace(a.grant.Redirect)},
 		},
 		Choices: []doorChoice{{allow, "Sign it in"}, {deny, "No"}},
+	}
+	if !a.client.Registered.IsZero() {
+		p.Facts[0].Name = "Calls itself"
+		p.Facts = append(p.Facts, doorFact{"Registered itself", a.client.Registered.UTC().Format("2006-01-02 15:04") + " UTC from " + a.client.Address})
 	}
 	for _, name := range []string{"client_id", "redirect_uri", "response_type", "code_challenge", "code_challenge_method", "state", "scope", "resource"} {
 		for _, value := range form[name] {
@@ -120,12 +126,25 @@ func (s *Server) consentPage(x *exchange) (answer, error) {
 	return x.door(http.StatusOK, p)
 }
 
+// consentWords say what a yes means, and what nobody has checked (contract 8.2).
+func consentWords(a asked) string {
+	const may = "It may then do here what you may do, until you sign it out under Settings → Account. "
+	u, err := url.Parse(a.grant.Redirect)
+	switch {
+	case a.client.Registered.IsZero():
+		return may + "Say no unless you have just started it."
+	case err == nil && engine.OnThisMachine(u.Hostname()):
+		return may + "Nobody has checked who it is: it registered itself, and any program on your machine can wait for the answer. Say no unless you have just started it yourself."
+	}
+	return may + "Nobody has checked who it is: it registered itself, under a name of its choosing. Say no unless you know the place where the answer goes, and have just come from there."
+}
+
 func answerPlace(redirect string) string {
 	u, err := url.Parse(redirect)
 	if err != nil {
 		return redirect
 	}
-	if engine.LoopbackHost(u.Hostname()) {
+	if engine.OnThisMachine(u.Hostname()) {
 		return "a program on this machine, " + u.Host
 	}
 	return u.Host

@@ -18,20 +18,24 @@ const (
 	tokenRoute      = "/oauth/token"
 	revokeRoute     = "/oauth/revoke"
 	deviceRoute     = "/oauth/device"
+	registerRoute   = "/oauth/register"
 	verifyRoute     = "/device"
 	authServerRoute = "/.well-known/oauth-authorization-server"
 	resourceRoute   = "/.well-known/oauth-protected-resource"
 )
 
 func (s *Server) authServer(x *exchange) (answer, error) {
-	at := s.origin(x.r)
+	at, register := s.origin(x.r), ""
+	if s.registers {
+		register = at + registerRoute
+	}
 	return reply(api.AuthServer{
 		Issuer: at, AuthorizationEndpoint: at + authorizeRoute, TokenEndpoint: at + tokenRoute,
 		DeviceEndpoint: at + deviceRoute, RevocationEndpoint: at + revokeRoute,
 		ResponseTypes: []string{"code"}, ResponseModes: []string{"query"},
 		GrantTypes: []string{api.GrantCode, api.GrantRefresh, api.GrantDevice}, Scopes: []string{api.ScopeUser},
 		TokenAuthMethods: []string{"none"}, RevocationAuthMethods: []string{"none"}, ChallengeMethods: []string{"S256"},
-		IssuerInAnswers: true,
+		IssuerInAnswers: true, RegistrationEndpoint: register,
 	}, nil)
 }
 
@@ -98,7 +102,10 @@ func (x *exchange) presented() (form url.Values, by engine.Presented, err error)
 	if err := errors.Join(once(form), scopeFits(form)); err != nil {
 		return nil, by, err
 	}
-	client, ok := engine.ClientOf(form.Get("client_id"))
+	client, ok, err := x.server.engine.ClientOf(x.r.Context(), form.Get("client_id"))
+	if err != nil {
+		return nil, by, err
+	}
 	if !ok {
 		return nil, by, &engine.OAuthError{Code: "invalid_client", Detail: "No program of that client_id is registered here."}
 	}
@@ -141,7 +148,7 @@ func (s *Server) startDevice(x *exchange) (answer, error) {
 	}
 	d, err := s.engine.StartDevice(x.r.Context(), by)
 	if err != nil {
-		return answer{}, err
+		return x.oauthRefusal(err)
 	}
 	return reply(api.OAuthDevice{
 		DeviceCode: d.Code, UserCode: d.UserCode, VerificationURI: s.origin(x.r) + verifyRoute,

@@ -179,8 +179,10 @@ func TestProvider_AnswersThatAreRefused(t *testing.T) {
 		"two states":          {func(_ *crooked, q url.Values) { q.Add("state", "x") }, 401},
 		"late":                {func(c *crooked, _ url.Values) { c.clock.step(11 * time.Minute) }, 401},
 		"a failing server":    {answers(func(w http.ResponseWriter, _ *http.Request, _ string) { http.Error(w, clientSecret, 500) }), 502},
-		"a redirect":          {answers(func(w http.ResponseWriter, r *http.Request, _ string) { http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect) }), 403},
-		"no JSON":             {answers(func(w http.ResponseWriter, _ *http.Request, _ string) { _, _ = w.Write([]byte(clientSecret)) }), 502},
+		"a redirect": {answers(func(w http.ResponseWriter, r *http.Request, _ string) {
+			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+		}), 403},
+		"no JSON": {answers(func(w http.ResponseWriter, _ *http.Request, _ string) { _, _ = w.Write([]byte(clientSecret)) }), 502},
 	} {
 		c.clock.step(2 * time.Minute)
 		cookie, asked := c.leaves()
@@ -291,9 +293,11 @@ func TestProvider_Unreachable(t *testing.T) {
 	var reached atomic.Int64
 	crooks := map[string]string{"nobody": gone.URL, "another's metadata": other.URL + "/"}
 	for name, answer := range map[string]http.HandlerFunc{
-		"a redirect": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other.URL+r.URL.Path, http.StatusFound) },
-		"no JSON":    func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) },
-		"an error":   func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", 500) },
+		"a redirect": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, other.URL+r.URL.Path, http.StatusFound)
+		},
+		"no JSON":  func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) },
+		"an error": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", 500) },
 		"file: URLs": func(w http.ResponseWriter, r *http.Request) {
 			_ = json.MarshalWrite(w, m{"issuer": "http://" + r.Host, "authorization_endpoint": "javascript:alert(1)", "token_endpoint": "file:///etc/passwd", "jwks_uri": "http://x/"})
 		},

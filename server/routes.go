@@ -119,6 +119,8 @@ var routes = []route{
 	{del, "/api/v1/account/sign-ins/{signin}", (*Server).endSignIn},
 	{post, "/api/v1/account/sign-out-everywhere", (*Server).signOutEverywhere},
 	{del, "/api/v1/account/identities/{identity}", (*Server).unlink},
+	{get, "/api/v1/programs", (*Server).listRegistrations},
+	{del, "/api/v1/programs/{program}", (*Server).revokeRegistration},
 	{post, "/api/v1/signin-links", (*Server).newSignInLink},
 	{get, "/openapi.yaml", (*Server).openAPI},
 	{get, "/openapi.json", (*Server).openAPI},
@@ -166,6 +168,7 @@ var openRoutes = []route{
 	{post, tokenRoute, (*Server).token},
 	{post, revokeRoute, (*Server).revoke},
 	{post, deviceRoute, (*Server).startDevice},
+	{post, registerRoute, (*Server).register},
 }
 
 // hookRoutes answer whoever knows the address and can sign.

@@ -63,7 +63,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // API stand below it too, but are for people.
 func forPrograms(path string) bool {
 	return strings.HasPrefix(path, triggerPath) || strings.HasPrefix(path, "/.well-known/") ||
-		path == tokenRoute || path == revokeRoute || path == deviceRoute || strings.HasPrefix(path, "/api/") && path != "/api/docs" && !strings.HasPrefix(path, "/api/docs/")
+		path == tokenRoute || path == revokeRoute || path == deviceRoute || path == registerRoute || strings.HasPrefix(path, "/api/") && path != "/api/docs" && !strings.HasPrefix(path, "/api/docs/")
 }
 
 // run calls the verb that the request's method names on a resource.

@@ -29,13 +29,14 @@ const (
 
 // Options says what a server serves.
 type Options struct {
-	Engine   *engine.Engine
-	Web      http.Handler       // the dashboard, mounted at /; nil = none. It asks CallerOf who is asking.
-	Addr     string             // host:port that is listened on; its port is part of the Host check
-	Version  string             // of the program, shown by /healthz
-	Log      *slog.Logger       // nil = slog.Default()
-	Public   Public             // how other machines reach it; the zero value = they don't
-	Provider *provider.Provider // through which people may sign in; nil = none
+	Engine    *engine.Engine
+	Web       http.Handler       // the dashboard, mounted at /; nil = none. It asks CallerOf who is asking.
+	Addr      string             // host:port that is listened on; its port is part of the Host check
+	Version   string             // of the program, shown by /healthz
+	Log       *slog.Logger       // nil = slog.Default()
+	Public    Public             // how other machines reach it; the zero value = they don't
+	Provider  *provider.Provider // through which people may sign in; nil = none
+	Registers bool               // programs may register themselves as OAuth clients
 
 	MaxHeld int // held requests and streams of one user at a time; 0 = 8192
 }
@@ -47,7 +48,8 @@ type Server struct {
 	public  Public
 	version string
 
-	provider *provider.Provider // nil = none
+	provider  *provider.Provider // nil = none
+	registers bool
 
 	log *slog.Logger
 
@@ -80,7 +82,7 @@ func New(o Options) *Server {
 	}
 	closing, stop := context.WithCancel(context.Background())
 	s := &Server{
-		engine: o.Engine, web: o.Web, public: o.Public, version: o.Version, provider: o.Provider, log: o.Log,
+		engine: o.Engine, web: o.Web, public: o.Public, version: o.Version, provider: o.Provider, registers: o.Registers, log: o.Log,
 		origins:   http.NewCrossOriginProtection(),
 		rights:    newRights(o.Engine),
 		held:      &holds{most: o.MaxHeld, by: map[holder]int{}},

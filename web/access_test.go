@@ -50,6 +50,8 @@ var pageAccess = map[string]string{
 	"GET /settings/keys":                                  "3 + + +",
 	"POST /settings/keys":                                 "3 + + +",
 	"POST /settings/keys/{key}/revoke":                    "3 4 + +",
+	"GET /settings/programs":                              "3 3 3 +",
+	"POST /settings/programs/{program}/revoke":            "3 3 3 4",
 	"GET /settings/account":                               "+ + + +",
 	"POST /settings/account/login":                        "+ + + +",
 	"POST /settings/account/sign-ins/{signin}/end":        "4 4 4 4",
@@ -112,7 +114,7 @@ func TestAccess_EveryPageForEveryRole(t *testing.T) {
 				return strings.Trim(strings.Split(strings.TrimPrefix(verbs, "{verb:"), "|")[0], "}")
 			})
 			path = strings.NewReplacer("{session}", s.sessions[api.Queued].ID.String(), "{agent}", "log-summary", "{user}", viewer.UserID.String(),
-				"{invitation}", invitation.ID.String(), "{key}", key.ID.String(), "{signin}", "tok_0000000000", "{identity}", "idn_0000000001", "{webhook}", hook.ID.String(), "{worker}", s.workers["backup"].ID.String(), "{delivery}", "dlv_0000000001", "{page}", "states", "{page:[a-z-]+}", "states", "{name}", "createSession").Replace(path)
+				"{invitation}", invitation.ID.String(), "{key}", key.ID.String(), "{signin}", "tok_0000000000", "{identity}", "idn_0000000001", "{program}", "app_0000000001", "{webhook}", hook.ID.String(), "{worker}", s.workers["backup"].ID.String(), "{delivery}", "dlv_0000000001", "{page}", "states", "{page:[a-z-]+}", "states", "{name}", "createSession").Replace(path)
 			form := formValues([]string{"role", "viewer", "agent", "log-summary", "workspace", "default", "name", "x", "read", "true", "slug", "x", "command", "true", "url", "https://example.org/"})
 			req := httptest.NewRequest(r.method, path, strings.NewReader(form.Encode()))
 			req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -218,5 +220,24 @@ func TestSettings_LinkedAccounts(t *testing.T) {
 	wentTo(t, s.post(path), "/settings/account")
 	if body := look(); strings.Contains(body, "ann@example.com") {
 		t.Error("it is shown as linked still")
+	}
+}
+
+func TestSettings_ProgramsThatRegisteredThemselves(t *testing.T) {
+	s := newScene(t, sceneEnd)
+	c, err := s.Register(t.Context(), engine.Registration{Name: "<b>Evil</b>", Redirects: []string{"https://a.test/cb"}}, engine.From{Address: "192.0.2.7"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := s.get("/settings/programs").Body.String()
+	wholePage(t, "/settings/programs", body)
+	for _, want := range []string{"&lt;b&gt;Evil&lt;/b&gt;", "https://a.test/cb", "192.0.2.7", "signed in by nobody"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+	wentTo(t, s.post("/settings/programs/"+c.ID+"/revoke"), "/settings/programs")
+	if body := s.get("/settings/programs").Body.String(); strings.Contains(body, "Evil") {
+		t.Error("it is still there")
 	}
 }

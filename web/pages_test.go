@@ -30,7 +30,7 @@ func formValues(pairs []string) url.Values {
 func (s *scene) paths() []string {
 	out := []string{
 		"/", "/inbox", "/sessions", "/sessions?status=error", "/sessions?status=nonsense&agent=backup&by=scheduler&q=round", "/sessions?q=no+such+thing",
-		"/run", "/agents", "/agents?after=backup", "/agents/new", "/agents/new?from=hello", "/workers", "/settings/members", "/settings/keys", "/settings/account",
+		"/run", "/agents", "/agents?after=backup", "/agents/new", "/agents/new?from=hello", "/workers", "/settings/members", "/settings/keys", "/settings/programs", "/settings/account",
 		"/settings/webhooks", "/activity", "/activity?type=session_cancelled&agent=log-summary", "/help", "/help/states", "/api/docs", "/api/docs/createSession", "/api/docs/listAgents", "/api/docs/Session", "/api/docs/Phase",
 		workerURL(s.workers["backup"].ID), workerURL(s.workers["log-summary"].ID),
 		workerURL(s.workers["backup"].ID) + "/restart", workerURL(s.workers["backup"].ID) + "/stop", workerURL(s.workers["backup"].ID) + "/forget",

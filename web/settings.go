@@ -21,6 +21,9 @@ func (v *visit) settingsTabs(current string) []Tab {
 	if v.caller.CanManageWebhooks() {
 		tabs = append(tabs, Tab{Label: "Webhooks", URL: "/settings/webhooks"})
 	}
+	if v.caller.CanManageMembers() {
+		tabs = append(tabs, Tab{Label: "Programs", URL: "/settings/programs"})
+	}
 	tabs = append(tabs, Tab{Label: "Account", URL: "/settings/account"})
 	for i := range tabs {
 		tabs[i].Current = tabs[i].Label == current
@@ -228,6 +231,41 @@ func scopeHint(s api.Scope) string {
 	default:
 		return "Cancel and stop sessions"
 	}
+}
+
+// programsPage is what settings.templ draws of the programs that registered themselves.
+type programsPage struct {
+	tabs     []Tab
+	programs []api.RegisteredProgram
+	now      time.Time
+}
+
+func (v *visit) programs() error {
+	list, err := v.web.engine.Registrations(v.r.Context(), v.who, settingsList)
+	if err != nil {
+		return err
+	}
+	p := programsPage{tabs: v.settingsTabs("Programs"), programs: list.Items, now: v.web.engine.Now()}
+	return v.page(http.StatusOK, Shell{Title: "Programs", Place: "settings", Now: p.now}, programs(p))
+}
+
+func (v *visit) revokeProgram() error {
+	var id api.ClientID
+	if id.UnmarshalText([]byte(v.path("program"))) != nil {
+		return api.Refuse(api.CodeNotFound, "There is no such program here.")
+	}
+	if err := v.web.engine.RevokeRegistration(v.r.Context(), v.who, id); err != nil {
+		return err
+	}
+	return v.to("/settings/programs", "Revoked the program")
+}
+
+// signInWords tell how many people's sign-ins a program has.
+func signInWords(n int64) string {
+	if n == 0 {
+		return "signed in by nobody"
+	}
+	return Count(int(n), "sign-in", "sign-ins")
 }
 
 // accountPage is what settings.templ draws of the reader himself.

@@ -147,6 +147,8 @@ var routes = []route{
 	{http.MethodGet, "/settings/keys", (*visit).keys},
 	{http.MethodPost, "/settings/keys", (*visit).createKey},
 	{http.MethodPost, "/settings/keys/{key}/revoke", (*visit).revokeKey},
+	{http.MethodGet, "/settings/programs", (*visit).programs},
+	{http.MethodPost, "/settings/programs/{program}/revoke", (*visit).revokeProgram},
 	{http.MethodGet, "/settings/account", (*visit).account},
 	{http.MethodPost, "/settings/account/login", (*visit).setLogin},
 	{http.MethodPost, "/settings/account/sign-ins/{signin}/end", (*visit).endSignIn},

@@ -36,7 +36,8 @@ type coordinator struct {
 	hooks  hooks.Guard // where webhooks may send to
 	log    *slog.Logger
 
-	provider *provider.Provider // nil = none
+	provider  *provider.Provider // nil = none
+	registers bool               // programs may register themselves
 }
 
 // serverFlags are what up and serve have in common.
@@ -48,7 +49,8 @@ type serverFlags struct {
 	inside  bool // webhooks may send to inner addresses
 	force   bool
 
-	provider providerFlags
+	provider  providerFlags
+	registers bool // programs may register themselves
 }
 
 // open takes the data directory and brings its store up, in an order in which
@@ -73,7 +75,11 @@ func (c *cli) open(ctx context.Context, f serverFlags, log *slog.Logger) (*coord
 	if err != nil {
 		return nil, err
 	}
-	inside, err := c.webhooksInside(f)
+	inside, err := c.isOn(f.inside, "STINT_WEBHOOKS_INSIDE")
+	if err != nil {
+		return nil, err
+	}
+	registers, err := c.isOn(f.registers, "STINT_REGISTER_PROGRAMS")
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +91,7 @@ func (c *cli) open(ctx context.Context, f serverFlags, log *slog.Logger) (*coord
 		return nil, err
 	}
 	times.engine.ViewerDomains = viewers
-	k := &coordinator{dir: d, clocks: times, zone: c.zone(), public: public, hooks: hooks.Guard{AllowPrivate: inside}, log: log}
+	k := &coordinator{dir: d, clocks: times, zone: c.zone(), public: public, hooks: hooks.Guard{AllowPrivate: inside}, registers: registers, log: log}
 	if asked.Issuer != "" {
 		k.provider, err = provider.New(asked, func() time.Time { return k.engine.Now() })
 		if err != nil {
@@ -118,15 +124,15 @@ func (c *cli) raise(ctx context.Context, k *coordinator, addr string) (err error
 	return k.dir.writeServer(serverFile{URL: k.url(), PID: os.Getpid(), Version: builtFrom().Version})
 }
 
-// webhooksInside is whether the operator lets webhooks send to inner addresses.
-func (c *cli) webhooksInside(f serverFlags) (bool, error) {
-	text := c.env("STINT_WEBHOOKS_INSIDE")
-	if f.inside || text == "" {
-		return f.inside, nil
+// isOn is whether a flag or a variable says yes.
+func (c *cli) isOn(flag bool, name string) (bool, error) {
+	text := c.env(name)
+	if flag || text == "" {
+		return flag, nil
 	}
 	yes, err := strconv.ParseBool(text)
 	if err != nil {
-		return false, usage("cannot start the server", "STINT_WEBHOOKS_INSIDE is true or false, not "+strconv.Quote(text), "STINT_WEBHOOKS_INSIDE=true stint serve")
+		return false, usage("cannot start the server", name+" is true or false, not "+strconv.Quote(text), name+"=true stint serve")
 	}
 	return yes, nil
 }
@@ -293,7 +299,7 @@ func (k *coordinator) newServer() *server.Server {
 		pages.Provider = web.Provider{Name: k.provider.Name(), Issuer: k.provider.Issuer()}
 	}
 	return server.New(server.Options{
-		Engine: k.engine, Web: web.New(pages), Addr: k.addr(), Public: k.public, Provider: k.provider, Version: builtFrom().Version, Log: k.log,
+		Engine: k.engine, Web: web.New(pages), Addr: k.addr(), Public: k.public, Provider: k.provider, Registers: k.registers, Version: builtFrom().Version, Log: k.log,
 	})
 }
 

@@ -47,10 +47,8 @@ func (c *cli) provider(f providerFlags) (out provider.Config, viewers []string, 
 	if text := c.env("STINT_OIDC_VIEWERS"); len(f.viewers) == 0 && text != "" {
 		f.viewers = strings.Split(text, ",")
 	}
-	if text := c.env("STINT_OIDC_INSIDE"); !f.inside && text != "" {
-		if f.inside, err = strconv.ParseBool(text); err != nil {
-			return out, nil, usage(what, "STINT_OIDC_INSIDE is true or false, not "+strconv.Quote(text), next)
-		}
+	if f.inside, err = c.isOn(f.inside, "STINT_OIDC_INSIDE"); err != nil {
+		return out, nil, err
 	}
 	if f.issuer == "" {
 		if f.client != "" || f.secretFile != "" || f.name != "" || len(f.viewers) > 0 || f.inside {

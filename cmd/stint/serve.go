@@ -46,6 +46,7 @@ func (f *serverFlags) add(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.proxies, "trusted-proxy", nil, "an `ADDRESS` or network whose X-Forwarded-For is\nbelieved; repeat for more (STINT_TRUSTED_PROXIES)")
 	flags.BoolVar(&f.inside, "webhooks-inside", false, "let webhooks send to this machine and its networks, without\nhttps (STINT_WEBHOOKS_INSIDE)")
 	f.provider.add(flags)
+	flags.BoolVar(&f.registers, "register-programs", false, "let programs register themselves, so that people can sign\nthem in (STINT_REGISTER_PROGRAMS)")
 	flags.BoolVar(&f.force, "force", false, "use a data directory on a network file system")
 }
 

@@ -1,0 +1,78 @@
+package server
+
+import (
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/go-json-experiment/json"
+
+	"stint/api"
+	"stint/engine"
+)
+
+// register keeps a program that nobody here knows, so that people can sign it in
+// (RFC 7591). It is answered where the operator allows it.
+func (s *Server) register(x *exchange) (answer, error) {
+	if !s.registers {
+		return answer{}, errNoRoute
+	}
+	in, err := x.registration()
+	if err != nil {
+		return x.oauthRefusal(err)
+	}
+	c, err := s.engine.Register(x.r.Context(), in, s.from(x.r))
+	if err != nil {
+		return x.oauthRefusal(err)
+	}
+	return answer{status: http.StatusCreated, body: api.OAuthRegistration{
+		ClientID: c.ID, IssuedAt: c.Registered.Unix(), Name: c.Name, RedirectURIs: c.Redirects, AuthMethod: "none",
+		GrantTypes: []string{api.GrantCode, api.GrantRefresh}, ResponseTypes: []string{"code"}, Scope: api.ScopeUser,
+	}}, nil
+}
+
+// registration reads what a program says of itself. Unlike elsewhere, what is not
+// understood is passed over: so the standard has it.
+func (x *exchange) registration() (out engine.Registration, err error) {
+	if err := checkType(x.r); err != nil {
+		return out, err
+	}
+	text, err := io.ReadAll(http.MaxBytesReader(x.ResponseWriter, x.r.Body, maxForm))
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		return out, api.Refuse(api.CodeTooLarge, "A registration has at most 8 KiB.")
+	}
+	if err != nil {
+		return out, api.Refuse(api.CodeMalformed, "The body can't be read.")
+	}
+	var in struct {
+		Name          string   `json:"client_name"`
+		Redirects     []string `json:"redirect_uris"`
+		ResponseTypes []string `json:"response_types"`
+	}
+	if err := json.Unmarshal(text, &in); err != nil {
+		return out, &engine.OAuthError{Code: "invalid_client_metadata", Detail: "The body is not the JSON of a registration."}
+	}
+	for _, t := range in.ResponseTypes {
+		if t != "code" {
+			return out, &engine.OAuthError{Code: "invalid_client_metadata", Detail: "The one response type is “code”."}
+		}
+	}
+	return engine.Registration{Name: in.Name, Redirects: in.Redirects}, nil
+}
+
+func (s *Server) listRegistrations(x *exchange) (answer, error) {
+	page, err := x.page()
+	if err != nil {
+		return answer{}, err
+	}
+	return reply(s.engine.Registrations(x.r.Context(), x.grant.who, page))
+}
+
+func (s *Server) revokeRegistration(x *exchange) (answer, error) {
+	var id api.ClientID
+	if err := x.pathID("program", &id); err != nil {
+		return answer{}, err
+	}
+	return done(s.engine.RevokeRegistration(x.r.Context(), x.grant.who, id))
+}
