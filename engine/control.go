@@ -313,7 +313,10 @@ func (e *Engine) editWorkerTx(tx *db.Tx, c Caller, w *workerRow, in api.WorkerEd
 	if in.Name != w.Name {
 		_, err := tx.WorkerByName(wctx(), queries.WorkerByNameParams{AgentID: w.AgentID, OwnerUserID: w.OwnerUserID, Name: in.Name})
 		if err == nil {
-			return api.Refuse(api.CodeConflict, fmt.Sprintf("Another worker of this agent is called %q already.", in.Name))
+			return &api.Error{
+				Code: api.CodeConflict, Detail: fmt.Sprintf("Another worker of this agent is called %q already.", in.Name),
+				Fields: []api.FieldError{{Field: "name", Detail: "is another worker's of this agent already"}},
+			}
 		}
 		if !none(err) {
 			return fmt.Errorf("look for a worker called %q: %w", in.Name, err)

@@ -38,6 +38,8 @@ var pageAccess = map[string]string{
 	"POST /agents/{agent}/{verb}":                         "3 3 + +",
 	"GET /workers":                                        "+ + + +",
 	"GET /workers/{worker}":                               "4 4 + +",
+	"GET /workers/{worker}/edit":                          "4 4 + +",
+	"POST /workers/{worker}/edit":                         "4 4 + +",
 	"GET /workers/{worker}/{verb}":                        "4 4 + +",
 	"POST /workers/{worker}/{verb}":                       "4 4 + +",
 	"GET /settings":                                       "+ + + +",

@@ -45,7 +45,7 @@ func TestBrowser_NoPageHasAnAccessibilityFault(t *testing.T) {
 	paths := []string{
 		"/", "/sessions", "/sessions?q=nothing", "/sessions?status=error", "/agents", "/agents/log-summary", "/agents/log-summary/edit", "/agents/new", "/agents/new?from=ask", "/agents/helper",
 		"/agents/log-summary/run", "/run", "/workers", "/nothing", "/agents/backup/delete",
-		"/activity", "/help", "/help/states", "/help/configuration", "/help/exit-codes", "/api/docs", "/api/docs/createSession", "/api/docs/Session",
+		workerURL(s.workers["backup"].ID), workerURL(s.workers["backup"].ID) + "/edit", "/settings/programs", "/settings/account", "/activity", "/help", "/help/states", "/help/configuration", "/help/exit-codes", "/api/docs", "/api/docs/createSession", "/api/docs/Session",
 	}
 	for _, status := range []api.Status{api.Active, api.AwaitingInput, api.Failed, api.Stale, api.Complete, api.Queued} {
 		paths = append(paths, sessionURL(s.sessions[status].ID))

@@ -33,7 +33,7 @@ func (s *scene) paths() []string {
 		"/run", "/agents", "/agents?after=backup", "/agents/new", "/agents/new?from=hello", "/workers", "/settings/members", "/settings/keys", "/settings/programs", "/settings/account",
 		"/settings/webhooks", "/activity", "/activity?type=session_cancelled&agent=log-summary", "/help", "/help/states", "/api/docs", "/api/docs/createSession", "/api/docs/listAgents", "/api/docs/Session", "/api/docs/Phase",
 		workerURL(s.workers["backup"].ID), workerURL(s.workers["log-summary"].ID),
-		workerURL(s.workers["backup"].ID) + "/restart", workerURL(s.workers["backup"].ID) + "/stop", workerURL(s.workers["backup"].ID) + "/forget",
+		workerURL(s.workers["backup"].ID) + "/restart", workerURL(s.workers["backup"].ID) + "/stop", workerURL(s.workers["backup"].ID) + "/forget", workerURL(s.workers["backup"].ID) + "/edit",
 		"/agents/log-summary", "/agents/log-summary/edit", "/agents/log-summary/run", "/agents/log-summary/delete", "/agents/issue-triage", "/agents/new?from=ask",
 	}
 	for _, status := range api.Statuses {

@@ -135,6 +135,8 @@ var routes = []route{
 	{http.MethodGet, "/api/docs/{name}", (*visit).apiDocsOn},
 	{http.MethodGet, "/llms.txt", (*visit).llms},
 	{http.MethodGet, "/workers/{worker}", (*visit).worker},
+	{http.MethodGet, "/workers/{worker}/edit", (*visit).editWorker},
+	{http.MethodPost, "/workers/{worker}/edit", (*visit).saveWorker},
 	{http.MethodGet, "/workers/{worker}/{verb:restart|stop|forget}", (*visit).askWorker},
 	{http.MethodPost, "/workers/{worker}/{verb:pause|resume|restart|stop|forget}", (*visit).actWorker},
 	{http.MethodGet, "/settings", (*visit).settings},

@@ -1,0 +1,116 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"stint/api"
+)
+
+// workerForm is what worker_form.templ draws: what was typed, and what is wrong with it.
+type workerForm struct {
+	id     api.WorkerID
+	name   string // as it is
+	agent  string
+	typed  url.Values
+	errors map[string]string
+}
+
+func (v *visit) editWorker() error {
+	id, err := v.workerID()
+	if err != nil {
+		return err
+	}
+	w, err := v.web.engine.Worker(v.r.Context(), v.caller, id)
+	if err != nil {
+		return err
+	}
+	return v.drawWorkerForm(http.StatusOK, w, url.Values{
+		"name": {w.Name}, "instructions": {w.Instructions}, "labels": {joined(w.Labels)}, "maxConcurrent": {strconv.FormatInt(w.MaxConcurrent, 10)},
+	}, nil)
+}
+
+func (v *visit) drawWorkerForm(status int, w api.Worker, typed url.Values, bad map[string]string) error {
+	f := workerForm{id: w.ID, name: w.Name, agent: w.AgentSlug, typed: typed, errors: bad}
+	return v.page(status, Shell{Title: "Edit " + w.Name, Place: "workers"}, workerFormPage(f))
+}
+
+func (v *visit) saveWorker() error {
+	id, err := v.workerID()
+	if err != nil {
+		return err
+	}
+	ctx, form := v.r.Context(), v.r.PostForm
+	var bad map[string]string
+	_, err = v.web.engine.EditWorker(ctx, v.caller, id, func(in *api.WorkerEdit) error {
+		if bad = fillWorker(in, form); len(bad) > 0 {
+			return api.Refuse(api.CodeInvalid, "Some fields are not valid.")
+		}
+		return nil
+	})
+	if err == nil {
+		return v.to(workerURL(id), "Saved")
+	}
+	if len(bad) == 0 {
+		var ok bool
+		if bad, ok = fieldErrors(err); !ok {
+			return err
+		}
+	}
+	w, err := v.web.engine.Worker(ctx, v.caller, id)
+	if err != nil {
+		return err
+	}
+	return v.drawWorkerForm(http.StatusUnprocessableEntity, w, form, bad)
+}
+
+// fillWorker reads the form into a worker, over what it was. The rules are the
+// engine's.
+func fillWorker(in *api.WorkerEdit, form url.Values) map[string]string {
+	bad := map[string]string{}
+	if form.Has("name") {
+		in.Name = form.Get("name")
+	}
+	if form.Has("instructions") {
+		in.Instructions = strings.ReplaceAll(form.Get("instructions"), "\r\n", "\n")
+	}
+	if form.Has("labels") {
+		in.Labels = words(form.Get("labels"))
+	}
+	if typed := strings.TrimSpace(form.Get("maxConcurrent")); typed != "" {
+		n, err := strconv.ParseInt(typed, 10, 64)
+		switch {
+		case err != nil:
+			bad["maxConcurrent"] = "must be a whole number"
+		case n == 0: // which to the engine means that nothing was said
+			bad["maxConcurrent"] = "must be at least 1"
+		}
+		in.MaxConcurrent = n
+	}
+	return bad
+}
+
+// input is a field of the form with what was typed and what is wrong.
+func (f workerForm) input(id, label, hint string) Input {
+	in := Input{ID: id, Label: label, Hint: hint, Value: f.typed.Get(id)}
+	for field, detail := range f.errors {
+		if field == id || strings.HasPrefix(field, id+"[") {
+			in.Error = sentence(detail)
+		}
+	}
+	return in
+}
+
+func (f workerForm) number(id, label, hint string) Input {
+	in := f.input(id, label, hint)
+	in.Type = "number"
+	return in
+}
+
+func (f workerForm) mono(id, label, hint string) Input {
+	in := f.input(id, label, hint)
+	in.Mono = true
+	return in
+}
