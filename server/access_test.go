@@ -320,7 +320,7 @@ func TestAccess_EveryRouteForEverybody(t *testing.T) {
 func TestAccess_LocalThingsAreTheirOwnersAlone(t *testing.T) {
 	c := newCastle(t)
 	for _, op := range servertest.Operations() {
-		if !strings.Contains(op.Path, "{session}") && !strings.Contains(op.Path, "{worker}") {
+		if !isOfOne(op) {
 			continue
 		}
 		for _, name := range []string{"viewer", "member", "admin", "foreigner"} {
@@ -337,22 +337,64 @@ func TestAccess_LocalThingsAreTheirOwnersAlone(t *testing.T) {
 			t.Errorf("%s %s as its owner: %d %.200s", op.Method, op.Path, a.Status, a.Body)
 		}
 	}
-	// Nor are they in anybody's lists, counts, events.
-	for _, name := range []string{"viewer", "member", "foreigner"} {
-		base := servertest.Base
-		if name == "foreigner" {
-			base = "/api/v1/workspaces/elsewhere"
+}
+
+// isOfOne reports whether an operation is about one session, worker or thread. A
+// late result needs a claim's id, whoever sends it.
+func isOfOne(op servertest.Operation) bool {
+	return strings.Contains(op.Path, "{session}") || strings.Contains(op.Path, "{worker}") ||
+		strings.Contains(op.Path, "{thread}") && !strings.HasSuffix(op.Path, "/late-results")
+}
+
+// Nor is anything of them in what others are answered elsewhere: in no list, count,
+// search, stream, inbox or log, not their ids and not a word of theirs.
+func TestAccess_NothingOfALocalSessionGetsOut(t *testing.T) {
+	c := newCastle(t)
+	body := m{"title": "canary-title", "prompt": "canary-prompt"}
+	claim := c.claim(servertest.Must[api.Session](c.Server, 201, "POST", "agents/tidy/sessions", body).ID)
+	servertest.Must[api.Activity](c.Server, 201, "POST", c.at(claim.SessionID, "/activities"), with(proof(claim), m{"type": "progress", "text": "canary-activity"}))
+	servertest.Must[api.ItemsAnswer](c.Server, 200, "POST", c.at(claim.SessionID, "/items"), with(proof(claim), m{"items": []m{{"kind": "text", "text": "canary-output"}}}))
+	servertest.Must[api.Session](c.Server, 200, "PATCH", c.at(claim.SessionID, ""), with(proof(claim), m{"status": "awaiting_input", "prompt": m{"kind": "text", "text": "canary-question"}}))
+	ended := c.running()
+	servertest.Must[api.Finished](c.Server, 200, "POST", c.at(ended.SessionID, "/fail"), with(proof(ended), m{"code": "X", "message": "canary-error", "result": "canary-result"}))
+	canaries := []string{"canary", claim.SessionID.String(), ended.SessionID.String(), claim.Session.ThreadID.String()}
+
+	paths := []string{
+		"sessions?q=canary", "sessions?q=canary-output", "sessions?status=awaiting_input", "sessions?status=error", "sessions/counts?agent=tidy", "sessions?agent=tidy",
+		"agents/tidy/sessions?limit=200", "workers?limit=200", "agents/tidy/workers", "events?after=0&limit=200", "inbox", "audit?limit=200", "audit?session=" + claim.SessionID.String(),
+		"agents/tidy/ledger", "members", "keys",
+	}
+	for _, op := range servertest.Operations() {
+		if op.Method == "GET" && !isOfOne(op) {
+			path, _ := c.request(op, api.Local)
+			paths = append(paths, path)
 		}
-		for _, path := range []string{"/sessions?limit=200", "/workers?limit=200", "/events?after=0"} {
-			a := c.who[name].Do("GET", base+path, nil)
-			if a.Status != 200 {
-				t.Fatalf("%s as %s: %d", path, name, a.Status)
+	}
+	seen := map[string]bool{}
+	for _, path := range paths {
+		if a := c.Do("GET", path, nil); a.Status == 200 {
+			for _, canary := range canaries {
+				seen[path] = seen[path] || strings.Contains(string(a.Body), canary)
 			}
-			for _, s := range servertest.Must[list](c.Server, 200, "GET", "sessions?limit=200", nil).Items {
-				if strings.Contains(string(a.Body), s["id"].(string)) {
-					t.Errorf("%s shows %s the session %s", path, name, s["id"])
+		}
+		for _, name := range []string{"viewer", "member", "admin", "foreigner"} {
+			a := c.who[name].Do("GET", path, nil)
+			for _, canary := range canaries {
+				if strings.Contains(string(a.Body), canary) {
+					t.Errorf("GET %s as %s tells of %s: %.300s", path, name, canary, a.Body)
 				}
 			}
+		}
+	}
+	for _, path := range []string{"sessions?q=canary", "agents/tidy/sessions?limit=200", "events?after=0&limit=200", "inbox"} {
+		if !seen[path] {
+			t.Errorf("GET %s doesn't tell the owner either: the canaries prove nothing there", path)
+		}
+	}
+	// A count is nothing but numbers: theirs are the same without the owner's sessions.
+	for _, name := range []string{"viewer", "member", "admin"} {
+		if got := string(c.who[name].Do("GET", "sessions/counts", nil).Body); strings.Contains(got, `"awaiting_input":1`) || strings.Contains(got, `"error":1`) {
+			t.Errorf("the counts as %s are %s", name, got)
 		}
 	}
 }
