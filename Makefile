@@ -52,8 +52,9 @@ side := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 lives := Week_|Linearizable_|Simulation_|Property_|ClockBack_SlotThat|Kill_
 tables := Access_|Document_|Script|Browser_|Check_EveryRule
 
-test: ## run all tests with the race detector; installs Chromium on Debian where it is missing
+test: ## run all tests with the race detector; installs Chromium and Python on Debian where they are missing
 	tools/ensure-chromium
+	tools/ensure-python
 	go test $(race) -skip '^Test($(tables))' -shuffle=on -p $(side) -timeout 25m $(PKG)
 	go test -run '^Test($(lives)|$(tables))' -timeout 10m ./engine ./cmd/stint ./server ./web
 
