@@ -11,15 +11,23 @@ type verdict int
 const (
 	over    verdict = iota // every request has its outcome
 	again                  // SQLite rolled everything back; the unsettled must run again
+	apart                  // one failed after it had written; the unsettled must run again, each in a savepoint
 	oneEach                // the COMMIT was refused; the unsettled must run alone
 )
 
 // run gives every request its outcome, in as few transactions as it can: one,
 // unless SQLite throws a whole transaction away because of one closure.
+//
+// Savepoints cost a fifth of a small closure, and hardly one fails after it has
+// written: refusals come from what was read. So the first attempt does without.
 func (w *writer) run(requests []*request) {
+	savepoints := false
 	for {
-		switch w.transact(requests) {
+		switch w.transact(requests, savepoints) {
 		case again:
+			continue
+		case apart:
+			savepoints = true
 			continue
 		case oneEach:
 			for i := range requests {
@@ -33,7 +41,7 @@ func (w *writer) run(requests []*request) {
 }
 
 // transact runs the unsettled requests in one transaction.
-func (w *writer) transact(requests []*request) verdict {
+func (w *writer) transact(requests []*request, savepoints bool) verdict {
 	waiting := unsettled(requests)
 	if len(waiting) == 0 {
 		return over
@@ -43,6 +51,7 @@ func (w *writer) transact(requests []*request) verdict {
 		return over
 	}
 	var kept []*request
+	refused := map[*request]error{} // what they saw is true only if this attempt is the last
 	for _, r := range waiting {
 		if err := r.ctx.Err(); err != nil {
 			r.settle(err)
@@ -50,18 +59,29 @@ func (w *writer) transact(requests []*request) verdict {
 		}
 		// A closure alone in its transaction needs no savepoint: undoing the
 		// transaction undoes it and nothing else.
-		var lost error
-		if len(waiting) == 1 {
-			lost = w.alone(r)
+		var failed, lost error
+		if savepoints && len(waiting) > 1 {
+			failed, lost = w.within(r)
 		} else {
-			lost = w.among(r)
+			failed, lost = w.attempt(r)
 		}
-		if lost != nil {
+		switch {
+		case lost != nil:
 			return w.lose(r, waiting, lost)
-		}
-		if !r.settled {
+		case failed == nil:
 			kept = append(kept, r)
+		case w.guard.dirty && !savepoints && len(waiting) > 1:
+			if err := w.abort(); err != nil {
+				settleAll(waiting, classify(err))
+				return over
+			}
+			return apart
+		default:
+			refused[r] = failed
 		}
+	}
+	for r, err := range refused {
+		r.settle(classify(err))
 	}
 	return w.finish(kept)
 }
@@ -91,46 +111,44 @@ func (w *writer) start() error {
 	return nil
 }
 
-// alone runs the only closure of a transaction. A returned error means that
-// the transaction can no longer be used.
-func (w *writer) alone(r *request) (lost error) {
-	err := w.call(r)
-	left := w.guard.closeRows()
-	if !w.guard.inTx {
-		return errors.Join(errNoTransaction, err)
-	}
-	if err == nil && left {
-		err = errOpenRows
-	}
-	if err != nil {
-		r.settle(classify(err))
-	}
-	return nil
-}
-
-// among runs one of several closures of a transaction, so that only it is
-// undone if it fails. A returned error means that the transaction can no
-// longer be used.
-func (w *writer) among(r *request) (lost error) {
-	if err := w.savepoint.run(); err != nil {
-		return err
-	}
+// attempt runs one closure. A failed one may have written: then dirty is set.
+// Lost means that the transaction can no longer be used.
+func (w *writer) attempt(r *request) (failed, lost error) {
 	events := w.events
 	w.guard.dirty = false
-	if lost := w.alone(r); lost != nil {
-		return lost
+	failed = w.call(r)
+	left := w.guard.closeRows()
+	if !w.guard.inTx {
+		return nil, errors.Join(errNoTransaction, failed)
 	}
-	if r.settled {
+	if failed == nil && left {
+		failed = errOpenRows
+	}
+	if failed != nil {
 		// Its event numbers go to the next one; its ids are lost.
 		w.events = events
+	}
+	return failed, nil
+}
+
+// within runs one closure so that only it is undone if it fails.
+func (w *writer) within(r *request) (failed, lost error) {
+	if err := w.savepoint.run(); err != nil {
+		return nil, err
+	}
+	failed, lost = w.attempt(r)
+	if lost != nil {
+		return nil, lost
+	}
+	if failed != nil {
 		if w.guard.dirty {
 			w.kept.forgetAll()
 		}
 		if err := w.undo.run(); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return w.release.run()
+	return failed, w.release.run()
 }
 
 // errOpenRows fails a closure that did not close what it queried.

@@ -65,6 +65,8 @@ func (k *kept) forget(table string) {
 	case "workers":
 		k.workers = map[api.WorkerID]queries.Worker{}
 		k.likely = map[api.AgentID]api.WorkerID{}
+	case anyTable:
+		k.forgetAll()
 	}
 }
 
@@ -76,20 +78,30 @@ func (k *kept) asOf(version int64) {
 	k.on, k.version = true, version
 }
 
+// anyTable stands for the tables of a statement that writtenTable can't read.
+const anyTable = "?"
+
 // writtenTable is the table that a statement changes, "" for none. The texts
 // are sqlc's: comments, then the statement, its words in capitals.
 func writtenTable(query string) string {
 	for line := range strings.Lines(query) {
 		words := strings.Fields(line)
-		switch {
-		case len(words) == 0 || words[0] == "--":
+		if len(words) == 0 || words[0] == "--" {
 			continue
-		case words[0] == "UPDATE" && len(words) > 1:
-			return words[1]
-		case (words[0] == "INSERT" || words[0] == "DELETE") && len(words) > 2:
-			return words[2]
 		}
-		return ""
+		switch words[0] {
+		case "SELECT", "BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "PRAGMA":
+			return ""
+		case "UPDATE":
+			if len(words) > 1 {
+				return words[1]
+			}
+		case "INSERT", "DELETE":
+			if len(words) > 2 {
+				return words[2]
+			}
+		}
+		return anyTable
 	}
 	return ""
 }

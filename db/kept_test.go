@@ -154,7 +154,10 @@ func TestWrittenTable(t *testing.T) {
 		"-- name: B :execrows\nUPDATE agents SET running = running + 1":    "agents",
 		"-- name: C :exec\nINSERT INTO claims (\n id) VALUES (?1)":         "claims",
 		"-- name: D :execrows\n-- why\n\nDELETE FROM workers WHERE id = 1": "workers",
-		"COMMIT": "",
+		"-- name: E :exec\nWITH old AS (SELECT 1)\nDELETE FROM workers":    anyTable,
+		"REPLACE INTO agents (id) VALUES (1)":                              anyTable,
+		"COMMIT":                                                           "",
+		"ROLLBACK TO closure":                                              "",
 	} {
 		if got := writtenTable(query); got != want {
 			t.Errorf("%q writes %q, not %q", query, got, want)

@@ -42,7 +42,7 @@ SELECT COUNT(*) FROM members WHERE user_id = @user_id;
 
 -- name: OpenOfMember :many
 SELECT id FROM sessions
-WHERE workspace_id = @workspace_id AND status IN ('pending', 'queued', 'active', 'awaiting_input', 'stale')
+WHERE workspace_id = @workspace_id AND ended_at = 0
   AND (owner_user_id = @user_id OR triggered_by_user_id = @user_id)
 ORDER BY id;
 

@@ -707,7 +707,7 @@ func (q *Queries) MembersOf(ctx context.Context, arg MembersOfParams) ([]Members
 
 const openOfMember = `-- name: OpenOfMember :many
 SELECT id FROM sessions
-WHERE workspace_id = ?1 AND status IN ('pending', 'queued', 'active', 'awaiting_input', 'stale')
+WHERE workspace_id = ?1 AND ended_at = 0
   AND (owner_user_id = ?2 OR triggered_by_user_id = ?2)
 ORDER BY id
 `

@@ -275,7 +275,7 @@ type Querier interface {
 	ViewRunning(ctx context.Context, arg ViewRunningParams) ([]Session, error)
 	ViewRuns(ctx context.Context, arg ViewRunsParams) ([]ViewRunsRow, error)
 	ViewTurns(ctx context.Context, arg ViewTurnsParams) ([]ViewTurnsRow, error)
-	// Sessions of one waiting status over all agents. The list of statuses repeats the index's own condition.
+	// Sessions of one waiting status over all agents. That they have not ended is the index's own condition.
 	ViewWaiting(ctx context.Context, arg ViewWaitingParams) ([]Session, error)
 	ViewWorkerSessions(ctx context.Context, arg ViewWorkerSessionsParams) ([]Session, error)
 	WaitingOfAgent(ctx context.Context, arg WaitingOfAgentParams) ([]Session, error)

@@ -64,11 +64,11 @@ SELECT * FROM sessions WHERE agent_id = @agent_id AND status = 'pending' AND ove
 
 -- name: OpenOfAgent :many
 SELECT * FROM sessions
-WHERE agent_id = @agent_id AND status IN ('pending', 'queued', 'active', 'awaiting_input', 'stale') ORDER BY status, id;
+WHERE agent_id = @agent_id AND ended_at = 0 ORDER BY status, id;
 
 -- name: WaitingScheduled :many
 SELECT id, status, overlap_held FROM sessions
-WHERE agent_id = @agent_id AND status IN ('pending', 'queued', 'active', 'awaiting_input', 'stale')
+WHERE agent_id = @agent_id AND ended_at = 0
   AND status IN ('pending', 'queued', 'stale') AND triggered_by = 'scheduler' ORDER BY status, id;
 
 -- The head of the next lane of an agent that has a session without a gate of its own, and the lane after
@@ -158,7 +158,7 @@ GROUP BY s.status;
 
 -- name: WaitingOfAgent :many
 SELECT * FROM sessions
-WHERE agent_id = @agent_id AND status IN ('pending', 'queued', 'active', 'awaiting_input', 'stale')
+WHERE agent_id = @agent_id AND ended_at = 0
   AND status IN ('pending', 'queued', 'stale') AND id < @before
 ORDER BY priority DESC, queued_at, id LIMIT @n;
 

@@ -1070,7 +1070,7 @@ func (q *Queries) OldestWaiting(ctx context.Context, arg OldestWaitingParams) ([
 
 const openOfAgent = `-- name: OpenOfAgent :many
 SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at FROM sessions
-WHERE agent_id = ?1 AND status IN ('pending', 'queued', 'active', 'awaiting_input', 'stale') ORDER BY status, id
+WHERE agent_id = ?1 AND ended_at = 0 ORDER BY status, id
 `
 
 func (q *Queries) OpenOfAgent(ctx context.Context, agentID api.AgentID) ([]Session, error) {
@@ -1339,7 +1339,7 @@ func (q *Queries) SetArchived(ctx context.Context, arg SetArchivedParams) (int64
 
 const waitingOfAgent = `-- name: WaitingOfAgent :many
 SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at FROM sessions
-WHERE agent_id = ?1 AND status IN ('pending', 'queued', 'active', 'awaiting_input', 'stale')
+WHERE agent_id = ?1 AND ended_at = 0
   AND status IN ('pending', 'queued', 'stale') AND id < ?2
 ORDER BY priority DESC, queued_at, id LIMIT ?3
 `
@@ -1428,7 +1428,7 @@ func (q *Queries) WaitingOfAgent(ctx context.Context, arg WaitingOfAgentParams) 
 
 const waitingScheduled = `-- name: WaitingScheduled :many
 SELECT id, status, overlap_held FROM sessions
-WHERE agent_id = ?1 AND status IN ('pending', 'queued', 'active', 'awaiting_input', 'stale')
+WHERE agent_id = ?1 AND ended_at = 0
   AND status IN ('pending', 'queued', 'stale') AND triggered_by = 'scheduler' ORDER BY status, id
 `
 

@@ -5,11 +5,11 @@ SELECT s.* FROM claims c JOIN sessions s ON s.id = c.session_id
 WHERE c.closed_at = 0 AND s.workspace_id = @workspace_id AND (s.mode = 'cloud' OR s.owner_user_id = @me)
 ORDER BY s.started_at DESC, s.id DESC LIMIT @n;
 
--- Sessions of one waiting status over all agents. The list of statuses repeats the index's own condition.
+-- Sessions of one waiting status over all agents. That they have not ended is the index's own condition.
 -- name: ViewWaiting :many
 SELECT s.* FROM agents a JOIN sessions s ON s.agent_id = a.id
 WHERE a.workspace_id = @workspace_id AND a.deleted_at = 0
-  AND s.status IN ('pending', 'queued', 'active', 'awaiting_input', 'stale') AND s.status = @status
+  AND s.ended_at = 0 AND s.status = @status
   AND (s.mode = 'cloud' OR s.owner_user_id = @me)
 LIMIT @n;
 

@@ -871,7 +871,7 @@ func (q *Queries) ViewTurns(ctx context.Context, arg ViewTurnsParams) ([]ViewTur
 const viewWaiting = `-- name: ViewWaiting :many
 SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at FROM agents a JOIN sessions s ON s.agent_id = a.id
 WHERE a.workspace_id = ?1 AND a.deleted_at = 0
-  AND s.status IN ('pending', 'queued', 'active', 'awaiting_input', 'stale') AND s.status = ?2
+  AND s.ended_at = 0 AND s.status = ?2
   AND (s.mode = 'cloud' OR s.owner_user_id = ?3)
 LIMIT ?4
 `
@@ -883,7 +883,7 @@ type ViewWaitingParams struct {
 	N           int64
 }
 
-// Sessions of one waiting status over all agents. The list of statuses repeats the index's own condition.
+// Sessions of one waiting status over all agents. That they have not ended is the index's own condition.
 func (q *Queries) ViewWaiting(ctx context.Context, arg ViewWaitingParams) ([]Session, error) {
 	rows, err := q.query(ctx, q.viewWaitingStmt, viewWaiting,
 		arg.WorkspaceID,
