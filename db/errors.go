@@ -35,14 +35,15 @@ var (
 var errNoTransaction = errors.New("the transaction is over")
 
 // PanicError is what [Store.Write] returns when its closure panicked. Nothing
-// of that closure was written; the others of its transaction were.
+// of that closure was written; the others of its transaction were. A closure of
+// [Store.Read] that panicked panics again with it on its caller's goroutine.
 type PanicError struct {
 	Value any    // what the closure panicked with
 	Stack []byte // where, as runtime/debug.Stack prints it
 }
 
 func (e *PanicError) Error() string {
-	return fmt.Sprintf("panic in a write: %v\n%s", e.Value, e.Stack)
+	return fmt.Sprintf("panic in a closure: %v\n%s", e.Value, e.Stack)
 }
 
 // Unwrap returns the panic's value when that is an error.

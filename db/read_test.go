@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"os"
+	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -167,13 +169,33 @@ func TestRead_PanicFreesTheConnection(t *testing.T) {
 	for range readerCount() + 1 {
 		func() {
 			defer func() {
-				if v := recover(); v != "mine" {
-					t.Errorf("recovered %v", v)
+				caught, ok := recover().(*PanicError)
+				if !ok || caught.Value != "mine" || !strings.Contains(string(caught.Stack), "TestRead_PanicFreesTheConnection") {
+					t.Errorf("recovered %v", caught)
 				}
 			}()
 			err := s.Read(t.Context(), func(*ReadTx) error { panic("mine") })
 			t.Errorf("a read that panics returned %v", err)
 		}()
+	}
+	wantNotes(t, s)
+}
+
+// A closure that ends its goroutine, as FailNow of a test does, ends the
+// caller's, and the connection goes on being of use.
+func TestRead_ClosureThatEndsTheGoroutine(t *testing.T) {
+	s := open(t)
+	for range readerCount() + 1 {
+		returned, ended := false, make(chan struct{})
+		go func() {
+			defer close(ended)
+			_ = s.Read(t.Context(), func(*ReadTx) error { runtime.Goexit(); return nil })
+			returned = true
+		}()
+		<-ended
+		if returned {
+			t.Error("the caller's goroutine went on")
+		}
 	}
 	wantNotes(t, s)
 }

@@ -48,6 +48,7 @@ type reader struct {
 	guard      *guard
 	queries    *queries.Queries
 	begin, end *control
+	reads      stage
 }
 
 // readerCount is the cores but one, so that readers can never take all of them
@@ -91,7 +92,7 @@ func (rs *readers) open(ctx context.Context) (*reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open a read connection: %w", err)
 	}
-	r := &reader{conn: conn}
+	r := &reader{conn: conn, reads: newStage()}
 	if err := r.prepare(ctx); err != nil {
 		return nil, errors.Join(err, r.close())
 	}
@@ -113,6 +114,7 @@ func (r *reader) prepare(ctx context.Context) (err error) {
 }
 
 func (r *reader) close() error {
+	r.reads.close()
 	var errs []error
 	for _, c := range []*control{r.begin, r.end} {
 		if c != nil {
@@ -133,12 +135,14 @@ func (rs *readers) read(ctx context.Context, now time.Time, fn func(*ReadTx) err
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, rs.put(ctx, r)) }()
-	r.guard.ctx = ctx
-	if err := r.begin.run(); err != nil {
-		return err
-	}
-	return fn(&ReadTx{Queries: r.queries, Now: now, conn: r.conn})
+	r.reads.do(func() {
+		defer func() { err = errors.Join(err, rs.put(ctx, r)) }()
+		r.guard.ctx = ctx
+		if err = r.begin.run(); err == nil {
+			err = fn(&ReadTx{Queries: r.queries, Now: now, conn: r.conn})
+		}
+	})
+	return err
 }
 
 // put ends the snapshot and makes the connection free again. A connection

@@ -93,29 +93,6 @@ func BenchmarkClaimLatency(b *testing.B) {
 	b.ReportMetric(float64(all[len(all)*99/100])/1000, "p99-ms")
 }
 
-// BenchmarkIdleWorkers holds the polls of five thousand workers that have nothing
-// to do and takes their beats, and reports what that costs: the share of one core
-// and the memory of this process, the benchmark itself included.
-func BenchmarkIdleWorkers(b *testing.B) {
-	d, workers := benchDesk(b, 5000)
-	l := load{URL: d.URL, Token: d.Token, Kind: "idle", Workers: workers, Agent: "tidy", Millis: 5000}
-	l.run(b)             // until all are held
-	debug.FreeOSMemory() // what making them took isn't what they cost
-	l.Millis = 35_000
-	var cores, resident []float64
-	for b.Loop() {
-		peak := make(chan float64)
-		stop := make(chan struct{})
-		go func() { peak <- residentWhile(stop) }()
-		m := l.run(b)
-		close(stop)
-		cores, resident = append(cores, m.Server/m.Seconds), append(resident, <-peak)
-	}
-	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(median(cores)*100, "%core")
-	b.ReportMetric(median(resident)/1e6, "MB")
-}
-
 // BenchmarkSignIns has a hundred people sign in with their passwords at once and
 // reports the memory of this process meanwhile, and how many were told to wait.
 func BenchmarkSignIns(b *testing.B) {

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -31,7 +30,7 @@ const loadVariable = "STINT_TEST_LOAD"
 type load struct {
 	URL         string
 	Token       string
-	Kind        string // empty, lifecycle, latency or idle
+	Kind        string // empty, lifecycle or latency
 	Connections int
 	Workers     []string
 	Agent       string
@@ -105,11 +104,8 @@ func runLoad(spec string) int {
 
 func (l load) do() (measured, error) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: l.Connections + 8, MaxConnsPerHost: l.Connections + 8}}
-	switch l.Kind {
-	case "latency":
+	if l.Kind == "latency" {
 		return l.latency(client)
-	case "idle":
-		return l.idle()
 	}
 	var requests atomic.Int64
 	errs := make(chan error, l.Connections)
@@ -232,66 +228,6 @@ func (l load) latency(client *http.Client) (measured, error) {
 	}
 	slices.Sort(m.Micros)
 	return m, nil
-}
-
-// idle is what so many workers do that have nothing to do: each holds a poll, and
-// beats every 30 seconds, spread evenly.
-func (l load) idle() (measured, error) {
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: len(l.Workers) + 8}}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(l.Millis)*time.Millisecond)
-	defer cancel()
-	var requests atomic.Int64
-	errs := make(chan error, 2*len(l.Workers))
-	call := func(method, path, body string) {
-		req, err := http.NewRequestWithContext(ctx, method, l.URL+path, strings.NewReader(body))
-		if err == nil {
-			req.Header.Set("Authorization", "Bearer "+l.Token)
-			req.Header.Set("Content-Type", "application/json")
-			var resp *http.Response
-			if resp, err = client.Do(req); err == nil {
-				_, _ = io.Copy(io.Discard, resp.Body)
-				_ = resp.Body.Close()
-				if resp.StatusCode != http.StatusOK {
-					err = fmt.Errorf("%s %s answered %d", method, path, resp.StatusCode)
-				}
-			}
-		}
-		if err != nil && ctx.Err() == nil {
-			errs <- err
-			cancel()
-		}
-		requests.Add(1)
-	}
-	begun, used := time.Now(), cpuSeconds()
-	var wg sync.WaitGroup
-	for i, w := range l.Workers {
-		at := servertest.Base + "/agents/" + l.Agent + "/workers/" + w
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				call("GET", at+"/sessions?wait=60&instanceId="+instance, "")
-			}
-		})
-		wg.Go(func() {
-			const every = 30 * time.Second
-			pause := every * time.Duration(i) / time.Duration(len(l.Workers))
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case <-time.After(pause):
-				}
-				call("POST", at+"/heartbeat", fmt.Sprintf(`{"instanceId":%q}`, instance))
-				pause = every
-			}
-		})
-	}
-	wg.Wait()
-	select {
-	case err := <-errs:
-		return measured{}, err
-	default:
-	}
-	return measured{Requests: requests.Load(), Seconds: time.Since(begun).Seconds(), Client: cpuSeconds() - used}, nil
 }
 
 // emptyServer answers {} to everything: what net/http itself costs.

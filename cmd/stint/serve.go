@@ -91,6 +91,7 @@ func (c *cli) serve(ctx context.Context, k *coordinator, tenant func(context.Con
 	loops := part("the scheduler", func() error { return k.engine.Run(looping) })
 	sender := hooks.New(k.engine, k.hooks, builtFrom().Version, k.log)
 	sending := part("the webhooks", func() error { sender.Run(looping); return nil })
+	bounding := part("the memory", func() error { boundMemory(looping); return nil })
 	srv := k.newServer()
 	served := part("the server", func() error { return srv.Serve(serving, k.ln) })
 	go func() {
@@ -111,7 +112,7 @@ func (c *cli) serve(ctx context.Context, k *coordinator, tenant func(context.Con
 	endServing()
 	errs = append(errs, <-served)
 	endLooping()
-	errs = append(errs, <-loops, <-sending)
+	errs = append(errs, <-loops, <-sending, <-bounding)
 	addr := k.addr()
 	errs = append(errs, k.close())
 	err := errors.Join(errs...)
