@@ -28,13 +28,22 @@ var legal = map[[2]api.Status]bool{
 }
 
 // afterEnd are the events that an ended session may still have.
-var afterEnd = map[string]bool{evSessionArchived: true, evClaimDrained: true, evLateResult: true}
+var afterEnd = map[string]bool{evSessionArchived: true, evClaimDrained: true, evLateResult: true, evThreadCompleted: true, evThreadFailed: true}
+
+// standing is what an event of a thread says, by the status of its newest session.
+var standing = map[api.Status]string{
+	"active": evThreadActive, "awaiting_input": evThreadActive, "complete": evThreadCompleted, "error": evThreadFailed, "cancelled": evThreadFailed,
+}
+
+// ofThread are the events of threads.
+var ofThread = map[string]bool{evThreadActive: true, evThreadCompleted: true, evThreadFailed: true}
 
 // logged is a session as its events tell it.
 type logged struct {
 	status api.Status
 	events int64
 	fence  int64
+	thread string // the last event of its thread
 	fault  string // the first event that does not fit
 }
 
@@ -54,6 +63,12 @@ func (l *logged) apply(seq int64, kind string, data []byte) {
 	switch {
 	case (kind == evSessionCreated) != (l.events == 1):
 		l.blame(seq, kind, "is not where it must be")
+	case ofThread[kind]:
+		if standing[l.status] != kind || l.thread == kind {
+			l.blame(seq, kind, "is not what became of it")
+		}
+		l.thread = kind
+		return
 	case d.To == "":
 		if ended(l.status) && !afterEnd[kind] {
 			l.blame(seq, kind, "comes after the end")
@@ -69,7 +84,9 @@ func (l *logged) apply(seq int64, kind string, data []byte) {
 			l.blame(seq, kind, fmt.Sprintf("has fence %d and not %d", d.Fence, l.fence))
 		}
 	}
-	l.status = d.To
+	if l.status = d.To; standing[d.To] == "" {
+		l.thread = ""
+	}
 }
 
 func (l *logged) blame(seq int64, kind, what string) {

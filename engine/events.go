@@ -29,6 +29,9 @@ const (
 	evSessionResumed   = "session_resumed"
 	evPromptClosed     = "prompt_closed"
 	evMessagePosted    = "message_posted"
+	evThreadActive     = "thread_active"
+	evThreadCompleted  = "thread_completed"
+	evThreadFailed     = "thread_failed"
 	evClaimDrained     = "claim_drained"
 	evLeaseExtended    = "lease_extended"
 	evActivity         = "activity"
@@ -83,7 +86,7 @@ const (
 var eventTypes = []string{
 	evSessionCreated, evSessionQueued, evSessionClaimed, evSessionReleased, evSessionStale, evSessionComplete,
 	evSessionError, evSessionCancelled, evSessionArchived, evStopRequested, evAwaitingInput, evSessionResumed,
-	evPromptClosed, evMessagePosted, evClaimDrained, evLeaseExtended, evActivity, evReported, evLateResult, evAgentCreated,
+	evPromptClosed, evMessagePosted, evThreadActive, evThreadCompleted, evThreadFailed, evClaimDrained, evLeaseExtended, evActivity, evReported, evLateResult, evAgentCreated,
 	evAgentEdited, evAgentPaused, evAgentResumed, evAgentDeleted, evSlotDecided, evScheduleError,
 	evWorkerRegistered, evWorkerOnline, evWorkerStale, evWorkerOffline, evWorkerDeleted,
 	evWorkerEdited, evSignalSent, evSignalAcked, evOutage, evClockBack,

@@ -67,6 +67,11 @@ func (e *Engine) move(tx *db.Tx, before *sessionRow, next sessionRow, actor, kin
 	if err := e.logSession(tx, &next, actor, kind, data); err != nil {
 		return nil, err
 	}
+	if was, now := api.ThreadState(before.Status), api.ThreadState(next.Status); now != was && now != api.ThreadPending {
+		if err := e.logThread(tx, &next, actor, now); err != nil {
+			return nil, err
+		}
+	}
 	if next.Status == api.Queued || next.Status == api.Stale {
 		e.offer(tx, next.AgentID)
 	}

@@ -126,6 +126,23 @@ func (e *Engine) noteTurn(tx *db.Tx, s *sessionRow, consumed api.MessageID) erro
 	return nil
 }
 
+// threadEvents tell what became of a conversation (contract 2.7). That it waits again
+// is told by what its session's event says of that.
+var threadEvents = map[string]string{api.ThreadActive: evThreadActive, api.ThreadCompleted: evThreadCompleted, api.ThreadFailed: evThreadFailed}
+
+// logThread tells of the state that a session has moved its thread to: what isn't at
+// its end is its thread's newest. The session of a command is no conversation.
+func (e *Engine) logThread(tx *db.Tx, s *sessionRow, actor, state string) error {
+	a, err := tx.AgentEvenDeleted(wctx(), s.AgentID)
+	if err != nil {
+		return fmt.Errorf("read agent %s: %w", s.AgentID, err)
+	}
+	if a.Type == api.TypeCommand {
+		return nil
+	}
+	return e.logSession(tx, s, actor, threadEvents[state], api.EventData{"thread": s.ThreadID.String()})
+}
+
 const catchUp = 200 // messages and answers that a claim tells of
 
 // conversation is what people said that no finished turn of the thread has taken in.
