@@ -4,6 +4,7 @@ package api
 // and whose worker uses it is the stamp rule of the same paragraph.
 type Run struct {
 	Command    []string `json:"command,omitzero"`    // argv; the prompt is never part of it
+	Check      []string `json:"check,omitzero"`      // argv; run after a command that ended well, it decides whether that counts
 	WorkFolder string   `json:"workFolder,omitzero"` // absolute path on the worker's machine
 	Env        []string `json:"env,omitzero"`        // names of further variables passed on from the worker
 

@@ -77,18 +77,10 @@ func checkRun(v *api.Invalid, in *api.AgentInput) {
 	default:
 		v.Add("type", "must be command, codex or claude_code")
 	}
-	size := 0
-	for i, arg := range in.Run.Command {
-		size += len(arg)
-		if strings.ContainsRune(arg, 0) {
-			v.Add(fmt.Sprintf("run.command[%d]", i), "holds a NUL character")
-		}
-		if i == 0 && strings.TrimSpace(arg) == "" {
-			v.Add("run.command[0]", "is empty: name the program to run")
-		}
-	}
-	if size > maxCommand {
-		v.Add("run.command", fmt.Sprintf("has %d bytes; at most %d fit", size, maxCommand))
+	checkArgv(v, "run.command", in.Run.Command)
+	checkArgv(v, "run.check", in.Run.Check)
+	if len(in.Run.Check) > 0 && in.Type != api.TypeCommand {
+		v.Add("run.check", "belongs to an agent of type command")
 	}
 	if f := in.Run.WorkFolder; f != "" {
 		if !path.IsAbs(f) && !windowsAbs.MatchString(f) {
@@ -100,6 +92,22 @@ func checkRun(v *api.Invalid, in *api.AgentInput) {
 		if !envForm.MatchString(name) {
 			v.Add(fmt.Sprintf("run.env[%d]", i), fmt.Sprintf("%q is no name of an environment variable; values stay on the worker", name))
 		}
+	}
+}
+
+func checkArgv(v *api.Invalid, field string, argv []string) {
+	size := 0
+	for i, arg := range argv {
+		size += len(arg)
+		if strings.ContainsRune(arg, 0) {
+			v.Add(fmt.Sprintf("%s[%d]", field, i), "holds a NUL character")
+		}
+		if i == 0 && strings.TrimSpace(arg) == "" {
+			v.Add(field+"[0]", "is empty: name the program to run")
+		}
+	}
+	if size > maxCommand {
+		v.Add(field, fmt.Sprintf("has %d bytes; at most %d fit", size, maxCommand))
 	}
 }
 

@@ -139,7 +139,7 @@ func formOf(in api.AgentInput) url.Values {
 	out := url.Values{}
 	for name, value := range map[string]string{
 		"slug": in.Slug, "name": in.Name, "description": in.Description, "mode": string(in.Mode), "type": string(in.Type),
-		"command": commandLine(in.Run.Command), "workFolder": in.Run.WorkFolder, "env": joined(in.Run.Env),
+		"command": commandLine(in.Run.Command), "check": commandLine(in.Run.Check), "workFolder": in.Run.WorkFolder, "env": joined(in.Run.Env),
 		"prompt": in.Prompt, "instructions": in.Instructions, "schedule": in.Schedule, "timeZone": in.TimeZone,
 		"catchUp": string(in.CatchUp), "overlap": string(in.Overlap), "labels": joined(in.Labels),
 	} {
@@ -195,6 +195,16 @@ func fillAgent(in *api.AgentInput, form url.Values) map[string]string {
 			bad["run.command"] = fmt.Sprintf("can't be read as a command line: %v", err)
 		}
 		in.Run.Command = argv
+	}
+	if in.Type == api.TypeCommand && form.Has("check") {
+		argv, err := shellquote.Split(form.Get("check"))
+		if err != nil {
+			bad["run.check"] = fmt.Sprintf("can't be read as a command line: %v", err)
+		}
+		in.Run.Check = nil
+		if len(argv) > 0 {
+			in.Run.Check = argv
+		}
 	}
 	fillSpend(in, form, bad)
 	for _, n := range numbers {

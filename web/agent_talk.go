@@ -60,7 +60,7 @@ func talkForm(in api.AgentInput, out url.Values) {
 // before it became one goes.
 func fillTalk(in *api.AgentInput, form url.Values, bad map[string]string) {
 	run := &in.Run
-	run.Command = nil
+	run.Command, run.Check = nil, nil
 	for name, to := range map[string]*string{
 		"model": &run.Model, "executable": &run.Executable, "permissions": &run.Permissions, "workspaceMode": &run.Workspace, "baseBranch": &run.BaseBranch,
 	} {

@@ -36,7 +36,7 @@ func refused(t *testing.T, res *httptest.ResponseRecorder, texts ...string) {
 func TestAgentForm_MakesAndChangesAnAgent(t *testing.T) {
 	s := newScene(t, sceneEnd)
 	full := []string{
-		"slug", "tidy", "name", "Tidy up", "mode", "local", "type", "command", "command", `sh -c 'echo "a b"'`, "workFolder", "/srv",
+		"slug", "tidy", "name", "Tidy up", "mode", "local", "type", "command", "command", `sh -c 'echo "a b"'`, "check", "test -s 'a file'", "workFolder", "/srv",
 		"env", "HOME, LANG", "prompt", "one\r\ntwo", "schedule", "*/5 * * * *", "timeZone", "Europe/Berlin", "overlap", "queue_one",
 		"catchUp", "none", "maxConcurrent", "3", "leaseSeconds", "600", "labels", "linux gpu",
 	}
@@ -44,6 +44,9 @@ func TestAgentForm_MakesAndChangesAnAgent(t *testing.T) {
 	a, err := s.Engine.Agent(t.Context(), s.Owner, "tidy")
 	if err != nil {
 		t.Fatal(err)
+	}
+	if !slices.Equal(a.Run.Check, []string{"test", "-s", "a file"}) {
+		t.Errorf("it checks %q", a.Run.Check)
 	}
 	if len(a.Run.Command) != 3 || a.Run.Command[2] != `echo "a b"` || a.Prompt != "one\ntwo" || len(a.Run.Env) != 2 ||
 		a.Overlap != api.OverlapQueueOne || a.CatchUp != api.CatchUpNone || a.MaxConcurrent != 3 || len(a.Labels) != 2 {

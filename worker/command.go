@@ -24,10 +24,18 @@ type command struct {
 	files promptFiles
 	try   int
 	out   *output
+	of    *outcome // of the command that this one checks; nil = it is the session's own
 }
 
 func newCommand(s *session, p plan, f promptFiles, try int) *command {
 	return &command{s: s, plan: p, files: f, try: try}
+}
+
+// newCheck makes the command that decides whether the good end of another counts
+// (contract 10.10). It is told nothing on its standard input.
+func newCheck(s *session, p plan, f promptFiles, try int, of outcome) *command {
+	p.argv = p.checkArgv
+	return &command{s: s, plan: p, files: f, try: try, of: &of}
 }
 
 // run starts the command and waits until nothing of it is left. again says that
@@ -42,11 +50,15 @@ func (c *command) run(ctx context.Context, life proc.Record) (o outcome, again b
 	if c.plan.folder.vanished() {
 		return failed(refuse(CodeFolderNotFound, "The work folder %q vanished before the command was started.", c.plan.folder.path), ""), false
 	}
-	if c.try > 1 && !s.persist("journal the start", func() error { return s.p.state.setLife(s.heldID, life) }) {
+	if (c.try > 1 || c.of != nil) && !s.persist("journal the start", func() error { return s.p.state.setLife(s.heldID, life) }) {
 		return released(reasonStopped), false
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	stdin := c.files.text
+	if c.of != nil {
+		stdin = ""
+	}
 	deadline, _ := s.leash.deadline()
 	if !s.launching() {
 		return released(reasonStopped), false
@@ -54,7 +66,7 @@ func (c *command) run(ctx context.Context, life proc.Record) (o outcome, again b
 	s.at("start")
 	running, err := proc.Start(ctx, proc.Spec{
 		Record: life, Argv: slices.Concat(c.plan.wrapper, c.plan.argv), Dir: c.plan.folder.real, Env: env,
-		Stdin: strings.NewReader(c.files.text), Stages: s.p.stages, Deadline: deadline,
+		Stdin: strings.NewReader(stdin), Stages: s.p.stages, Deadline: deadline,
 	}, c.out.sink)
 	s.at("started")
 	if err != nil {
@@ -71,11 +83,18 @@ func (c *command) run(ctx context.Context, life proc.Record) (o outcome, again b
 	}
 	s.at("recorded")
 	s.log.Info("command started", "pid", running.Record().Agent.Pid, "try", c.try)
-	s.activity(api.ActivityProgress, fmt.Sprintf("Started %s in %s%s.", filepath.Base(c.plan.argv[0]), c.plan.folder.path, c.tryWords()))
+	s.activity(api.ActivityProgress, fmt.Sprintf("%s %s in %s%s.", c.verb(), filepath.Base(c.plan.argv[0]), c.plan.folder.path, c.tryWords()))
 	r := c.follow(ctx, cancel, running)
 	s.at("exited")
 	c.out.close()
 	return c.conclude(r)
+}
+
+func (c *command) verb() string {
+	if c.of != nil {
+		return "Checks the result with"
+	}
+	return "Started"
 }
 
 func (c *command) tryWords() string {
@@ -167,8 +186,14 @@ func (c *command) conclude(r proc.Result) (o outcome, again bool) {
 		again = errors.Is(cause, errTimeout) || errors.Is(cause, errStalled) || errors.Is(cause, proc.ErrGuardianLost)
 		return s.ended(cause, result), again
 	}
-	if r.Success() {
+	switch {
+	case r.Success() && c.of != nil:
+		return *c.of, false
+	case r.Success():
 		return completed(outcomeSuccess, result), false
+	case c.of != nil:
+		f := exitFailure(r, lastLines(c.out.end(proc.Stderr), stderrLines))
+		return failed(refuse(CodeCheckFailed, "The command ended well, but its check did not. %s", f.Message), result), true
 	}
 	return failed(exitFailure(r, lastLines(c.out.end(proc.Stderr), stderrLines)), result), true
 }

@@ -18,6 +18,7 @@ type Report struct {
 	Runs       bool       `json:"runs"` // whether a worker here would start it
 	Checks     []Check    `json:"checks"`
 	Command    []string   `json:"command"`
+	Check      []string   `json:"check,omitzero"`      // what decides whether the command's good end counts
 	Executable string     `json:"executable,omitzero"` // where the command's first word was found
 	WorkFolder string     `json:"workFolder"`
 	RealFolder string     `json:"realFolder,omitzero"` // with links resolved
@@ -104,6 +105,7 @@ func examine(a api.Agent, me api.Whoami, o Options, seen Inspection) Report {
 	if words := t.words(); len(words) > 0 {
 		r.Command = words
 	}
+	r.Check = t.checkArgv
 	f, failure := openFolder(t.workFolder)
 	check("work folder", failure)
 	r.RealFolder = f.real

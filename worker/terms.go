@@ -22,6 +22,7 @@ type terms struct {
 	kind       api.AgentType
 	workFolder string
 	argv       []string    // of a command
+	checkArgv  []string    // likewise: what decides whether its good end counts; empty = nothing
 	adapter    agent.Agent // of an agent that converses; nil for a command
 	executable []string    // likewise
 	wrapper    []string    // a sandbox to start it in
@@ -127,7 +128,7 @@ func trusted(t api.Trusted, byOwner bool, owner string, own setup.Agent, accepte
 func recordTerms(t api.Trusted, o Options) terms {
 	run := t.Run
 	out := terms{
-		kind: t.Type, workFolder: run.WorkFolder, argv: run.Command, model: run.Model, maxTurns: int(run.MaxTurns),
+		kind: t.Type, workFolder: run.WorkFolder, argv: run.Command, checkArgv: run.Check, model: run.Model, maxTurns: int(run.MaxTurns),
 		permissions: or(agent.Permissions(run.Permissions), agent.Approval), ownSettings: o.OwnSettings, shared: o.FolderShared,
 		workspace: setup.Workspace{Mode: run.Workspace, BaseBranch: run.BaseBranch}, envNames: run.Env,
 		turnLimit: seconds(t.TurnTimeoutSeconds), stallLimit: seconds(t.StallTimeoutSeconds),
@@ -148,6 +149,9 @@ func (o *terms) override(own setup.Agent, flow workflow.Workflow, c api.Claim) (
 	o.kind = or(own.Type, o.kind)
 	if len(own.Executable) > 0 {
 		o.executable, o.argv = own.Executable, own.Executable
+	}
+	if len(own.Check) > 0 {
+		o.checkArgv = own.Check
 	}
 	o.wrapper = own.Wrapper
 	o.model, o.workFolder = or(own.Model, o.model), or(own.Folder, o.workFolder)

@@ -142,7 +142,13 @@ func (s *session) execute(life proc.Record, held bool) (out outcome) {
 			return released("worker_state_not_writable")
 		}
 		defer files.remove()
-		attempt = func(try int, life proc.Record) (outcome, bool) { return newCommand(s, plan, files, try).run(ctx, life) }
+		attempt = func(try int, life proc.Record) (outcome, bool) {
+			o, again := newCommand(s, plan, files, try).run(ctx, life)
+			if len(plan.checkArgv) == 0 || !successful(o) {
+				return o, again
+			}
+			return newCheck(s, plan, files, try, o).run(ctx, proc.NewRecord(s.addr.Session.String()))
+		}
 	}
 	for try := 1; ; try++ {
 		o, again := at.before(ctx)
@@ -160,6 +166,11 @@ func (s *session) execute(life proc.Record, held bool) (out outcome) {
 		}
 		life = proc.NewRecord(s.addr.Session.String())
 	}
+}
+
+func successful(o outcome) bool {
+	done, ok := o.body.(api.CompleteRequest)
+	return ok && done.Outcome == outcomeSuccess
 }
 
 // ends reports whether an outcome is the session's last: it isn't given back.

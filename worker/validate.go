@@ -26,6 +26,7 @@ const (
 	CodePolicyBlocked          = "POLICY_BLOCKED"
 	CodeCrashed                = "AGENT_CRASHED"
 	CodeExitNonzero            = "AGENT_EXIT_NONZERO"
+	CodeCheckFailed            = "CHECK_FAILED"
 	CodeTurnTimeout            = "TURN_TIMEOUT"
 	CodeStalled                = "STALLED"
 )
@@ -77,7 +78,7 @@ func (o terms) check(source, extra []string) (plan, *api.Failure) {
 	if out.env, err = proc.Env(source, slices.Concat(extra, o.envNames), o.envSet); err != nil {
 		return plan{}, refuse(CodePolicyBlocked, "The agent's environment is not possible: %v.", err)
 	}
-	for _, program := range [][]string{o.wrapper, words} {
+	for _, program := range [][]string{o.wrapper, o.checkArgv, words} {
 		if len(program) == 0 {
 			continue
 		}

@@ -231,6 +231,7 @@ func (c *cli) agentFacts(a api.Agent) *facts {
 	f.add("state", state)
 	f.add("type", string(a.Type))
 	f.add("run", plain(shellquote.Join(a.Run.Command...)))
+	f.add("check", plain(shellquote.Join(a.Run.Check...)))
 	f.add("work folder", plain(a.Run.WorkFolder))
 	f.add("environment", strings.Join(a.Run.Env, " "))
 	talkFacts(f, a)

@@ -17,13 +17,13 @@ import (
 // agentFlags are the settings of an agent as flags. Only those that were given
 // go into a body, so that the coordinator's defaults hold for the others.
 type agentFlags struct {
-	slug, name, description, kind, run, folder string
-	prompt, instructions                       string
-	schedule, zone, catchUp, overlap           string
-	window, jitter, lease, turn, stall, queue  int64
-	reclaim, concurrent, priority, lapses      int64
-	labels, env                                []string
-	paused                                     bool
+	slug, name, description, kind, run, check, folder string
+	prompt, instructions                              string
+	schedule, zone, catchUp, overlap                  string
+	window, jitter, lease, turn, stall, queue         int64
+	reclaim, concurrent, priority, lapses             int64
+	labels, env                                       []string
+	paused                                            bool
 
 	preset, executable, model, permissions string // of agents that converse
 	place, branch                          string
@@ -36,6 +36,7 @@ func (f *agentFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.StringVar(&f.kind, "type", "", "the `TYPE` of agent: command, claude_code, codex")
 	flags.StringVar(&f.run, "run", "", "the command and its arguments as one `TEXT`, quoted as in a\nshell; no shell reads it")
+	flags.StringVar(&f.check, "check", "", "a command that is run after it ended well and decides\nwhether that counts, as one `TEXT`")
 	flags.StringVar(&f.folder, "work-folder", "", "the `DIR` it runs in (this one)")
 	f.addTalk(flags)
 	flags.StringVar(&f.schedule, "schedule", "", "when it runs: a cron `EXPR`, @daily, @every 90m")
@@ -122,6 +123,16 @@ func (c *cli) runBlock(flags *pflag.FlagSet, f *agentFlags, what string) (map[st
 		}
 		c.warnShell(words)
 		run["command"] = words
+	}
+	if flags.Changed("check") {
+		words, err := shellquote.Split(f.check)
+		if err != nil {
+			return nil, usage(what, "--check: "+strings.ToLower(err.Error()), "--check 'COMMAND ARG…'")
+		}
+		c.warnShell(words)
+		if run["check"] = words; len(words) == 0 {
+			run["check"] = nil // cleared
+		}
 	}
 	if flags.Changed("work-folder") {
 		abs, err := filepath.Abs(f.folder)

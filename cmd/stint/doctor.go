@@ -119,6 +119,7 @@ func (c *cli) reportFacts(r worker.Report) *facts {
 		c.setupFacts(f, *r.Setup)
 	}
 	f.add("command", plain(shellquote.Join(r.Command...)))
+	f.add("then checks", plain(shellquote.Join(r.Check...)))
 	f.add("executable", plain(r.Executable))
 	f.add("work folder", plain(r.WorkFolder))
 	if r.RealFolder != r.WorkFolder {

@@ -18,7 +18,7 @@ func TestTrust_ShowsAllOfIt(t *testing.T) {
 	err := c.showOffer(offer{
 		Agent: "robot",
 		Run: &offeredRun{Digest: "sha256:run", SetBy: "Eve\x1b[2K", Type: api.TypeCodex, Instructions: "one\n\x1b[8mtwo\n", Run: api.Run{
-			Command: []string{"sh", "-c", "rm -rf /\r\x1b[2K"}, WorkFolder: "/folder", Env: []string{"AWS_KEY"}, Executable: "/tmp/evil", Model: "the-model",
+			Command: []string{"sh", "-c", "rm -rf /\r\x1b[2K"}, Check: []string{"checks-it"}, WorkFolder: "/folder", Env: []string{"AWS_KEY"}, Executable: "/tmp/evil", Model: "the-model",
 			Permissions: "autonomous", Unattended: true, Rules: []api.RunRule{{Area: "shell", Pattern: "*", Ruling: "allow"}}, MaxTurns: 7, Workspace: "worktree", BaseBranch: "base\u202e",
 		}},
 		Workflow: &offeredFlow{Digest: "sha256:flow", Path: "/folder/WORKFLOW.md"},
@@ -28,7 +28,7 @@ func TestTrust_ShowsAllOfIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"sha256:run", "Eve", "codex", "one", "two", "rm -rf /", "/folder", "AWS_KEY", "/tmp/evil", "the-model", "autonomous", "true", "allow", "7", "worktree", "base",
+		"sha256:run", "Eve", "codex", "one", "two", "rm -rf /", "checks-it", "/folder", "AWS_KEY", "/tmp/evil", "the-model", "autonomous", "true", "allow", "7", "worktree", "base",
 		"sha256:flow", "/folder/WORKFLOW.md", "hooks.before_run:", `echo fine\r\x1b[1A\u202ehidden`, "not accepted",
 	} {
 		if !strings.Contains(out.String(), want) {

@@ -28,6 +28,7 @@ const DefaultPreset Preset = "ask"
 type Agent struct {
 	Type         api.AgentType     `toml:"type,omitempty" comment:"command, codex or claude_code"`
 	Executable   []string          `toml:"executable,omitempty" comment:"What to start: a program and its arguments. No shell reads it."`
+	Check        []string          `toml:"check,omitempty" comment:"Of type command: run after it ended well; its exit code decides whether that counts."`
 	Model        string            `toml:"model,omitempty"`
 	Preset       Preset            `toml:"preset,omitempty" comment:"ask, unattended, autonomous or command"`
 	Permissions  agent.Permissions `toml:"permissions,omitempty" comment:"approval or autonomous; the preset's when not said"`
@@ -163,7 +164,8 @@ func (a Agent) complete(home string) (Agent, error) {
 	one("otherwise", a.Otherwise == "" || slices.Contains(api.Rulings, a.Otherwise), a.Otherwise, "allow, ask, deny or deny_stop")
 	check("executable", len(a.Executable) == 0 || a.Executable[0] != "", "its first word is empty")
 	check("wrapper", len(a.Wrapper) == 0 || a.Wrapper[0] != "", "its first word is empty")
-	for field, words := range map[string][]string{"executable": a.Executable, "wrapper": a.Wrapper} {
+	check("check", len(a.Check) == 0 || a.Check[0] != "", "its first word is empty")
+	for field, words := range map[string][]string{"executable": a.Executable, "wrapper": a.Wrapper, "check": a.Check} {
 		check(field, !slices.ContainsFunc(words, func(s string) bool { return strings.ContainsRune(s, 0) }), "it holds a NUL")
 	}
 	check("instructions", utf8.RuneCountInString(a.Instructions) <= 2000, "%d characters are more than 2000", utf8.RuneCountInString(a.Instructions))
