@@ -75,8 +75,12 @@ func TestPlace_TheOwnersFileAndItsWorkflow(t *testing.T) {
 	w := newWorld(t)
 	a, o, _ := w.talks("talker", nil)
 	flow := filepath.Join(t.TempDir(), "WORKFLOW.md")
+	put := func(content string) { // in one step: half a file may be a good one
+		w.must(os.WriteFile(flow+".new", []byte(content), 0o600))
+		w.must(os.Rename(flow+".new", flow))
+	}
 	write := func(hook, template string) {
-		w.must(os.WriteFile(flow, []byte("---\nhooks:\n  before_run: "+hook+"\n---\n"+template+"\n"), 0o600))
+		put("---\nhooks:\n  before_run: " + hook + "\n---\n" + template + "\n")
 	}
 	mark := filepath.Join(t.TempDir(), "mark")
 	write(`'echo "$STINT_SESSION_ID$SECRET_OF_MINE" >> `+mark+`'`, "!say {{ issue.prompt }}\n!say {{ issue.prompt }}{{ unknown }}")
@@ -126,7 +130,7 @@ func TestPlace_TheOwnersFileAndItsWorkflow(t *testing.T) {
 	}
 	noticed(api.NoticeWorkflowChanged)
 	// A file that can't be read keeps the last good one.
-	w.must(os.WriteFile(flow, []byte("---\nhooks: [\n---\n"), 0o600))
+	put("---\nhooks: [\n---\n")
 	noticed(api.NoticeWorkflowInvalid)
 	if s := run("x"); s.Result != "new" {
 		t.Errorf("with a bad file it came out as %q", s.Result)
