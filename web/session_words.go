@@ -172,6 +172,8 @@ var advice = map[string]string{
 	"USAGE_LIMIT":                "The model's provider lets this account do no more for now.",
 	"AGENT_NOT_SIGNED_IN":        "Sign the agent's program in on the worker's machine.",
 	"AGENT_CRASHED":              "The agent's program ended in the middle; the transcript's end usually says why.",
+	"THREAD_POST_FAILED":         "The coordinator refuses what the worker reports: bring both to one version.",
+	"THREAD_ITEM_TOO_LARGE":      "The coordinator refuses what the worker reports: bring both to one version.",
 	"POLICY_BLOCKED":             "The worker's owner hasn't accepted what this agent would execute: “stint worker trust”.",
 	"lease_lapsed_repeatedly":    "Its worker was lost again and again; look at the workers' page and the machine.",
 	"never_claimed":              "No worker took it in time; look at the workers' page.",

@@ -19,7 +19,7 @@ import (
 
 var (
 	errTalked = errors.New("the conversation is over")
-	errSpent  = errors.New("a spend limit is reached")
+	errBroken = errors.New("the session can't go on")
 )
 
 const (
@@ -39,8 +39,8 @@ type conversation struct {
 	out   *output // the program's stderr
 	host  *host
 
-	mu    sync.Mutex
-	spent string // which spend limit is reached; guarded by mu
+	mu     sync.Mutex
+	broken *api.Failure // why it can't go on; guarded by mu
 }
 
 func newConversation(s *session, p plan, try int) *conversation {
@@ -238,14 +238,16 @@ func (c *conversation) talk(ctx context.Context, p *proc.Process, pipes agent.Pi
 			c.s.log.Warn("the agent can't be hurried", "error", err)
 		}
 	})
-	c.s.spending(func(limit string) {
+	c.s.breakable(func(f *api.Failure) {
 		c.mu.Lock()
-		c.spent = limit
+		if c.broken == nil {
+			c.broken = f
+		}
 		c.mu.Unlock()
-		cancel(errSpent)
+		cancel(errBroken)
 	})
 	res, err := c.plan.adapter.Converse(ctx, pipes, job, c.host)
-	c.s.spending(nil)
+	c.s.breakable(nil)
 	close(over)
 	limits.Wait()
 	if err == nil && ctx.Err() != nil && res.Failure != nil {
@@ -309,10 +311,10 @@ func (c *conversation) conclude(res agent.Result, err error, r proc.Result) (o o
 	switch {
 	case cause != nil:
 		return s.ended(cause, text), false
-	case errors.Is(err, errSpent):
+	case errors.Is(err, errBroken):
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return failed(refuse(agent.CodeSpendLimit, "%s", c.spent), text), false
+		return failed(c.broken, text), false
 	case errors.Is(err, errTimeout):
 		return failed(refuse(CodeTurnTimeout, "A turn of the agent took longer than its limit of %v and was ended.", c.plan.turnLimit), text), true
 	case errors.Is(err, errStalled):

@@ -51,19 +51,33 @@ func (s *session) endGently(cause error) {
 	}
 }
 
-// spending says whom to tell when the session has cost too much.
-func (s *session) spending(costly func(limit string)) {
+// breakable says whom to tell when the session can't go on, nil when nobody any more.
+func (s *session) breakable(broken func(*api.Failure)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.costly = costly
+	s.broken = broken
 }
 
-func (s *session) overspent(limit string) {
+// overspent ends a conversation that has cost too much; limit says which limit it is.
+func (s *session) overspent(limit string) { s.breakOff(refuse(agent.CodeSpendLimit, "%s", limit)) }
+
+// unposted ends a conversation whose transcript the coordinator refuses: nobody
+// could read what it does. contract 10.2
+func (s *session) unposted(refused error) {
+	f := refuse(CodePostFailed, "The coordinator refuses a part of the transcript: %v.", refused)
+	if api.CodeOf(refused) == api.CodeTooLarge {
+		f = refuse(CodeItemTooLarge, "A part of the transcript is larger than the coordinator takes: %v.", refused)
+	}
+	s.breakOff(f)
+}
+
+// breakOff ends a conversation with a failure that isn't its program's.
+func (s *session) breakOff(f *api.Failure) {
 	s.mu.Lock()
-	costly := s.costly
+	broken := s.broken
 	s.mu.Unlock()
-	if costly != nil {
-		costly(limit)
+	if broken != nil {
+		broken(f)
 	}
 }
 

@@ -190,11 +190,24 @@ func ours[T comparable](err error, got, want T) error {
 	return &api.Unanswered{Op: "check the answer", Err: fmt.Errorf("it is about %v, not %v", got, want)}
 }
 
-// unfit deals with a refusal of the entry itself. An item or an activity is left
-// out. A finish is said again without what can be unfit about it: a session
+// unfit deals with a refusal of the entry itself. An activity is left out; so is an
+// item, but for the others of its batch, and a conversation whose transcript can't be
+// kept is ended. A finish is said again without what can be unfit about it: a session
 // must not run twice because its result is too long.
 func (s *session) unfit(ctx context.Context, claim api.ClaimID, batch []entry, refused error) (settled bool, err error) {
 	e := batch[0]
+	if len(batch) > 1 { // only items come several at once: which of them is it?
+		for _, e := range batch {
+			if settled, err := s.deliver(ctx, []entry{e}); !settled {
+				return false, err
+			}
+		}
+		return true, nil
+	}
+	if e.kind == entryItem {
+		s.unposted(refused)
+		return true, nil
+	}
 	if !finishes(e.kind) || api.CodeOf(refused) == api.CodeOutcomeConflict {
 		if finishes(e.kind) {
 			s.closedByUs()

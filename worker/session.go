@@ -35,7 +35,7 @@ type session struct {
 	starting  bool               // a command is being started; guarded by mu
 	draining  bool               // guarded by mu
 	gentle    func(error)        // lets a conversation end with its turn; guarded by mu
-	costly    func(limit string) // ends a conversation that has cost too much; guarded by mu
+	broken    func(*api.Failure) // ends a conversation that can't go on; guarded by mu
 
 	handedIn int    // owned by the sender
 	final    string // the kind of the entry that finished the claim; owned by the sender

@@ -27,6 +27,8 @@ const (
 	CodeCrashed                = "AGENT_CRASHED"
 	CodeExitNonzero            = "AGENT_EXIT_NONZERO"
 	CodeCheckFailed            = "CHECK_FAILED"
+	CodePostFailed             = "THREAD_POST_FAILED"
+	CodeItemTooLarge           = "THREAD_ITEM_TOO_LARGE"
 	CodeTurnTimeout            = "TURN_TIMEOUT"
 	CodeStalled                = "STALLED"
 )
