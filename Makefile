@@ -50,11 +50,11 @@ side := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # The long lives of the engine and of the whole program are short under the race detector, and whole in a run without it.
 # Tables of one request after the other, scripts of many processes and browsers run without it alone: little races there.
 lives := Week_|Linearizable_|Simulation_|Property_|ClockBack_SlotThat|Kill_
-tables := Access_|Document_|Script|Browser_|Check_EveryRule
+tables := Access_|Document_|Script|Browser_|Check_EveryRule|Guide_|Example_
 
-test: ## run all tests with the race detector; installs Chromium and Python on Debian where they are missing
+test: ## run all tests with the race detector; installs on Debian what they need beside Go
 	tools/ensure-chromium
-	tools/ensure-python
+	tools/ensure-helpers
 	go test $(race) -skip '^Test($(tables))' -shuffle=on -p $(side) -timeout 25m $(PKG)
 	go test -run '^Test($(lives)|$(tables))' -timeout 10m ./engine ./cmd/stint ./server ./web
 
