@@ -325,6 +325,8 @@ func (c *conversation) conclude(res agent.Result, err error, r proc.Result) (o o
 		return outcome{entryRelease, api.ReleaseRequest{Reason: "parked", Park: true}}, false
 	case errors.Is(wind, agent.ErrStopped):
 		return completed(outcomeStopped, text), false
+	case wind != nil && errors.Is(err, wind):
+		return released(reasonStopped), false // it was in the middle of a question
 	case errors.Is(r.Cause, proc.ErrGuardianLost):
 		return s.ended(r.Cause, text), true
 	case err == nil && res.Failure == nil && wind != nil && !c.host.done():

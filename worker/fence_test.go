@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -79,14 +80,7 @@ func (w *world) leaseEnd(id api.SessionID) (end proc.BootTime) {
 // 170 are a thousand faults.
 func TestFence_TwoWorkersNeverRunOneSessionAtOnce(t *testing.T) {
 	t.Parallel()
-	lives := uint64(6)
-	if text := os.Getenv("STINT_TEST_LIVES"); text != "" {
-		var err error
-		if lives, err = strconv.ParseUint(text, 10, 16); err != nil {
-			t.Fatalf("STINT_TEST_LIVES: %v", err)
-		}
-	}
-	for seed := range lives {
+	for seed := range livesOf(t, 6) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
 			d := rand.New(rand.NewPCG(seed, 11))
@@ -121,6 +115,71 @@ func TestFence_TwoWorkersNeverRunOneSessionAtOnce(t *testing.T) {
 			}
 			w.proxy.Rule(nil)
 			w.proxy.Mend()
+			_, err := w.client.CancelSession(t.Context(), id, api.CancelInput{})
+			w.must(err)
+			w.untilDrained(a)
+			w.quiet(file)
+			lives := workertest.Lives(t, file)
+			workertest.Apart(t, lives)
+			t.Logf("%d agents ran, one after the other", len(lives))
+		})
+	}
+}
+
+// livesOf is how many lives to try.
+func livesOf(t *testing.T, usual uint64) uint64 {
+	t.Helper()
+	text := os.Getenv("STINT_TEST_LIVES")
+	if text == "" {
+		return usual
+	}
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		t.Fatalf("STINT_TEST_LIVES: %v", err)
+	}
+	return n
+}
+
+// The same with a worker process that is stopped for longer than its lease, or
+// shorter, and killed with -9: its guardian keeps the deadline for it.
+func TestFence_AStoppedOrKilledWorkerNeverRunsBesideAnother(t *testing.T) {
+	t.Parallel()
+	for seed := range livesOf(t, 2) {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			t.Parallel()
+			d := rand.New(rand.NewPCG(seed, 12))
+			w := newWorld(t)
+			file := filepath.Join(t.TempDir(), "stamps")
+			a := w.agentWith("shared", func(in *api.AgentInput) { in.LeaseSeconds, in.MaxLapses = 3, 100 },
+				workertest.Agent(t, []string{"stamp", "deaf"}[d.IntN(2)], file)...)
+			id := w.trigger(a, "")
+			born := func() *child {
+				return w.spawn(func(c *childConfig) {
+					c.URL, c.StateDir, c.Name = w.direct, filepath.Join(w.dir, "second"), "w2"
+				})
+			}
+			w.must(os.MkdirAll(filepath.Join(w.dir, "second", "setup"), 0o700))
+			near := born()
+			w.eventually("an agent runs", func() bool { return len(workertest.Lives(t, file)) > 0 })
+			w.start(w.options())
+			for range 6 {
+				switch d.IntN(3) {
+				case 0:
+					near.signal(syscall.SIGKILL)
+					near.wait()
+					time.Sleep(time.Duration(d.IntN(4000)) * time.Millisecond) // the lengths of the faults are what is tried
+					near = born()
+				case 1:
+					near.signal(syscall.SIGSTOP)
+					time.Sleep(time.Duration(500+d.IntN(4500)) * time.Millisecond)
+					near.signal(syscall.SIGCONT)
+				case 2:
+					near.signal(syscall.SIGTERM)
+					near.wait()
+					near = born()
+				}
+				time.Sleep(time.Duration(200+d.IntN(1500)) * time.Millisecond)
+			}
 			_, err := w.client.CancelSession(t.Context(), id, api.CancelInput{})
 			w.must(err)
 			w.untilDrained(a)

@@ -258,6 +258,30 @@ func TestReal_AnsweredAfterARestartAndElsewhere(t *testing.T) {
 	}
 }
 
+// The worker is told to stop while the program asks: the session goes back, and the
+// next life resumes the agent session, which asks again.
+func TestReal_ToldToStopWhileItAsks(t *testing.T) {
+	each(t, func(t *testing.T, w *world, r real) {
+		m := agenttest.NewModel(t, r.shell("touch good"), r.shell("touch good"), agenttest.Say("done"))
+		a, o := r.agent(w, m, nil)
+		o.Agents = []string{a.Slug}
+		g := w.start(o)
+		id := w.trigger(a, "Please go on.")
+		was := w.until(id, "asking", func(s api.Session) bool { return s.Prompted != nil && s.AgentSessionID != "" })
+		w.signal(w.onlyWorker(a.Slug, 0), api.SignalStop)
+		if code := g.wait(); code != ExitOK {
+			t.Errorf("exit code %d, %v", code, g.err)
+		}
+		w.untilStatus(id, api.Queued)
+		w.start(o)
+		w.answer(w.untilStatus(id, api.AwaitingInput), approve(true))
+		s := w.untilStatus(id, api.Complete)
+		if s.Result != "done" || s.AgentSessionID != was.AgentSessionID || s.Lapses != 0 || !exists(filepath.Join(a.Run.WorkFolder, "good")) {
+			t.Errorf("it ended as %+v", s)
+		}
+	})
+}
+
 // Nobody answers: at the deadline's instant the question is answered by itself, and
 // the agent session goes on, whether the program still waits or the session is parked.
 func TestReal_TheDeadlineAnswers(t *testing.T) {
