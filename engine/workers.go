@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"stint/api"
@@ -220,6 +221,9 @@ func (e *Engine) liveClaims(tx *db.Tx, w *workerRow, a *agentRow) ([]api.Claim, 
 func checkWorkerText(v *api.Invalid, name, instructions string) {
 	if n := utf8.RuneCountInString(name); n < 1 || n > 64 {
 		v.Add("name", "must have 1 to 64 characters")
+	}
+	if strings.ContainsFunc(name, unicode.IsControl) {
+		v.Add("name", "holds a control character")
 	}
 	if n := utf8.RuneCountInString(instructions); n > maxInstructions {
 		v.Add("instructions", fmt.Sprintf("has %d characters; at most %d fit", n, maxInstructions))

@@ -184,6 +184,7 @@ func workersAnswer(d *desk, viewer *servertest.Server) {
 	in := m{"name": "w1", "instanceId": "boot-2", "previousInstanceId": instance, "types": []string{"command"}, "maxConcurrent": 1000}
 	s.Refused(409, api.CodeWorkerRunning, "POST", "agents/tidy/workers", with(in, m{"previousInstanceId": ""}))
 	s.Refused(422, api.CodeInvalid, "POST", "agents/tidy/workers", m{"name": ""})
+	s.Refused(422, api.CodeInvalid, "POST", "agents/tidy/workers", m{"name": "a\x1b[2Jb"})
 	viewer.Refused(403, api.CodeForbidden, "POST", "agents/tidy/workers", with(in, m{"name": "w2"}))
 	if got := servertest.Must[api.Registered](s, 200, "POST", "agents/tidy/workers", in); got.Worker.ID != d.worker.ID || len(got.Claims) == 0 {
 		d.tb.Errorf("registering again answered %+v", got)
