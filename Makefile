@@ -52,13 +52,14 @@ side := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # goroutine run without it alone: little races there.
 lives := Week_|Linearizable_|Simulation_|Property_|ClockBack_SlotThat|Kill_
 tables := Access_|Document_|Script|Browser_|Check_EveryRule|Guide_|Example_
-counts := Guesses_|PowerCut_|Restart_OverTheSlot|AutoPause_|Tick_AfterAYear|Output_FiftyMegabytes
+counts := Guesses_|PowerCut_|Restart_OverTheSlot|AutoPause_|Tick_AfterAYear|Output_FiftyMegabytes|Oracle_|BrokenCoordinators_WithoutADefect
 
 test: ## run all tests with the race detector; installs on Debian what they need beside Go
 	tools/ensure-chromium
 	tools/ensure-helpers
 	go test $(race) -skip '^Test($(tables)|$(counts))' -shuffle=on -p $(side) -timeout 25m $(PKG)
-	go test -run '^Test($(lives)|$(tables)|$(counts))' -timeout 10m ./engine ./cmd/stint ./server ./web ./db ./worker
+	go test -run '^Test($(lives)|$(tables)|$(counts))' -p $(side) -timeout 10m \
+		./engine ./cmd/stint ./server ./web ./db ./scheduler ./worker ./worker/conformance
 
 # The packages with tests of the tag agents. They run the real programs, so without the race detector, whose slowness
 # would only show in waiting for them; go test already had it on the same code.

@@ -29,10 +29,10 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// fewer is n, or a fifth of it with the race detector.
+// fewer is n, or a tenth of it with the race detector.
 func fewer(n int) int {
 	if raced {
-		return max(1, n/5)
+		return max(1, n/10)
 	}
 	return n
 }

@@ -106,7 +106,7 @@ func TestRun_EveryWayToFailHasItsCode(t *testing.T) {
 func TestRun_StallIsCountedFromTheLastOutput(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	a := w.agentWith("slow", func(in *api.AgentInput) { in.StallTimeoutSeconds = 1 }, "sh", "-c", "for i in 1 2 3 4 5; do echo $i; sleep 0.5; done")
+	a := w.agentWith("slow", func(in *api.AgentInput) { in.StallTimeoutSeconds = 3 }, "sh", "-c", "for i in 1 2 3 4 5; do echo $i; sleep 1; done")
 	w.start(w.options())
 	w.untilStatus(w.trigger(a, ""), api.Complete)
 }
