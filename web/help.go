@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -61,6 +62,11 @@ func onThePage(body string) string {
 	return linkToFile.ReplaceAllString(fitted.Replace(body), `<a href="/help/$1`)
 }
 
+// on is the document for the readers of a request.
+func (p helpPage) on(ctx context.Context) string {
+	return strings.ReplaceAll(p.Body, `<a href="/help/`, `<a href="`+Address(ctx, "/help/"))
+}
+
 var fitted = strings.NewReplacer("<th>", `<th scope="col">`, "<table>", `<table tabindex="0">`, "<pre>", `<pre tabindex="0">`)
 
 func (v *visit) help() error {
@@ -92,7 +98,8 @@ func (v *visit) llms() error {
 		return err
 	}
 	var out strings.Builder
-	out.WriteString(`# Stint
+	at := func(path string) string { return Address(v.r.Context(), path) }
+	fmt.Fprintf(&out, `# Stint
 
 > One program that runs AI agents, or any command, on this machine, on a schedule or on demand, each run exactly once at a time.
 
@@ -101,14 +108,14 @@ exactly one worker execute one session. Every request needs "Authorization: Bear
 
 ## API
 
-- [OpenAPI 3.1 document](/openapi.json): every route, parameter, status and error code
-- [Reference](/api/docs): the same, to be read
+- [OpenAPI 3.1 document](%s): every route, parameter, status and error code
+- [Reference](%s): the same, to be read
 
 ## Documents
 
-`)
+`, at("/openapi.json"), at("/api/docs"))
 	for _, p := range all {
-		fmt.Fprintf(&out, "- [%s](/help/%s.txt)\n", p.Title, p.Name)
+		fmt.Fprintf(&out, "- [%s](%s)\n", p.Title, at("/help/"+p.Name+".txt"))
 	}
 	return v.text("text/plain; charset=utf-8", out.String())
 }

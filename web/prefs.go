@@ -56,8 +56,12 @@ func (v *visit) preferences() error {
 // back is the page of ours that the form was on.
 func (v *visit) back() string {
 	u, err := url.Parse(v.r.Referer())
-	if err != nil || u.Host != v.r.Host || !strings.HasPrefix(u.Path, "/") || strings.HasPrefix(u.Path, "//") {
+	if err != nil || u.Host != v.r.Host {
 		return "/"
 	}
-	return u.RequestURI()
+	below, ok := strings.CutPrefix(u.Path, BaseOf(v.r.Context()))
+	if !ok || !strings.HasPrefix(below, "/") || strings.HasPrefix(below, "//") {
+		return "/"
+	}
+	return (&url.URL{Path: below, RawQuery: u.RawQuery}).RequestURI()
 }

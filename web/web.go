@@ -26,7 +26,7 @@ type Options struct {
 	// is asked again before each batch of a stream; false ends that (contract 9.3).
 	CallerOf func(*http.Request) (engine.Caller, engine.Identity, bool)
 
-	// FromOf says where a request comes from, HomeOf by which origin people reach
+	// FromOf says where a request comes from, HomeOf by which URL people reach
 	// this server; nil = from nowhere, and the request's own host.
 	FromOf func(*http.Request) engine.From
 	HomeOf func(*http.Request) string
@@ -53,7 +53,7 @@ type dashboard struct {
 	beat     time.Duration // between signs of life on a silent stream
 }
 
-// New makes the dashboard's handler. It is to be mounted at the root, behind a
+// New makes the dashboard's handler. It is to be mounted at the root, or below it by way of [WithBase], behind a
 // door that checks host, origin and sign-in: the handler itself turns nobody
 // away but those whom CallerOf doesn't know.
 func New(o Options) http.Handler {
@@ -182,7 +182,7 @@ func (d *dashboard) serve(do func(*visit) error) http.Handler {
 		v := &visit{ResponseWriter: w, r: r, web: d, prefs: prefsOf(r, d.zone)}
 		caller, who, ok := d.callerOf(r)
 		if !ok {
-			v.fail(api.Refuse(api.CodeUnauthenticated, "Sign in first, at /signin or with “stint open” in a terminal."))
+			v.fail(api.Refuse(api.CodeUnauthenticated, "Sign in first, at "+Address(r.Context(), "/signin")+" or with “stint open” in a terminal."))
 			return
 		}
 		v.caller, v.who = caller, who
@@ -257,7 +257,7 @@ func (v *visit) to(path, done string) error {
 	if done != "" {
 		http.SetCookie(v, &http.Cookie{Name: doneCookie, Value: url.QueryEscape(done), Path: "/", MaxAge: 60, HttpOnly: true, SameSite: http.SameSiteLaxMode})
 	}
-	http.Redirect(v, v.r, path, http.StatusSeeOther)
+	http.Redirect(v, v.r, Address(v.r.Context(), path), http.StatusSeeOther)
 	return nil
 }
 
