@@ -80,7 +80,7 @@ func (x *exchange) back(a asked, told url.Values) (answer, error) {
 	if a.state != "" {
 		told.Set("state", a.state)
 	}
-	told.Set("iss", x.server.origin(x.r))
+	told.Set("iss", x.server.here(x.r))
 	return x.seeOther(a.grant.Redirect + "?" + told.Encode())
 }
 

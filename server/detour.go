@@ -55,7 +55,7 @@ func (x *exchange) away(d engine.Detour) (to string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if to, err = x.server.provider.Leave(x.r.Context(), secret, x.server.origin(x.r)+returnRoute); err != nil {
+	if to, err = x.server.provider.Leave(x.r.Context(), secret, x.server.here(x.r)+returnRoute); err != nil {
 		return "", err
 	}
 	x.keepDetour(secret)
@@ -149,7 +149,7 @@ func (s *Server) comeBack(x *exchange) (answer, error) {
 	if err != nil {
 		return x.detourRefusal("", err)
 	}
-	person, err := s.provider.Return(x.r.Context(), secret, s.origin(x.r)+returnRoute, told)
+	person, err := s.provider.Return(x.r.Context(), secret, s.here(x.r)+returnRoute, told)
 	if err != nil {
 		return x.detourRefusal(back.Purpose(), err)
 	}

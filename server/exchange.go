@@ -14,6 +14,7 @@ import (
 
 	"stint/api"
 	"stint/engine"
+	"stint/web"
 )
 
 // exchange is one request and its answer: who asks, what the path names, and
@@ -138,7 +139,7 @@ func (x *exchange) send(a answer) error {
 		h[headTime] = []string{a.at.String()}
 	}
 	if a.location != "" {
-		h.Set("Location", a.location)
+		h.Set("Location", web.Address(x.r.Context(), a.location))
 	}
 	if a.replayed {
 		h.Set("Idempotent-Replayed", "true")

@@ -29,10 +29,10 @@ import (
 const publicHost = "stint.example.com"
 
 // behind is a desk as the guide has it: the public URL, one trusted proxy.
-func behind(t *testing.T) *desk {
+func behind(t *testing.T, home string) *desk {
 	t.Helper()
 	d := newDesk(t, servertest.Options{Server: func(o *server.Options) {
-		o.Web, o.Public = page(), must(server.ParsePublic("https://"+publicHost, nil, []string{"127.0.0.1"}))
+		o.Web, o.Public = page(), must(server.ParsePublic(home, nil, []string{"127.0.0.1"}))
 	}})
 	d.named()
 	return d
@@ -64,11 +64,11 @@ func guide(t *testing.T, after string, places ...string) string {
 	return text
 }
 
-// certificate writes one for the public host and answers who trusts it.
-func certificate(t *testing.T, dir string) *x509.CertPool {
+// certificate writes one for a public host and answers who trusts it.
+func certificate(t *testing.T, dir, host string) *x509.CertPool {
 	t.Helper()
 	key := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
-	is := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{publicHost}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	is := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{host}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
 	der := must(x509.CreateCertificate(rand.Reader, is, is, key.Public(), key))
 	for name, block := range map[string]*pem.Block{
 		"stint.pem": {Type: "CERTIFICATE", Bytes: der}, "stint.key": {Type: "PRIVATE KEY", Bytes: must(x509.MarshalPKCS8PrivateKey(key))},
@@ -82,43 +82,52 @@ func certificate(t *testing.T, dir string) *x509.CertPool {
 	return pool
 }
 
+// inTheGuide are the proxies of docs/proxy.md: after which words they stand, and
+// for which public URL.
+var inTheGuide = []struct{ program, after, home string }{
+	{"nginx", "nginx", "https://" + publicHost}, {"Caddy", "Caddy", "https://" + publicHost},
+	{"nginx", "nginx, below a path", "https://example.com/stint"}, {"Caddy", "Caddy, below a path", "https://example.com/stint"},
+}
+
+// startProxy makes the command that runs a block of the guide at an address.
+func startProxy(t *testing.T, program, after, host, dir, at, to string) *exec.Cmd {
+	t.Helper()
+	if program == "nginx" {
+		site := guide(t, after, "127.0.0.1:7717", to, "listen 443 ssl", "listen "+at+" ssl", "/etc/ssl/stint.pem", dir+"/stint.pem", "/etc/ssl/stint.key", dir+"/stint.key")
+		conf := "daemon off; master_process off; error_log stderr; pid " + dir + "/pid;\nevents {}\nhttp {\naccess_log off;\n"
+		for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
+			conf += kind + "_temp_path " + dir + "/" + kind + ";\n"
+		}
+		file := filepath.Join(dir, "nginx.conf")
+		if err := os.WriteFile(file, []byte(conf+site+"}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return exec.Command("nginx", "-p", dir, "-c", file)
+	}
+	_, port, _ := net.SplitHostPort(at)
+	site := guide(t, after, "127.0.0.1:7717", to, host+" {", host+":"+port+" {\n    bind 127.0.0.1\n    tls "+dir+"/stint.pem "+dir+"/stint.key")
+	file := filepath.Join(dir, "Caddyfile")
+	if err := os.WriteFile(file, []byte("{\n    admin off\n    auto_https disable_redirects\n}\n"+site), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return exec.Command("caddy", "run", "--adapter", "caddyfile", "--config", file)
+}
+
 // The configurations in docs/proxy.md, run by the real nginx and the real Caddy.
 func TestGuide_TheProxiesOfTheGuideWork(t *testing.T) {
 	t.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin")
-	for name, start := range map[string]func(t *testing.T, dir, at, to string) *exec.Cmd{
-		"nginx": func(t *testing.T, dir, at, to string) *exec.Cmd {
-			site := guide(t, "nginx", "127.0.0.1:7717", to, "listen 443 ssl", "listen "+at+" ssl", "/etc/ssl/stint.pem", dir+"/stint.pem", "/etc/ssl/stint.key", dir+"/stint.key")
-			conf := "daemon off; master_process off; error_log stderr; pid " + dir + "/pid;\nevents {}\nhttp {\naccess_log off;\n"
-			for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
-				conf += kind + "_temp_path " + dir + "/" + kind + ";\n"
-			}
-			file := filepath.Join(dir, "nginx.conf")
-			if err := os.WriteFile(file, []byte(conf+site+"}\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			return exec.Command("nginx", "-p", dir, "-c", file)
-		},
-		"Caddy": func(t *testing.T, dir, at, to string) *exec.Cmd {
-			_, port, _ := net.SplitHostPort(at)
-			site := guide(t, "Caddy", "127.0.0.1:7717", to, publicHost+" {", publicHost+":"+port+" {\n    bind 127.0.0.1\n    tls "+dir+"/stint.pem "+dir+"/stint.key")
-			file := filepath.Join(dir, "Caddyfile")
-			if err := os.WriteFile(file, []byte("{\n    admin off\n    auto_https disable_redirects\n}\n"+site), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			return exec.Command("caddy", "run", "--adapter", "caddyfile", "--config", file)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			d, dir := behind(t), t.TempDir()
-			trust := certificate(t, dir)
+	for _, k := range inTheGuide {
+		t.Run(k.after, func(t *testing.T) {
+			d, dir, host := behind(t, k.home), t.TempDir(), must(url.Parse(k.home)).Host
+			trust := certificate(t, dir, host)
 			free := must(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))
 			at := free.Addr().String()
 			free.Close()
-			proxy := start(t, dir, at, d.Addr())
+			proxy := startProxy(t, k.program, k.after, host, dir, at, d.Addr())
 			var said strings.Builder
 			proxy.Stdout, proxy.Stderr, proxy.Env = &said, &said, append(os.Environ(), "HOME="+dir)
 			if err := proxy.Start(); err != nil {
-				t.Fatalf("this test needs %s: %v", name, err)
+				t.Fatalf("this test needs %s: %v", k.program, err)
 			}
 			ended := make(chan struct{})
 			go func() { _ = proxy.Wait(); close(ended) }()
@@ -140,7 +149,7 @@ func TestGuide_TheProxiesOfTheGuideWork(t *testing.T) {
 				}
 				select {
 				case <-ended:
-					t.Fatalf("%s ended: %s", name, said.String())
+					t.Fatalf("%s ended: %s", k.program, said.String())
 				default:
 				}
 			}
@@ -149,19 +158,19 @@ func TestGuide_TheProxiesOfTheGuideWork(t *testing.T) {
 				CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 			}
 			t.Cleanup(client.CloseIdleConnections)
-			passes(t, d, client)
+			passes(t, d, client, k.home)
 		})
 	}
 }
 
 // passes does through a proxy what a proxy can spoil.
-func passes(t *testing.T, d *desk, client *http.Client) {
-	const home = "https://" + publicHost
-	cookie := ""
+func passes(t *testing.T, d *desk, client *http.Client, home string) {
+	u := must(url.Parse(home))
+	origin, base, cookie := u.Scheme+"://"+u.Host, u.Path, ""
 	send := func(method, path, body string, more ...string) *http.Response {
 		t.Helper()
 		r := must(http.NewRequestWithContext(t.Context(), method, home+path, strings.NewReader(body)))
-		r.Header.Set("Origin", home)
+		r.Header.Set("Origin", origin)
 		r.Header.Set("X-Forwarded-For", "203.0.113.9") // written by the client itself
 		r.Header.Set("X-Forwarded-Host", "evil.test")
 		r.Header.Set("Cookie", cookie)
@@ -177,7 +186,7 @@ func passes(t *testing.T, d *desk, client *http.Client) {
 	}
 	resp := send("POST", "/signin", url.Values{"login": {"ann"}, "password": {password}}.Encode(), "Content-Type", formType)
 	set := resp.Header.Get("Set-Cookie")
-	if resp.StatusCode != 303 || resp.Header.Get("Location") != "/" || !strings.HasPrefix(set, "__Host-stint_session=") || !strings.Contains(set, "; Secure") {
+	if resp.StatusCode != 303 || resp.Header.Get("Location") != base+"/" || !strings.HasPrefix(set, "__Host-stint_session=") || !strings.Contains(set, "; Secure") {
 		t.Fatalf("signing in answered %d to %q with %q", resp.StatusCode, resp.Header.Get("Location"), set)
 	}
 	cookie, _, _ = strings.Cut(set, ";")
@@ -216,5 +225,22 @@ func passes(t *testing.T, d *desk, client *http.Client) {
 	link := servertest.Must[api.Invitation](d.Server, 201, "POST", "invitations", m{"role": "viewer"}).Link
 	if !strings.HasPrefix(link, home+"/invitation#") {
 		t.Errorf("an invitation leads to %s", link)
+	}
+	if base == "" {
+		return
+	}
+	for path, ours := range map[string]bool{
+		base: true, base + "/sessions": true, "/.well-known/oauth-authorization-server" + base: true, "/.well-known/oauth-protected-resource" + base: true, "/sessions": false, base + "less": false,
+	} {
+		r := must(http.NewRequestWithContext(t.Context(), "GET", origin+path, nil))
+		r.Header.Set("Cookie", cookie)
+		resp, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if answered := resp.Header.Get("Stint-Request-Id") != ""; answered != ours || ours && resp.StatusCode != 200 {
+			t.Errorf("%s answered %d, by Stint: %v", path, resp.StatusCode, answered)
+		}
 	}
 }

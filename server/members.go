@@ -72,17 +72,17 @@ func (s *Server) invite(x *exchange) (answer, error) {
 
 // InvitationLink is the link by which an invitation is sent. The code stands in
 // the fragment, so that no log and no proxy sees it.
-func InvitationLink(origin, code string) string { return origin + invitationRoute + "#" + code }
+func InvitationLink(home, code string) string { return home + invitationRoute + "#" + code }
 
 // SetUpLink is the link by which the owner sets up a sign-in.
-func SetUpLink(origin, code string) string { return origin + setUpRoute + "#" + code }
+func SetUpLink(home, code string) string { return home + setUpRoute + "#" + code }
 
 // home is where people reach the server: its public address where it has one.
 func (s *Server) home(r *http.Request) string {
 	if s.public.URL != nil {
 		return s.public.URL.String()
 	}
-	return s.origin(r)
+	return s.here(r)
 }
 
 func (s *Server) revokeInvitation(x *exchange) (answer, error) {

@@ -9,6 +9,7 @@ import (
 
 	"stint/api"
 	"stint/engine"
+	"stint/web"
 )
 
 // The paths of the OAuth provider. Where they are, programs learn from the
@@ -25,7 +26,7 @@ const (
 )
 
 func (s *Server) authServer(x *exchange) (answer, error) {
-	at, register := s.origin(x.r), ""
+	at, register := s.here(x.r), ""
 	if s.registers {
 		register = at + registerRoute
 	}
@@ -40,7 +41,7 @@ func (s *Server) authServer(x *exchange) (answer, error) {
 }
 
 func (s *Server) protectedResource(x *exchange) (answer, error) {
-	at := s.origin(x.r)
+	at := s.here(x.r)
 	return reply(api.ProtectedResource{
 		Resource: at, Name: "Stint", AuthServers: []string{at}, Scopes: []string{api.ScopeUser}, BearerMethods: []string{"header"},
 	}, nil)
@@ -48,7 +49,7 @@ func (s *Server) protectedResource(x *exchange) (answer, error) {
 
 // challenge is what an answer without a good sign-in tells programs to do next.
 func (x *exchange) challenge() string {
-	text := `Bearer realm="stint", resource_metadata="` + x.server.origin(x.r) + resourceRoute + `", scope="` + api.ScopeUser + `"`
+	text := `Bearer realm="stint", resource_metadata="` + x.server.origin(x.r) + resourceRoute + web.BaseOf(x.r.Context()) + `", scope="` + api.ScopeUser + `"`
 	if x.r.Header["Authorization"] != nil {
 		text += `, error="invalid_token"`
 	}
@@ -63,15 +64,26 @@ func (s *Server) resourceOf(form url.Values) (*string, error) {
 	var found *string
 	for _, text := range form["resource"] {
 		u, err := url.Parse(text)
-		here := err == nil && u.User == nil && u.Opaque == "" && !strings.ContainsAny(text, "?#") && strings.Trim(u.Path, "/") == "" &&
-			(u.Scheme == "http" && s.hosts.Load().has(u.Host) ||
-				u.Scheme == "https" && s.public.URL != nil && strings.EqualFold(u.Host, s.public.URL.Host))
+		here := err == nil && u.User == nil && u.Opaque == "" && !strings.ContainsAny(text, "?#") && s.isWhole(u)
 		if !here {
 			return nil, &engine.OAuthError{Code: "invalid_target", Detail: "The resource is not this server."}
 		}
 		found = &whole
 	}
 	return found, nil
+}
+
+// isWhole reports whether a URL names the whole of this server. What else stands
+// on the public host is not ours.
+func (s *Server) isWhole(u *url.URL) bool {
+	at, base := strings.TrimRight(u.Path, "/"), s.public.base()
+	switch u.Scheme {
+	case "http":
+		return s.hosts.Load().has(u.Host) && (at == "" || at == base)
+	case "https":
+		return s.public.URL != nil && strings.EqualFold(u.Host, s.public.URL.Host) && at == base
+	}
+	return false
 }
 
 // once refuses parameters that come twice: two readers could take different ones.
@@ -151,7 +163,7 @@ func (s *Server) startDevice(x *exchange) (answer, error) {
 		return x.oauthRefusal(err)
 	}
 	return reply(api.OAuthDevice{
-		DeviceCode: d.Code, UserCode: d.UserCode, VerificationURI: s.origin(x.r) + verifyRoute,
+		DeviceCode: d.Code, UserCode: d.UserCode, VerificationURI: s.here(x.r) + verifyRoute,
 		ExpiresIn: int64(d.ExpiresIn / time.Second), Interval: int64(d.Interval / time.Second),
 	}, nil)
 }

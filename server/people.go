@@ -2,10 +2,12 @@ package server
 
 import (
 	"net/http"
+	"regexp"
 	"strings"
 
 	"stint/api"
 	"stint/engine"
+	"stint/web"
 )
 
 func (s *Server) whoami(x *exchange) (answer, error) {
@@ -54,10 +56,16 @@ func (s *Server) ready(x *exchange) (answer, error) {
 	return reply(api.Health{Status: "ready"}, nil)
 }
 
+// rooted finds in the document where its paths begin.
+var rooted = regexp.MustCompile(`(?m)("?servers"?:[\s[{-]+"?url"?: ?"?)/("?)$`)
+
 func (s *Server) openAPI(x *exchange) (answer, error) {
 	kind, text := "application/yaml", api.OpenAPIYAML
 	if strings.HasSuffix(x.r.URL.Path, ".json") {
 		kind, text = "application/json", api.OpenAPIJSON
+	}
+	if base := web.BaseOf(x.r.Context()); base != "" {
+		text = rooted.ReplaceAll(text, []byte("${1}"+base+"${2}"))
 	}
 	x.Header().Set("Content-Type", kind)
 	x.WriteHeader(http.StatusOK)

@@ -6,16 +6,19 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"path"
+	"regexp"
 	"slices"
 	"strings"
 
 	"stint/engine"
+	"stint/web"
 )
 
 // Public says how a server is reached from other machines. The zero value says
 // that it isn't.
 type Public struct {
-	URL     *url.URL       // where a proxy serves it by https; nil = only on this machine
+	URL     *url.URL       // where a proxy serves it by https, a path included; nil = only on this machine
 	Hosts   []string       // further Host values that are ours, port included where one is sent
 	Proxies []netip.Prefix // whose forwarded headers are believed
 }
@@ -31,11 +34,13 @@ func ParsePublic(publicURL string, hosts, proxies []string) (Public, error) {
 			return p, fmt.Errorf("%q is no public URL: write it as https://stint.example.com", publicURL)
 		case u.Scheme != "https":
 			return p, fmt.Errorf("%q is not https: passwords would cross the network in the clear", publicURL)
-		case strings.Trim(u.Path, "/") != "":
-			return p, fmt.Errorf("%q has a path: stint needs a host name of its own", publicURL)
+		}
+		base := strings.TrimRight(u.Path, "/")
+		if base != "" && (u.RawPath != "" || !plainPath.MatchString(base) || path.Clean(base) != base) {
+			return p, fmt.Errorf("the path of %q holds more than letters, digits and . _ ~ - between single slashes", publicURL)
 		}
 		u.Host = strings.ToLower(strings.TrimSuffix(u.Host, ":443"))
-		p.URL = &url.URL{Scheme: u.Scheme, Host: u.Host}
+		p.URL = &url.URL{Scheme: u.Scheme, Host: u.Host, Path: base}
 	}
 	for _, h := range hosts {
 		if h == "" || strings.ContainsAny(h, "/*@ ") {
@@ -56,6 +61,18 @@ func ParsePublic(publicURL string, hosts, proxies []string) (Public, error) {
 	return p, nil
 }
 
+// plainPath is a path in which every character stands for itself, in URLs, in
+// HTML and in headers alike.
+var plainPath = regexp.MustCompile(`^(/[A-Za-z0-9._~-]+)+$`)
+
+// base is the path of the public URL, "" for none.
+func (p Public) base() string {
+	if p.URL == nil {
+		return ""
+	}
+	return p.URL.Path
+}
+
 // names are the Host values that the public side adds.
 func (p Public) names() []string {
 	names := slices.Clone(p.Hosts)
@@ -70,12 +87,54 @@ func (s *Server) secure(r *http.Request) bool {
 	return s.public.URL != nil && strings.EqualFold(r.Host, s.public.URL.Host)
 }
 
-// origin is the server as the client of a request sees it.
+// origin is the scheme and host by which a request came.
 func (s *Server) origin(r *http.Request) string {
 	if s.secure(r) {
-		return s.public.URL.String()
+		return "https://" + s.public.URL.Host
 	}
 	return "http://" + r.Host
+}
+
+// here is the server as the client of a request sees it: its origin and the path
+// below which the request came.
+func (s *Server) here(r *http.Request) string {
+	return s.origin(r) + web.BaseOf(r.Context())
+}
+
+// below takes the path of the public URL off a request, so that all that follows
+// knows one form of each path. Programs on this machine may leave the path out.
+// It is false for requests that the proxy should not have sent here.
+func (s *Server) below(r *http.Request) (*http.Request, bool) {
+	base := s.public.base()
+	if base == "" {
+		return r, true
+	}
+	u := *r.URL
+	wellKnown, inserted := strings.CutSuffix(u.Path, base)
+	if inserted && (wellKnown == authServerRoute || wellKnown == resourceRoute) && u.RawPath == "" {
+		u.Path = wellKnown // RFC 8414, 9728: what is said of a path stands at the root
+	} else {
+		ok := underBase(&u.Path, base) && (u.RawPath == "" || underBase(&u.RawPath, base))
+		if !ok {
+			return r, !s.secure(r)
+		}
+	}
+	r = r.WithContext(web.WithBase(r.Context(), base))
+	r.URL = &u
+	return r, true
+}
+
+// underBase takes base off a path that lies below it.
+func underBase(at *string, base string) bool {
+	rest, ok := strings.CutPrefix(*at, base)
+	if !ok || rest != "" && rest[0] != '/' {
+		return false
+	}
+	if rest == "" {
+		rest = "/"
+	}
+	*at = rest
+	return true
 }
 
 // clientOf is the address that a request comes from: the connection's, or, where

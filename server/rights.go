@@ -200,7 +200,7 @@ func CallerOf(r *http.Request) (engine.Caller, engine.Identity, bool) {
 	return in, g.who, err == nil
 }
 
-// HomeOf is the origin by which people reach the server of a request.
+// HomeOf is the URL by which people reach the server of a request.
 func HomeOf(r *http.Request) string {
 	a, ok := r.Context().Value(askingKey{}).(asking)
 	if !ok {

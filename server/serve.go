@@ -19,6 +19,7 @@ import (
 // knows: the request's number, the security headers, the checks of Host, origin
 // and sign-in, the log, and the end of a panic.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r, here := s.below(r)
 	x := &exchange{ResponseWriter: w, r: r, server: s, id: s.requests.next()}
 	defer s.finish(x)
 	h := w.Header()
@@ -31,6 +32,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if err := s.checkOrigin(r); err != nil {
 		x.fail(err)
+		return
+	}
+	if !here {
+		x.fail(api.Refuse(api.CodeNotFound, "This server answers below "+s.public.base()+" alone. A proxy in front has to pass that path on."))
 		return
 	}
 	if p := s.open[r.URL.Path]; p != nil {
@@ -167,7 +172,7 @@ func (x *exchange) turnAway(err error) {
 		x.fail(err)
 		return
 	}
-	http.Redirect(x, x.r, signInPath(x.r.URL.RequestURI()), http.StatusSeeOther)
+	_, _ = x.seeOther(signInPath(x.r.URL.RequestURI())) // which can't fail
 }
 
 // finish ends a panic and writes the log.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"stint/api"
+	"stint/web"
 )
 
 const (
@@ -95,11 +96,15 @@ type doorPage struct {
 	Choices  []doorChoice // buttons in place of Do
 	Also     string       // a second button, which goes on to the external provider
 
+	base     string // below which the request came
 	Provider string // what the links to the external provider say
 	Leave    string // where a page leads to sign in there instead
 	Onward   string // where it leads by itself
 	Back     string
 }
+
+// At is a path of this server as the page has to write it.
+func (p doorPage) At(path string) string { return p.base + path }
 
 type doorFact struct{ Name, Value string }
 
@@ -112,6 +117,7 @@ type doorField struct {
 }
 
 func (x *exchange) door(status int, p doorPage) (answer, error) {
+	p.base = web.BaseOf(x.r.Context())
 	x.Header().Set("Content-Type", "text/html; charset=utf-8")
 	x.WriteHeader(status)
 	return answer{written: true}, signInTemplate.Execute(x, p)
@@ -243,8 +249,9 @@ func (x *exchange) form() (url.Values, error) {
 	return x.r.PostForm, nil
 }
 
+// seeOther sends the browser on, to a path of this server or to another one.
 func (x *exchange) seeOther(path string) (answer, error) {
-	x.Header().Set("Location", path)
+	x.Header().Set("Location", web.Address(x.r.Context(), path))
 	x.WriteHeader(http.StatusSeeOther)
 	return answer{written: true}, nil
 }

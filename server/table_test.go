@@ -162,10 +162,13 @@ func TestCheckAddr_PublicURLAllowsOthers(t *testing.T) {
 			t.Errorf("%s: let in is %v", host, !want)
 		}
 	}
-	for _, bad := range []string{"http://stint.example.com", "stint.example.com", "https://x/sub", "https://u@x", "https://x?y", "https://", "ftp://x"} {
+	for _, bad := range []string{"http://stint.example.com", "stint.example.com", "https://x/a b", "https://x/a%2Fb", "https://x/a//b", "https://x/..", "https://x/a/./b", "https://x/ä", "https://x/a;b", "https://x/\"", "https://u@x", "https://x?y", "https://", "ftp://x"} {
 		if _, err := ParsePublic(bad, nil, nil); err == nil {
 			t.Errorf("%q is taken", bad)
 		}
+	}
+	if p, err := ParsePublic("https://x.test:8443/apps/stint/", nil, nil); err != nil || p.URL.String() != "https://x.test:8443/apps/stint" {
+		t.Errorf("a path becomes %v: %v", p.URL, err)
 	}
 	for _, bad := range []string{"", "*", "a/b", "a b"} {
 		if _, err := ParsePublic("https://x", []string{bad}, nil); err == nil {
