@@ -85,8 +85,10 @@ func certificate(t *testing.T, dir, host string) *x509.CertPool {
 // inTheGuide are the proxies of docs/proxy.md: after which words they stand, and
 // for which public URL.
 var inTheGuide = []struct{ program, after, home string }{
-	{"nginx", "nginx", "https://" + publicHost}, {"Caddy", "Caddy", "https://" + publicHost},
-	{"nginx", "nginx, below a path", "https://example.com/stint"}, {"Caddy", "Caddy, below a path", "https://example.com/stint"},
+	{"nginx", "nginx", "https://" + publicHost},
+	{"Caddy", "Caddy", "https://" + publicHost},
+	{"nginx", "nginx, below a path", "https://example.com/stint"},
+	{"Caddy", "Caddy, below a path", "https://example.com/stint"},
 }
 
 // startProxy makes the command that runs a block of the guide at an address.

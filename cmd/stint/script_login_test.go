@@ -192,7 +192,7 @@ func consent(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-var shownCode = regexp.MustCompile(`(?s)(http://\S+/device)\n.*\n  ([A-Z]{4}-[A-Z]{4})`)
+var shownCode = regexp.MustCompile(`(?s)(https?://\S+/device)\n.*\n  ([A-Z]{4}-[A-Z]{4})`)
 
 func typeCode(ts *testscript.TestScript, _ bool, args []string) {
 	b := stateOf(ts).beside

@@ -41,7 +41,7 @@ func (c *cli) serveCommand() *cobra.Command {
 func (f *serverFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.StringVar(&f.addr, "addr", "", "listen on this `HOST:PORT`; port 0 is any\n(STINT_ADDR; else "+defaultAddr+")")
-	flags.StringVar(&f.baseURL, "base-url", "", "the https `URL` of the proxy through which other machines\nreach it (STINT_BASE_URL)")
+	flags.StringVar(&f.baseURL, "base-url", "", "the https `URL` of the proxy through which other machines\nreach it, its path included (STINT_BASE_URL)")
 	flags.StringSliceVar(&f.hosts, "allowed-host", nil, "a further `HOST` name that is its own; repeat for more\n(STINT_ALLOWED_HOSTS)")
 	flags.StringSliceVar(&f.proxies, "trusted-proxy", nil, "an `ADDRESS` or network whose X-Forwarded-For is\nbelieved; repeat for more (STINT_TRUSTED_PROXIES)")
 	flags.BoolVar(&f.inside, "webhooks-inside", false, "let webhooks send to this machine and its networks, without\nhttps (STINT_WEBHOOKS_INSIDE)")
