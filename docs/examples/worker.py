@@ -64,14 +64,15 @@ class Run:
         self.worker, self.claim, self.id = worker, claim, claim["claimId"]
         self.lease = claim["leaseSeconds"]
         self.deadline = asked + self.lease  # counted from before the request was sent
-        self.process, self.stopped, self.cancelled = None, False, False
+        self.process, self.ending, self.stopped, self.cancelled = None, False, False, False
 
     def verb(self, name, **body):
         path = f"{self.worker.path}/sessions/{self.claim['sessionId']}/{name}"
         return call("POST", path, {"claimId": self.id, "instanceId": INSTANCE, **body})
 
     def end(self):
-        """Ends the command and all that is in its group."""
+        """Ends the command and all that is in its group; one that is just being started, as soon as it is there."""
+        self.ending = True
         for number, patience in ((signal.SIGTERM, STAGING), (signal.SIGKILL, STAGING)):
             if self.process is None or self.process.poll() is not None:
                 return
@@ -111,6 +112,8 @@ class Run:
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
         except OSError as error:
             return self.verb("fail", code="AGENT_NOT_FOUND", message=str(error))
+        if self.ending:
+            self.end()
         threading.Thread(target=self.feed, daemon=True).start()
         keeper = threading.Thread(target=self.keep)
         keeper.start()
