@@ -193,7 +193,7 @@ func TestLinearizable_ClaimsOfConcurrentWorkers(t *testing.T) {
 	t.Parallel()
 	w, a, workers := linWorld(t)
 	ops, answers := 0, map[string]int{}
-	for seed := range uint64(fewer(100) * *soak) {
+	for seed := range uint64(fewer(60) * *soak) {
 		h := history(t, w, a, workers, soundEngine(w), seed)
 		ops += len(h)
 		for _, op := range h {

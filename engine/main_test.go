@@ -15,7 +15,7 @@ func TestMain(m *testing.M) {
 	flag.Visit(func(f *flag.Flag) { set[f.Name] = true })
 	if !set["rapid.checks"] {
 		// Each check opens a database and looks at all of it after every step.
-		if err := flag.Set("rapid.checks", strconv.Itoa(fewer(50)**soak)); err != nil {
+		if err := flag.Set("rapid.checks", strconv.Itoa(fewer(30)**soak)); err != nil {
 			panic(err)
 		}
 	}
