@@ -44,7 +44,7 @@ lint: vet ## go vet, golangci-lint and the rules for queries
 	tools/check-queries
 	GOGC=400 $(linter) run
 
-# Garbage may grow under the race detector and in linters: there is memory enough, and no test of memory.
+# Garbage may grow under the race detector and in linters: there is memory enough. Tests of memory run without.
 
 # How many packages are tested side by side: one more than there are processors, since some wait for clocks most of the time.
 side := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
@@ -54,14 +54,14 @@ side := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # for long on one goroutine run without it alone: little races there.
 lives := Week_|Linearizable_|Simulation_|Property_|Kill_
 tables := Access_|Document_|OpenAPI_|Script|Browser_|Check_EveryRule|Guide_|Example_
-counts := Guesses_|PowerCut_|Restart_OverTheSlot|AutoPause_|Tick_|CatchUp_|Overlap_|ClockBack_|Output_FiftyMegabytes|Oracle_|BrokenCoordinators_WithoutADefect
+counts := Guesses_|PowerCut_|Restart_OverTheSlot|AutoPause_|Tick_|CatchUp_|Overlap_|ClockBack_|Output_F|Oracle_|BrokenCoordinators_WithoutADefect
 
 test: ## run all tests with the race detector; installs on Debian what they need beside Go
 	tools/ensure-chromium
 	tools/ensure-helpers
 	GOGC=400 go test $(race) -skip '^Test($(tables)|$(counts))' -shuffle=on -p $(side) -timeout 25m $(PKG)
 	go test -run '^Test($(lives)|$(tables)|$(counts))' -p $(side) -timeout 10m \
-		./api ./engine ./cmd/stint ./server ./web ./db ./scheduler ./worker ./worker/conformance
+		./api ./engine ./cmd/stint ./server ./web ./db ./scheduler ./worker ./worker/proc ./worker/conformance
 
 # The packages with tests of the tag agents. They run the real programs, so without the race detector, whose slowness
 # would only show in waiting for them; go test already had it on the same code.
