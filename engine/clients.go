@@ -3,9 +3,9 @@ package engine
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,6 +33,14 @@ var clients = []Client{{
 	Redirects: []string{"http://127.0.0.1/callback", "http://[::1]/callback"},
 }}
 
+// ours is a client that nobody had to register.
+func ours(id string) (Client, bool) {
+	if i := slices.IndexFunc(clients, func(c Client) bool { return c.ID == id }); i >= 0 {
+		return clients[i], true
+	}
+	return Client{}, false
+}
+
 // ClientOf answers the client of an id; false when nobody has registered it.
 func (e *Engine) ClientOf(ctx context.Context, id string) (out Client, ok bool, err error) {
 	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
@@ -43,10 +51,8 @@ func (e *Engine) ClientOf(ctx context.Context, id string) (out Client, ok bool, 
 }
 
 func clientOf(ctx context.Context, q queries.Querier, id string, now int64) (Client, bool, error) {
-	for _, c := range clients {
-		if c.ID == id {
-			return c, true, nil
-		}
+	if c, ok := ours(id); ok {
+		return c, true, nil
 	}
 	row, err := q.OAuthClient(ctx, queries.OAuthClientParams{Client: id, Now: now})
 	if none(err) {
@@ -108,5 +114,5 @@ func OnThisMachine(host string) bool { return host == "localhost" || LoopbackHos
 // one: a name may lead anywhere.
 func LoopbackHost(host string) bool {
 	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return err == nil && ip.IsLoopback() && net.ParseIP(ip.String()) != nil
+	return err == nil && ip.IsLoopback() && ip.Zone() == ""
 }

@@ -97,10 +97,8 @@ func mayRegister(uri string) bool {
 // useClient notes that somebody signed a program in: what it registered lives at
 // least as long as its sign-ins. Error: [OAuthError] when it is gone.
 func useClient(tx *db.Tx, client string) error {
-	for _, c := range clients {
-		if c.ID == client {
-			return nil
-		}
+	if _, ok := ours(client); ok {
+		return nil
 	}
 	n, err := tx.UseOAuthClient(wctx(), queries.UseOAuthClientParams{Now: micros(tx.Now), ExpiresAt: micros(tx.Now.Add(programLife)), Client: client})
 	if err != nil {

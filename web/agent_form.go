@@ -15,12 +15,11 @@ import (
 
 // agentForm is what agent_form.templ draws: what was typed, and what is wrong with it.
 type agentForm struct {
-	slug   string // of the agent that is edited; "" = a new one
-	typed  url.Values
-	errors map[string]string
-	says   schedulePreview
-	zones  []string
-	from   string // the starter that it was filled from
+	filled
+	slug  string // of the agent that is edited; "" = a new one
+	says  schedulePreview
+	zones []string
+	from  string // the starter that it was filled from
 }
 
 // starter is a filled-in form to begin from.
@@ -58,7 +57,7 @@ func (v *visit) newAgent() error {
 			}
 		}
 	}
-	return v.drawAgentForm(http.StatusOK, agentForm{typed: typed, from: from})
+	return v.drawAgentForm(http.StatusOK, agentForm{filled: filled{typed: typed}, from: from})
 }
 
 func (v *visit) editAgent() error {
@@ -66,7 +65,7 @@ func (v *visit) editAgent() error {
 	if err != nil {
 		return err
 	}
-	return v.drawAgentForm(http.StatusOK, agentForm{slug: a.Slug, typed: formOf(a.AgentInput)})
+	return v.drawAgentForm(http.StatusOK, agentForm{filled: filled{typed: formOf(a.AgentInput)}, slug: a.Slug})
 }
 
 func (v *visit) drawAgentForm(status int, f agentForm) error {
@@ -92,7 +91,7 @@ func (v *visit) createAgent() error {
 			return err
 		}
 	}
-	return v.drawAgentForm(http.StatusUnprocessableEntity, agentForm{typed: v.r.PostForm, errors: bad})
+	return v.drawAgentForm(http.StatusUnprocessableEntity, agentForm{filled: filled{v.r.PostForm, bad}})
 }
 
 func (v *visit) saveAgent() error {
@@ -112,7 +111,7 @@ func (v *visit) saveAgent() error {
 			return err
 		}
 	}
-	return v.drawAgentForm(http.StatusUnprocessableEntity, agentForm{slug: v.path("agent"), typed: v.r.PostForm, errors: bad})
+	return v.drawAgentForm(http.StatusUnprocessableEntity, agentForm{filled: filled{v.r.PostForm, bad}, slug: v.path("agent")})
 }
 
 // number is a field that holds a whole number.
@@ -225,32 +224,6 @@ func fillAgent(in *api.AgentInput, form url.Values) map[string]string {
 // words splits at spaces and commas.
 func words(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\r' || r == '\t' })
-}
-
-// input is a field of the form with what was typed and what is wrong. wrong are
-// the engine's names for it, where they aren't the form's.
-func (f agentForm) input(id, label, hint string, wrong ...string) Input {
-	in := Input{ID: id, Label: label, Hint: hint, Value: f.typed.Get(id), Error: sentence(f.errors[id])}
-	for _, name := range wrong {
-		for field, detail := range f.errors {
-			if field == name || strings.HasPrefix(field, name+"[") {
-				in.Error = sentence(detail)
-			}
-		}
-	}
-	return in
-}
-
-func (f agentForm) mono(id, label, hint string, wrong ...string) Input {
-	in := f.input(id, label, hint, wrong...)
-	in.Mono = true
-	return in
-}
-
-func (f agentForm) number(id, label, hint string) Input {
-	in := f.input(id, label, hint)
-	in.Type = "number"
-	return in
 }
 
 // others are complaints about fields that the form doesn't show.

@@ -1,6 +1,11 @@
 package web
 
-import "github.com/a-h/templ"
+import (
+	"net/url"
+	"strings"
+
+	"github.com/a-h/templ"
+)
 
 // Input is one field of a form. Its ID is also its name in the request, unless
 // it has a name of its own.
@@ -16,6 +21,39 @@ type Input struct {
 	Mono        bool
 	Required    bool
 	Disabled    bool
+}
+
+// filled is what was typed into a form, and what is wrong with it by the field's
+// name on the wire.
+type filled struct {
+	typed  url.Values
+	errors map[string]string
+}
+
+// input is a field of the form with what was typed and what is wrong. wrong are
+// the engine's names for it, where they aren't the form's.
+func (f filled) input(id, label, hint string, wrong ...string) Input {
+	in := Input{ID: id, Label: label, Hint: hint, Value: f.typed.Get(id), Error: sentence(f.errors[id])}
+	for _, name := range wrong {
+		for field, detail := range f.errors {
+			if field == name || strings.HasPrefix(field, name+"[") {
+				in.Error = sentence(detail)
+			}
+		}
+	}
+	return in
+}
+
+func (f filled) mono(id, label, hint string, wrong ...string) Input {
+	in := f.input(id, label, hint, wrong...)
+	in.Mono = true
+	return in
+}
+
+func (f filled) number(id, label, hint string) Input {
+	in := f.input(id, label, hint)
+	in.Type = "number"
+	return in
 }
 
 // Option is one answer of a [Select].

@@ -9,13 +9,12 @@ import (
 	"stint/api"
 )
 
-// workerForm is what worker_form.templ draws: what was typed, and what is wrong with it.
+// workerForm is what worker_form.templ draws.
 type workerForm struct {
-	id     api.WorkerID
-	name   string // as it is
-	agent  string
-	typed  url.Values
-	errors map[string]string
+	filled
+	id    api.WorkerID
+	name  string // as it is
+	agent string
 }
 
 func (v *visit) editWorker() error {
@@ -33,7 +32,7 @@ func (v *visit) editWorker() error {
 }
 
 func (v *visit) drawWorkerForm(status int, w api.Worker, typed url.Values, bad map[string]string) error {
-	f := workerForm{id: w.ID, name: w.Name, agent: w.AgentSlug, typed: typed, errors: bad}
+	f := workerForm{filled: filled{typed, bad}, id: w.ID, name: w.Name, agent: w.AgentSlug}
 	return v.page(status, Shell{Title: "Edit " + w.Name, Place: "workers"}, workerFormPage(f))
 }
 
@@ -90,27 +89,4 @@ func fillWorker(in *api.WorkerEdit, form url.Values) map[string]string {
 		in.MaxConcurrent = n
 	}
 	return bad
-}
-
-// input is a field of the form with what was typed and what is wrong.
-func (f workerForm) input(id, label, hint string) Input {
-	in := Input{ID: id, Label: label, Hint: hint, Value: f.typed.Get(id)}
-	for field, detail := range f.errors {
-		if field == id || strings.HasPrefix(field, id+"[") {
-			in.Error = sentence(detail)
-		}
-	}
-	return in
-}
-
-func (f workerForm) number(id, label, hint string) Input {
-	in := f.input(id, label, hint)
-	in.Type = "number"
-	return in
-}
-
-func (f workerForm) mono(id, label, hint string) Input {
-	in := f.input(id, label, hint)
-	in.Mono = true
-	return in
 }

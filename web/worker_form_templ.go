@@ -110,7 +110,7 @@ func workerFormPage(f workerForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = TextField(f.mono("labels", "Labels", "Sessions come here only if all labels that their agent requires are among these")).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = TextField(f.mono("labels", "Labels", "Sessions come here only if all labels that their agent requires are among these", "labels")).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
