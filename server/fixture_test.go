@@ -92,3 +92,12 @@ func (d *desk) stranger() (agent api.Agent, session api.Session, worker api.Work
 	}).Worker
 	return agent, session, worker
 }
+
+// altered is text with another letter at i.
+func altered(text string, i int) string {
+	letter := "x"
+	if text[i] == 'x' {
+		letter = "y"
+	}
+	return text[:i] + letter + text[i+1:]
+}

@@ -191,10 +191,13 @@ func TestShutdown_HeldRequestsEndFirstAndWritesFinish(t *testing.T) {
 		streams = append(streams, openStream(t, d.Server, ""))
 	}
 	held := make(chan int, 2)
-	go func() { held <- d.Do("POST", "claim-next", d.next(60)).Status }()
-	go func() {
-		held <- d.Do("GET", "agents/tidy/workers/"+d.worker.ID.String()+"/sessions?wait=60&instanceId="+instance, nil).Status
-	}()
+	hold := func(method, path string, body any) {
+		status := 0
+		defer func() { held <- status }() // also when Do ends this goroutine
+		status = d.Do(method, path, body).Status
+	}
+	go hold("POST", "claim-next", d.next(60))
+	go hold("GET", d.atWorker()+"/sessions?wait=60&instanceId="+instance, nil)
 	// A write whose body is still on its way when the end begins.
 	body, feed := io.Pipe()
 	slow := make(chan int, 1)
@@ -224,6 +227,7 @@ func TestShutdown_HeldRequestsEndFirstAndWritesFinish(t *testing.T) {
 	}
 	// Connections on which nothing was asked, as browsers open them.
 	d.Do("GET", "/healthz", nil)
+	servertest.Wait(t, "all to be held", func() bool { return d.HTTP.Holding() == len(streams)+2 })
 
 	begun := time.Now()
 	stopped := make(chan struct{})
@@ -263,9 +267,12 @@ func TestHeld_EndsWhenTheRightsEnd(t *testing.T) {
 	cookie := d.cookie()
 	answer := make(chan servertest.Answer, 1)
 	go func() {
-		answer <- d.Do("POST", "claim-next", d.next(60), servertest.With("Authorization", ""), servertest.With("Cookie", cookie),
+		var a servertest.Answer
+		defer func() { answer <- a }()
+		a = d.Do("POST", "claim-next", d.next(60), servertest.With("Authorization", ""), servertest.With("Cookie", cookie),
 			servertest.With("Sec-Fetch-Site", "same-origin"))
 	}()
+	servertest.Wait(t, "the request to be held", func() bool { return d.HTTP.Holding() == 1 })
 	begun := time.Now()
 	if err := d.Engine.SignOut(t.Context(), strings.TrimPrefix(cookie, "stint_session=")); err != nil {
 		t.Fatal(err)

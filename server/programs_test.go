@@ -93,7 +93,7 @@ func TestOAuth_TokensEnd(t *testing.T) {
 	}
 	for name, form := range map[string]url.Values{
 		"an access token":  {"refresh_token": {next.AccessToken}},
-		"a changed one":    {"refresh_token": {next.RefreshToken[:len(next.RefreshToken)-1] + "x"}},
+		"a changed one":    {"refresh_token": {altered(next.RefreshToken, len(next.RefreshToken)-1)}},
 		"another resource": {"refresh_token": {next.RefreshToken}, "resource": {"https://evil.test"}},
 		"another client":   {"refresh_token": {next.RefreshToken}, "client_id": {"evil"}},
 		"two":              {"refresh_token": {next.RefreshToken, "x"}},

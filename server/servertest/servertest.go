@@ -49,6 +49,7 @@ type Server struct {
 	Engine *engine.Engine
 	Store  *db.Store
 	Path   string
+	HTTP   *server.Server
 	Client *http.Client // checks each answer against the document
 	Log    *Log
 
@@ -121,7 +122,8 @@ func (s *Server) serve(o Options, log *slog.Logger) {
 	ctx, cancel := context.WithCancel(context.Background())
 	loops, served := make(chan error, 1), make(chan error, 1)
 	go func() { loops <- s.Engine.Run(ctx) }()
-	go func() { served <- server.New(options).Serve(ctx, ln) }()
+	s.HTTP = server.New(options)
+	go func() { served <- s.HTTP.Serve(ctx, ln) }()
 	s.URL = "http://" + ln.Addr().String()
 	stopped := false
 	s.stop = func() {
