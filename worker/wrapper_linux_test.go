@@ -1,0 +1,102 @@
+package worker
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"stint/api"
+)
+
+// fence is how docs/safety.md fences a command in, with folder for the work folder.
+func fence(t *testing.T, folder string) []string {
+	t.Helper()
+	doc, err := os.ReadFile(filepath.Join("..", "docs", "safety.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := regexp.MustCompile(`--run '(bwrap [^']*) \./report\.sh'`).FindSubmatch(doc)
+	if shown == nil {
+		t.Fatal("docs/safety.md shows no command for bwrap")
+	}
+	words := strings.Fields(strings.ReplaceAll(string(shown[1]), "/srv/report", folder))
+	if out, err := exec.CommandContext(t.Context(), words[0], append(words[1:], "true")...).CombinedOutput(); err != nil {
+		t.Skipf("bubblewrap doesn't work on this machine: %v, %s", err, out)
+	}
+	return words
+}
+
+// An agent behind the fence of the documentation, whether it is the command's own
+// or the owner's wrapper: what it tries outside of its folder shows nowhere, and what it
+// leaves running ends with it.
+func TestWrapper_TheFenceOfTheDocumentation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	outside := filepath.Join(w.dir, "outside")
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	w.must(err)
+	defer ln.Close()
+	reached := make(chan struct{}, 1)
+	go func() {
+		for conn, err := ln.Accept(); err == nil; conn, err = ln.Accept() {
+			_ = conn.Close()
+			reached <- struct{}{}
+		}
+	}()
+	script := fmt.Sprintf(`read -r prompt; echo "$prompt"
+		echo evil > %[1]s || echo no write
+		cat %[2]s || echo no read
+		exec 3<>/dev/tcp/%[3]s || echo no network
+		setsid sh -c 'while :; do echo . >> ticks; sleep 0.05; done' > /dev/null 2>&1 &
+		echo made > made; sleep 600`, outside, filepath.Join(w.dir, "stint.db"), strings.Replace(ln.Addr().String(), ":", "/", 1))
+	o := w.options()
+	folder := t.TempDir()
+	own := w.agentWith("fenced", func(in *api.AgentInput) { in.Run.WorkFolder = folder }, append(fence(t, folder), "bash", "-c", script)...)
+	wrapped := w.agent("wrapped", "bash", "-c", script)
+	w.owns(o, "wrapped", "wrapper = ['"+strings.Join(fence(t, wrapped.Run.WorkFolder), "', '")+"']\n")
+	w.start(o)
+	for _, a := range []api.Agent{own, wrapped} {
+		id := w.trigger(a, "hello")
+		ticks := func() int64 {
+			info, err := os.Stat(filepath.Join(a.Run.WorkFolder, "ticks"))
+			if err != nil {
+				return 0
+			}
+			return info.Size()
+		}
+		w.eventually("what it left behind runs", func() bool {
+			s, err := w.client.Session(t.Context(), id)
+			w.must(err)
+			if s.Status.Terminal() {
+				t.Fatalf("%s ended %s: %+v, printed %q", a.Slug, s.Status, s.Error, w.text(id, "stderr"))
+			}
+			return ticks() > 0 && strings.Contains(w.text(id, "stdout"), "no network")
+		})
+		_, err := w.client.CancelSession(t.Context(), id, api.CancelInput{})
+		w.must(err)
+		w.untilDrained(a)
+		last := ticks()
+		if got := w.text(id, "stdout"); got != "hello\nno write\nno read\nno network\n" {
+			t.Errorf("%s printed %q", a.Slug, got)
+		}
+		if made, err := os.ReadFile(filepath.Join(a.Run.WorkFolder, "made")); err != nil || string(made) != "made\n" {
+			t.Errorf("%s made %q in its folder, %v", a.Slug, made, err)
+		}
+		if now := ticks(); now != last {
+			t.Errorf("%s is over, and something of it still writes", a.Slug)
+		}
+	}
+	if _, err := os.Stat(outside); err == nil {
+		t.Error("something was written outside of the folder")
+	}
+	select {
+	case <-reached:
+		t.Error("the network was reached")
+	default:
+	}
+}
