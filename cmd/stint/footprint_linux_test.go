@@ -192,10 +192,10 @@ func (h *home) page(p *program, path string) int {
 func TestOutput_FiftyMegabytesComeBackWhole(t *testing.T) {
 	const size, most, page = 50_000_000, 150 << 20, 1 << 20
 	h := newHome(t)
-	p := h.serve(hasty, "up")
+	p := h.serve(leashed, "up")
 	c := p.client(nil)
 	_, err := c.CreateAgent(t.Context(), map[string]any{
-		"slug": "loud", "leaseSeconds": 6, "run": map[string]any{"command": workertest.Agent(t, "flood", fmt.Sprint(size)), "workFolder": t.TempDir()},
+		"slug": "loud", "run": map[string]any{"command": workertest.Agent(t, "flood", fmt.Sprint(size)), "workFolder": t.TempDir()},
 	})
 	h.must(err)
 	s, _, err := c.CreateSession(t.Context(), "loud", api.SessionInput{}, "")
@@ -221,7 +221,7 @@ func TestOutput_FiftyMegabytesComeBackWhole(t *testing.T) {
 	_, peak := p.memory()
 	p.stop()
 
-	p = h.serve(hasty, "up")
+	p = h.serve(leashed, "up")
 	c = p.client(nil)
 	got, want := sha256.New(), sha256.New()
 	workertest.Flood(want, size)
