@@ -25,12 +25,25 @@ type Waiting struct {
 	Until    Time   `json:"until,omitzero"` // when time alone lifts it
 }
 
+// MaxUsage is the most that each total of a [Usage] may be: a trillion tokens or
+// turns, a million US dollars.
+const MaxUsage = 1_000_000_000_000
+
 // Usage is what an agent reported of its own cost, as totals of the session.
 type Usage struct {
 	InputTokens  int64 `json:"inputTokens"`
 	OutputTokens int64 `json:"outputTokens"`
 	CostMicros   int64 `json:"costMicros"` // millionths of a US dollar
 	Turns        int64 `json:"turns"`
+}
+
+// Within is the usage with each total as near as it may be: 0 to [MaxUsage].
+func (u Usage) Within() Usage {
+	within := func(n int64) int64 { return min(max(n, 0), MaxUsage) }
+	return Usage{
+		InputTokens: within(u.InputTokens), OutputTokens: within(u.OutputTokens),
+		CostMicros: within(u.CostMicros), Turns: within(u.Turns),
+	}
 }
 
 // Session is one run of an agent: one queued unit of work.

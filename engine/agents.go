@@ -175,6 +175,9 @@ func (e *Engine) editTx(tx *db.Tx, c Caller, a *agentRow, in api.AgentInput, rea
 	if err := e.updateAgent(tx, a, was.Version); err != nil {
 		return false, err
 	}
+	if err := carrySpend(tx, &was, a, now); err != nil {
+		return false, err
+	}
 	if before.Overlap != in.Overlap {
 		recheck := e.admitHeld
 		if in.Overlap == api.OverlapAllow || in.Overlap == api.OverlapSkip {

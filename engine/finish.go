@@ -38,6 +38,7 @@ func (e *Engine) Complete(ctx context.Context, c Caller, worker api.WorkerID, se
 	var v api.Invalid
 	checkText(&v, "result", in.Result, maxResult)
 	checkText(&v, "outcome", in.Outcome, maxCode)
+	checkUsage(&v, in.Usage)
 	if err := v.Err(); err != nil {
 		return api.Finished{}, err
 	}
@@ -62,6 +63,7 @@ func (e *Engine) Fail(ctx context.Context, c Caller, worker api.WorkerID, sessio
 	checkText(&v, "result", in.Result, maxResult)
 	checkText(&v, "message", in.Message, maxMessage)
 	checkText(&v, "code", in.Code, maxCode)
+	checkUsage(&v, in.Usage)
 	if in.Code == "" {
 		v.Add("code", "is missing: name what went wrong, such as AGENT_EXIT_NONZERO")
 	}

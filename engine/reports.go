@@ -63,9 +63,7 @@ func checkPatch(in api.SessionPatch) error {
 	if in.AgentSessionID != nil {
 		checkText(&v, "agentSessionId", *in.AgentSessionID, 200)
 	}
-	if u := in.Usage; u != nil && (u.InputTokens < 0 || u.OutputTokens < 0 || u.CostMicros < 0 || u.Turns < 0) {
-		v.Add("usage", "holds a negative number; report totals of the session")
-	}
+	checkUsage(&v, in.Usage)
 	if in.LastConsumed != 0 && !in.TurnEnded {
 		v.Add("lastConsumed", "moves only with turnEnded: a turn that was finished has taken the messages in")
 	}
@@ -84,6 +82,21 @@ func checkPatch(in api.SessionPatch) error {
 		v.Add("status", "can only be set to awaiting_input or active; complete, fail or release end a claim")
 	}
 	return v.Err()
+}
+
+// checkUsage refuses totals that no session can have; nil is no report.
+func checkUsage(v *api.Invalid, u *api.Usage) {
+	if u == nil {
+		return
+	}
+	for _, total := range []struct {
+		field string
+		n     int64
+	}{{"inputTokens", u.InputTokens}, {"outputTokens", u.OutputTokens}, {"costMicros", u.CostMicros}, {"turns", u.Turns}} {
+		if total.n < 0 || total.n > api.MaxUsage {
+			v.Add("usage."+total.field, fmt.Sprintf("must be 0 to %d; report the total of the session", api.MaxUsage))
+		}
+	}
 }
 
 // report keeps what changed of the worker's own fields, with one event. It

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"stint/api"
@@ -20,13 +21,13 @@ func (e *Engine) spend(tx *db.Tx, s *sessionRow, cost int64) (exceeded string, e
 	now := micros(tx.Now)
 	if cost > 0 {
 		day := dayOf(&a, now)
-		if err := one(tx.SpendOfAgent(wctx(), queries.SpendOfAgentParams{Day: day, Cost: cost, ID: a.ID})); err != nil {
+		if err := one(tx.SpendOfAgent(wctx(), queries.SpendOfAgentParams{Day: day, Cost: cost, Most: mostSpent, ID: a.ID})); err != nil {
 			return "", fmt.Errorf("book what agent %s spent: %w", a.ID, err)
 		}
 		if a.SpendDay != day {
 			a.SpendDay, a.SpentOnDay = day, 0
 		}
-		a.SpentOnDay += cost
+		a.SpentOnDay = plus(a.SpentOnDay, cost)
 	}
 	switch {
 	case a.SessionSpendLimit > 0 && s.CostMicros >= a.SessionSpendLimit:
@@ -35,6 +36,31 @@ func (e *Engine) spend(tx *db.Tx, s *sessionRow, cost int64) (exceeded string, e
 		return fmt.Sprintf("The agent has spent %s today; its limit is %s a day.", dollars(a.SpentOnDay), dollars(a.DailySpendLimit)), nil
 	}
 	return "", nil
+}
+
+// carrySpend keeps what an agent has spent today when its zone, and with it its
+// day, is another one: a new zone lifts no limit (contract 10.9).
+func carrySpend(tx *db.Tx, was, a *agentRow, now int64) error {
+	day := dayOf(a, now)
+	if was.SpentOnDay == 0 || was.SpendDay != dayOf(was, now) || was.SpendDay == day {
+		return nil
+	}
+	a.SpendDay = day
+	if err := one(tx.SpendDayOfAgent(wctx(), queries.SpendDayOfAgentParams{Day: day, ID: a.ID})); err != nil {
+		return fmt.Errorf("carry what agent %s spent into its new day: %w", a.ID, err)
+	}
+	return nil
+}
+
+// mostSpent is where the sum of an agent's day stays, whatever else is reported.
+const mostSpent = math.MaxInt64
+
+// plus adds what is not negative, up to mostSpent.
+func plus(a, b int64) int64 {
+	if a >= mostSpent-b {
+		return mostSpent
+	}
+	return a + b
 }
 
 // spentAll reports whether the agent has spent what it may in this day of its zone.

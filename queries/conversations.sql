@@ -33,7 +33,15 @@ SELECT id FROM prompts WHERE closed_at = 0 AND deadline_at > 0 AND deadline_at <
 -- name: NextDeadline :one
 SELECT deadline_at FROM prompts WHERE closed_at = 0 AND deadline_at > @now ORDER BY deadline_at LIMIT 1;
 
+-- A sum that reaches the most stays there: no report may fail for it.
 -- name: SpendOfAgent :execrows
 UPDATE agents SET
-    spent_on_day = CASE WHEN spend_day = @day THEN spent_on_day + @cost ELSE @cost END, spend_day = @day
+    spent_on_day = CASE
+        WHEN spend_day <> @day THEN @cost
+        WHEN spent_on_day < CAST(@most AS INTEGER) - @cost THEN spent_on_day + @cost
+        ELSE CAST(@most AS INTEGER) END,
+    spend_day = @day
 WHERE id = @id;
+
+-- name: SpendDayOfAgent :execrows
+UPDATE agents SET spend_day = @day WHERE id = @id;

@@ -239,20 +239,48 @@ func (q *Queries) NoteTurn(ctx context.Context, arg NoteTurnParams) error {
 	return err
 }
 
+const spendDayOfAgent = `-- name: SpendDayOfAgent :execrows
+UPDATE agents SET spend_day = ?1 WHERE id = ?2
+`
+
+type SpendDayOfAgentParams struct {
+	Day int64
+	ID  api.AgentID
+}
+
+func (q *Queries) SpendDayOfAgent(ctx context.Context, arg SpendDayOfAgentParams) (int64, error) {
+	result, err := q.exec(ctx, q.spendDayOfAgentStmt, spendDayOfAgent, arg.Day, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const spendOfAgent = `-- name: SpendOfAgent :execrows
 UPDATE agents SET
-    spent_on_day = CASE WHEN spend_day = ?1 THEN spent_on_day + ?2 ELSE ?2 END, spend_day = ?1
-WHERE id = ?3
+    spent_on_day = CASE
+        WHEN spend_day <> ?1 THEN ?2
+        WHEN spent_on_day < CAST(?3 AS INTEGER) - ?2 THEN spent_on_day + ?2
+        ELSE CAST(?3 AS INTEGER) END,
+    spend_day = ?1
+WHERE id = ?4
 `
 
 type SpendOfAgentParams struct {
 	Day  int64
 	Cost int64
+	Most int64
 	ID   api.AgentID
 }
 
+// A sum that reaches the most stays there: no report may fail for it.
 func (q *Queries) SpendOfAgent(ctx context.Context, arg SpendOfAgentParams) (int64, error) {
-	result, err := q.exec(ctx, q.spendOfAgentStmt, spendOfAgent, arg.Day, arg.Cost, arg.ID)
+	result, err := q.exec(ctx, q.spendOfAgentStmt, spendOfAgent,
+		arg.Day,
+		arg.Cost,
+		arg.Most,
+		arg.ID,
+	)
 	if err != nil {
 		return 0, err
 	}

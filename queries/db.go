@@ -639,6 +639,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.setWorkerStateStmt, err = db.PrepareContext(ctx, setWorkerState); err != nil {
 		return nil, fmt.Errorf("error preparing query SetWorkerState: %w", err)
 	}
+	if q.spendDayOfAgentStmt, err = db.PrepareContext(ctx, spendDayOfAgent); err != nil {
+		return nil, fmt.Errorf("error preparing query SpendDayOfAgent: %w", err)
+	}
 	if q.spendOfAgentStmt, err = db.PrepareContext(ctx, spendOfAgent); err != nil {
 		return nil, fmt.Errorf("error preparing query SpendOfAgent: %w", err)
 	}
@@ -1849,6 +1852,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing setWorkerStateStmt: %w", cerr)
 		}
 	}
+	if q.spendDayOfAgentStmt != nil {
+		if cerr := q.spendDayOfAgentStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing spendDayOfAgentStmt: %w", cerr)
+		}
+	}
 	if q.spendOfAgentStmt != nil {
 		if cerr := q.spendOfAgentStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing spendOfAgentStmt: %w", cerr)
@@ -2393,6 +2401,7 @@ type Queries struct {
 	setLedgerRangeStmt         *sql.Stmt
 	setRoleStmt                *sql.Stmt
 	setWorkerStateStmt         *sql.Stmt
+	spendDayOfAgentStmt        *sql.Stmt
 	spendOfAgentStmt           *sql.Stmt
 	staleDueStmt               *sql.Stmt
 	takeAgentSlotStmt          *sql.Stmt
@@ -2664,6 +2673,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		setLedgerRangeStmt:         q.setLedgerRangeStmt,
 		setRoleStmt:                q.setRoleStmt,
 		setWorkerStateStmt:         q.setWorkerStateStmt,
+		spendDayOfAgentStmt:        q.spendDayOfAgentStmt,
 		spendOfAgentStmt:           q.spendOfAgentStmt,
 		staleDueStmt:               q.staleDueStmt,
 		takeAgentSlotStmt:          q.takeAgentSlotStmt,

@@ -226,6 +226,8 @@ type Querier interface {
 	SetLedgerRange(ctx context.Context, arg SetLedgerRangeParams) (int64, error)
 	SetRole(ctx context.Context, arg SetRoleParams) (int64, error)
 	SetWorkerState(ctx context.Context, arg SetWorkerStateParams) (int64, error)
+	SpendDayOfAgent(ctx context.Context, arg SpendDayOfAgentParams) (int64, error)
+	// A sum that reaches the most stays there: no report may fail for it.
 	SpendOfAgent(ctx context.Context, arg SpendOfAgentParams) (int64, error)
 	StaleDue(ctx context.Context, arg StaleDueParams) ([]Worker, error)
 	TakeAgentSlot(ctx context.Context, id api.AgentID) (int64, error)

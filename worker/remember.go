@@ -54,9 +54,10 @@ func (m memory) taken(by api.SessionID) memory {
 // used is what the session has used of it, given the program's totals. A program
 // that was killed may have forgotten some of them.
 func (m *memory) used(total api.Usage) api.Usage {
+	total = total.Within() // a program that counts nonsense must not cost the session its end
 	m.Total = total
 	return api.Usage{
-		InputTokens: max(0, total.InputTokens-m.Base.InputTokens), OutputTokens: max(0, total.OutputTokens-m.Base.OutputTokens),
-		CostMicros: max(0, total.CostMicros-m.Base.CostMicros), Turns: max(0, total.Turns),
-	}
+		InputTokens: total.InputTokens - m.Base.InputTokens, OutputTokens: total.OutputTokens - m.Base.OutputTokens,
+		CostMicros: total.CostMicros - m.Base.CostMicros, Turns: total.Turns,
+	}.Within()
 }

@@ -106,7 +106,7 @@ func (t *claudeTalk) account(r claudeResult) {
 		u.InputTokens += m.Input + m.Read + m.Written
 		u.OutputTokens += m.Output
 	}
-	u.CostMicros = int64(r.Cost*1e6 + 0.5)
+	u.CostMicros = int64(min(max(r.Cost*1e6, 0), api.MaxUsage) + 0.5)
 	u.Turns = t.result.Usage.Turns + 1
 	if u.InputTokens == 0 && u.OutputTokens == 0 { // a failed start or a cut turn may count nothing
 		u.InputTokens, u.OutputTokens, u.CostMicros = t.result.Usage.InputTokens, t.result.Usage.OutputTokens, t.result.Usage.CostMicros
