@@ -48,6 +48,20 @@ func checkAgent(in *api.AgentInput, c Caller, ranAs api.UserID, leastLease int64
 	return v.Err()
 }
 
+// CheckAgent names all that is wrong with what a person wrote of an agent, and
+// writes nothing: a form asks it, whose own mistakes would else be told first and
+// the rest only after they are mended. was is the agent as it is, nil for a new
+// one. Whether the slug is free is not among it.
+func (e *Engine) CheckAgent(c Caller, in api.AgentInput, was *api.Agent) error {
+	ranAs, lease := c.UserID, e.leastLease()
+	if was != nil {
+		ranAs, lease = was.RunsAsUserID, min(lease, was.LeaseSeconds)
+	} else if in.Mode == api.Local && in.RunsAsUserID == 0 {
+		in.RunsAsUserID = c.UserID
+	}
+	return checkAgent(&in, c, ranAs, lease, e.Now())
+}
+
 func checkMode(v *api.Invalid, in *api.AgentInput, c Caller, ranAs api.UserID) {
 	switch in.Mode {
 	case api.Local:

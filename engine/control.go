@@ -277,6 +277,10 @@ func (e *Engine) EditWorker(ctx context.Context, c Caller, id api.WorkerID, merg
 	return out, err
 }
 
+// CheckWorkerEdit names all that is wrong with what a person wrote of a worker,
+// and writes nothing. Whether the name is free is not among it.
+func CheckWorkerEdit(in api.WorkerEdit) error { return checkEdit(&in) }
+
 func checkEdit(in *api.WorkerEdit) error {
 	var v api.Invalid
 	checkWorkerText(&v, in.Name, in.Instructions)

@@ -20,41 +20,19 @@ type agentForm struct {
 	says  schedulePreview
 	zones []string
 	from  string // the starter that it was filled from
-}
-
-// starter is a filled-in form to begin from.
-type starter struct {
-	key, title, text string
-	values           map[string]string
-}
-
-var starters = []starter{
-	{"hello", "Say hello every minute", "A one-line command, to see a schedule at work", map[string]string{
-		"slug": "hello", "name": "Hello", "command": `sh -c 'date; echo hello'`, "schedule": "@every 1m",
-	}},
-	{"nightly", "Nightly check of a project", "Runs its tests at 02:30 and keeps the output", map[string]string{
-		"slug": "nightly-check", "name": "Nightly check", "command": "make test", "schedule": "30 2 * * *",
-	}},
-	{"ask", "Claude Code that asks me", "Works in its folder, and asks before anything that its sandbox doesn't cover", preset("ask", map[string]string{
-		"slug": "helper", "name": "Helper", "type": string(api.TypeClaudeCode),
-	})},
-	{"unattended", "Claude Code by night", "Works in its folder, and beyond its sandbox runs the commands you list; asks nobody", preset("unattended", map[string]string{
-		"slug": "night-helper", "name": "Night helper", "type": string(api.TypeClaudeCode), "schedule": "30 2 * * *", "prompt": "Look through the issues and mend one.",
-	})},
-	{"prompt", "A command that reads a prompt", "The prompt comes on standard input", map[string]string{
-		"slug": "summarise", "name": "Summarise", "command": `sh -c 'echo "You asked:"; cat'`, "prompt": "Summarise what changed since yesterday.",
-	}},
+	asks  string // why it comes back at all, where no field is at fault
 }
 
 func (v *visit) newAgent() error {
+	if err := v.mayEditAgents(); err != nil {
+		return err
+	}
 	typed := formOf(engine.DefaultAgent())
 	typed.Set("timeZone", v.prefs.zone.String())
 	from := v.r.URL.Query().Get("from")
 	for _, s := range starters {
 		if s.key == from {
-			for name, value := range s.values {
-				typed.Set(name, value)
-			}
+			v.begin(s, typed)
 		}
 	}
 	return v.drawAgentForm(http.StatusOK, agentForm{filled: filled{typed: typed}, from: from})
@@ -65,11 +43,27 @@ func (v *visit) editAgent() error {
 	if err != nil {
 		return err
 	}
-	return v.drawAgentForm(http.StatusOK, agentForm{filled: filled{typed: formOf(a.AgentInput)}, slug: a.Slug})
+	if err := v.mayEditAgents(); err != nil {
+		return err
+	}
+	typed := formOf(a.AgentInput)
+	if a.Run.WorkFolder == "" {
+		typed.Set("folderElsewhere", "true")
+	}
+	return v.drawAgentForm(http.StatusOK, agentForm{filled: filled{typed: typed}, slug: a.Slug})
+}
+
+// mayEditAgents refuses before anything is typed.
+func (v *visit) mayEditAgents() error {
+	if v.caller.CanEditAgents() {
+		return nil
+	}
+	return api.Refuse(api.CodeForbidden, "Agents are made and changed by admins of this workspace; you are "+string(v.caller.Role)+" here.")
 }
 
 func (v *visit) drawAgentForm(status int, f agentForm) error {
 	f.says = v.saySchedule(f.typed.Get("schedule"), f.typed.Get("timeZone"))
+	f.says.told = f.errors["schedule"] != "" || f.errors["timeZone"] != ""
 	f.zones = commonZones
 	title := "New agent"
 	if f.slug != "" {
@@ -81,23 +75,29 @@ func (v *visit) drawAgentForm(status int, f agentForm) error {
 func (v *visit) createAgent() error {
 	in := engine.DefaultAgent()
 	bad := fillAgent(&in, v.r.PostForm)
+	needFolder(in, v.r.PostForm, bad)
+	var err error
 	if len(bad) == 0 {
-		a, err := v.web.engine.CreateAgent(v.r.Context(), v.caller, in)
-		if err == nil {
-			return v.to(agentURL(a.Slug), "Agent made")
-		}
-		var ok bool
-		if bad, ok = fieldErrors(err); !ok {
+		if err = v.web.makeFolder(in.Run.WorkFolder, v.caller); err != nil {
 			return err
 		}
+		var a api.Agent
+		if a, err = v.web.engine.CreateAgent(v.r.Context(), v.caller, in); err == nil {
+			return v.to(agentURL(a.Slug), "Agent made")
+		}
 	}
-	return v.drawAgentForm(http.StatusUnprocessableEntity, agentForm{filled: filled{v.r.PostForm, bad}})
+	return v.agentRefused(agentForm{}, in, nil, bad, err)
 }
 
 func (v *visit) saveAgent() error {
+	ctx := v.r.Context()
 	var bad map[string]string
-	a, err := v.web.engine.EditAgent(v.r.Context(), v.caller, v.path("agent"), func(in *api.AgentInput) error {
-		if bad = fillAgent(in, v.r.PostForm); len(bad) > 0 {
+	var was *api.Agent
+	var in api.AgentInput
+	a, err := v.web.engine.EditAgent(ctx, v.caller, v.path("agent"), func(merged *api.AgentInput) error {
+		bad = fillAgent(merged, v.r.PostForm)
+		needFolder(*merged, v.r.PostForm, bad)
+		if in = *merged; len(bad) > 0 {
 			return api.Refuse(api.CodeInvalid, "Some fields are not valid.")
 		}
 		return nil
@@ -105,13 +105,46 @@ func (v *visit) saveAgent() error {
 	if err == nil {
 		return v.to(agentURL(a.Slug), "Saved")
 	}
-	if len(bad) == 0 {
-		var ok bool
-		if bad, ok = fieldErrors(err); !ok {
+	if len(bad) > 0 {
+		now, err := v.web.engine.Agent(ctx, v.caller, v.path("agent"))
+		if err != nil {
 			return err
 		}
+		was = &now
 	}
-	return v.drawAgentForm(http.StatusUnprocessableEntity, agentForm{filled: filled{v.r.PostForm, bad}, slug: v.path("agent")})
+	return v.agentRefused(agentForm{slug: v.path("agent")}, in, was, bad, err)
+}
+
+// agentRefused draws the form again with all that is wrong: what it couldn't
+// read itself and, beside, what the engine says. err is the engine's refusal,
+// where it was asked to write; was is the agent that is edited, nil for a new one.
+func (v *visit) agentRefused(f agentForm, in api.AgentInput, was *api.Agent, bad map[string]string, err error) error {
+	f.filled = filled{v.r.PostForm, bad}
+	if no := v.mayEditAgents(); no != nil {
+		f.errors, f.asks = nil, failureOf(no).text
+		return v.drawAgentForm(http.StatusForbidden, f)
+	}
+	if len(bad) == 0 {
+		var ok bool
+		if f.errors, ok = fieldErrors(err); !ok {
+			return err
+		}
+		return v.drawAgentForm(http.StatusUnprocessableEntity, f)
+	}
+	also(bad, v.web.engine.CheckAgent(v.caller, in, was))
+	other, err := v.web.engine.Agent(v.r.Context(), v.caller, in.Slug)
+	if err == nil && bad["slug"] == "" && (was == nil || other.ID != was.ID) {
+		bad["slug"] = "is taken in this workspace: choose another"
+	}
+	return v.drawAgentForm(http.StatusUnprocessableEntity, f)
+}
+
+// needFolder misses the work folder of an agent that runs on somebody's machine,
+// unless the form says that the worker's own file names it.
+func needFolder(in api.AgentInput, form url.Values, bad map[string]string) {
+	if in.Mode == api.Local && in.Run.WorkFolder == "" && form.Has("workFolder") && form.Get("folderElsewhere") != "true" {
+		bad["run.workFolder"] = "is missing: an absolute path on the worker's machine, as of the project that it works on"
+	}
 }
 
 // number is a field that holds a whole number.
@@ -237,14 +270,18 @@ func (f agentForm) others() string {
 	return strings.Join(out, "; ")
 }
 
-// limitsOpen reports whether the folded part of the form has something to see.
-func (f agentForm) limitsOpen() bool {
-	for _, n := range numbers {
-		if f.errors[n.name] != "" {
-			return true
+// limitsWrong counts what is wrong in the folded part.
+func (f agentForm) limitsWrong() int {
+	n := 0
+	for _, field := range numbers {
+		if f.errors[field.name] != "" {
+			n++
 		}
 	}
-	return f.errors["labels"] != ""
+	if f.errors["labels"] != "" {
+		n++
+	}
+	return n
 }
 
 func (f agentForm) action() string {
@@ -278,6 +315,7 @@ type schedulePreview struct {
 	api.SchedulePreview
 	wrong string
 	none  bool
+	told  bool // the field says it already
 }
 
 func (v *visit) saySchedule(expr, zone string) schedulePreview {
@@ -288,19 +326,12 @@ func (v *visit) saySchedule(expr, zone string) schedulePreview {
 	p, err := v.web.engine.Preview(v.r.Context(), expr, zone, v.web.engine.Now(), 5)
 	if err != nil {
 		bad, _ := fieldErrors(err)
-		for field, detail := range bad {
-			return schedulePreview{wrong: sentence(fieldWord(field) + " " + detail)}
+		for _, detail := range bad {
+			return schedulePreview{wrong: sentence(detail)}
 		}
 		return schedulePreview{wrong: "This can't be read as a schedule."}
 	}
 	return schedulePreview{SchedulePreview: p}
-}
-
-func fieldWord(field string) string {
-	if field == "timeZone" {
-		return "the time zone"
-	}
-	return "the " + field
 }
 
 // schedule answers the preview alone, for the form's script.

@@ -30,6 +30,36 @@ type filled struct {
 	errors map[string]string
 }
 
+// wrong counts the fields at fault; the entries of a list are one field.
+func (f filled) wrong() int {
+	fields := map[string]bool{}
+	for name := range f.errors {
+		fields[root(name)] = true
+	}
+	return len(fields)
+}
+
+// root is a field's name without the entry of it.
+func root(field string) string {
+	name, _, _ := strings.Cut(field, "[")
+	return name
+}
+
+// also adds what the engine finds at fault to what the form couldn't read, whose
+// own words go first.
+func also(bad map[string]string, err error) {
+	told := map[string]bool{}
+	for field := range bad {
+		told[root(field)] = true
+	}
+	more, _ := fieldErrors(err)
+	for field, detail := range more {
+		if !told[root(field)] {
+			bad[field] = detail
+		}
+	}
+}
+
 // input is a field of the form with what was typed and what is wrong. wrong are
 // the engine's names for it, where they aren't the form's.
 func (f filled) input(id, label, hint string, wrong ...string) Input {

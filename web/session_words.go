@@ -161,7 +161,6 @@ func eventDetail(ev api.Event) string {
 var advice = map[string]string{
 	"AGENT_EXECUTABLE_NOT_FOUND": "Check the command on the agent's page; “stint worker doctor” shows the PATH that an agent sees.",
 	"WORK_FOLDER_NOT_FOUND":      "Make the folder on the worker's machine, or change it on the agent's page.",
-	"WORK_FOLDER_NOT_ABSOLUTE":   "Write the work folder as an absolute path on the agent's page.",
 	"WORK_FOLDER_NOT_A_DIR":      "The work folder names a file; change it on the agent's page.",
 	"WORK_FOLDER_NOT_READABLE":   "Let the worker's user read the work folder.",
 	"AGENT_EXIT_NONZERO":         "The last lines of the output usually say why.",

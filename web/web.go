@@ -33,6 +33,10 @@ type Options struct {
 
 	Provider Provider // through which people may sign in too
 
+	// Folders is where new agents may get a folder each to work in, on the machine
+	// that runs them; "" = they run elsewhere.
+	Folders string
+
 	Zone *time.Location // of readers whose browser hasn't told theirs; nil = UTC
 	Log  *slog.Logger   // nil = slog.Default()
 }
@@ -47,6 +51,7 @@ type dashboard struct {
 	fromOf   func(*http.Request) engine.From
 	homeOf   func(*http.Request) string
 	provider Provider
+	folders  string
 	zone     *time.Location
 	log      *slog.Logger
 	pace     time.Duration // the least time between two looks of a stream
@@ -58,7 +63,7 @@ type dashboard struct {
 // away but those whom CallerOf doesn't know.
 func New(o Options) http.Handler {
 	d := &dashboard{
-		engine: o.Engine, callerOf: o.CallerOf, fromOf: o.FromOf, homeOf: o.HomeOf, provider: o.Provider, zone: o.Zone, log: o.Log,
+		engine: o.Engine, callerOf: o.CallerOf, fromOf: o.FromOf, homeOf: o.HomeOf, provider: o.Provider, folders: o.Folders, zone: o.Zone, log: o.Log,
 		pace: 150 * time.Millisecond, beat: 15 * time.Second,
 	}
 	if d.zone == nil {

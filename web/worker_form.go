@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"stint/api"
+	"stint/engine"
 )
 
 // workerForm is what worker_form.templ draws.
@@ -45,6 +46,7 @@ func (v *visit) saveWorker() error {
 	var bad map[string]string
 	_, err = v.web.engine.EditWorker(ctx, v.caller, id, func(in *api.WorkerEdit) error {
 		if bad = fillWorker(in, form); len(bad) > 0 {
+			also(bad, engine.CheckWorkerEdit(*in))
 			return api.Refuse(api.CodeInvalid, "Some fields are not valid.")
 		}
 		return nil

@@ -29,9 +29,9 @@ type folder struct {
 func openFolder(path string) (folder, *api.Failure) {
 	if !filepath.IsAbs(path) {
 		if path == "" {
-			return folder{}, refuse(CodeFolderNotAbsolute, "The agent names no work folder; set run.workFolder to an absolute path.")
+			return folder{}, refuse(CodeFolderNotAbsolute, "The agent names no work folder. Give it one on its page (Edit, Work folder) or with: stint agent edit AGENT --work-folder DIR.")
 		}
-		return folder{}, refuse(CodeFolderNotAbsolute, "The work folder %q is not an absolute path.", path)
+		return folder{}, refuse(CodeFolderNotAbsolute, "The work folder %q is not an absolute path. Write it whole on the agent's page (Edit, Work folder) or with: stint agent edit AGENT --work-folder DIR", path)
 	}
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {

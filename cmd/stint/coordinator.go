@@ -34,6 +34,7 @@ type coordinator struct {
 	zone   *time.Location // of readers whose browser doesn't say
 	public server.Public
 	hooks  hooks.Guard // where webhooks may send to
+	works  bool        // this process serves agents itself, so that their folders are this machine's
 	log    *slog.Logger
 
 	provider  *provider.Provider // nil = none
@@ -297,6 +298,9 @@ func (k *coordinator) newServer() *server.Server {
 	pages := web.Options{Engine: k.engine, CallerOf: server.CallerOf, FromOf: server.FromOf, HomeOf: server.HomeOf, Zone: k.zone, Log: k.log}
 	if k.provider != nil {
 		pages.Provider = web.Provider{Name: k.provider.Name(), Issuer: k.provider.Issuer()}
+	}
+	if k.works {
+		pages.Folders = k.dir.folders()
 	}
 	return server.New(server.Options{
 		Engine: k.engine, Web: web.New(pages), Addr: k.addr(), Public: k.public, Provider: k.provider, Registers: k.registers, Version: builtFrom().Version, Log: k.log,

@@ -22,6 +22,7 @@ func (d dataDir) server() string   { return filepath.Join(string(d), "server.jso
 func (d dataDir) lock() string     { return filepath.Join(string(d), "stint.lock") }
 func (d dataDir) worker() string   { return filepath.Join(string(d), "worker") }
 func (d dataDir) demo() string     { return filepath.Join(string(d), "demo") }
+func (d dataDir) folders() string  { return filepath.Join(string(d), "work") }
 
 // defaultDataDir is $XDG_DATA_HOME/stint.
 func defaultDataDir() string { return filepath.Join(xdg.DataHome, "stint") }

@@ -43,6 +43,7 @@ func (c *cli) up(ctx context.Context, f upFlags) error {
 	if err != nil {
 		return explain("cannot start", err, "stint up --help")
 	}
+	k.works = true
 	first := c.env(restartedEnv) == "" // a process that restarted itself has shown everything before
 	var page string
 	if first && f.demo {
