@@ -168,12 +168,13 @@ func (c *command) conclude(r proc.Result) (o outcome, again bool) {
 	s := c.s
 	result := lastLines(c.out.end(proc.Stdout), 100)
 	s.log.Info("command ended", "exit", r.ExitCode, "signal", int(r.Signal), "cause", r.Cause, "stage", r.Stage.String(), "swept", r.Swept)
-	for _, line := range endWords(r) {
-		s.status(line)
-	}
 	cause := r.Cause
 	if lost := s.leash.cause(); cause != nil && lost != nil {
 		cause = lost // the deadline and the lease's context come together; this one knows why
+	}
+	r.Cause = cause
+	for _, line := range endWords(r) {
+		s.status(line)
 	}
 	if len(r.Survivors) > 0 {
 		// Nobody else may start this session while they live, so it isn't given back.

@@ -160,7 +160,7 @@ func (i *Inspection) allow(kind api.AgentType, own setup.Agent) {
 // place looks at the folder, and at git where it is needed.
 func (i *Inspection) place(ctx context.Context, own setup.Agent, record api.Agent, stateDir string, env []string) {
 	i.Folder = or(own.Folder, record.Run.WorkFolder)
-	i.Mode = or(own.Workspace.Mode, workflow.ModeFolder)
+	i.Mode = or(own.Workspace.Mode, or(record.Run.Workspace, workflow.ModeFolder))
 	if i.Mode != workflow.ModeFolder {
 		i.Root = or(own.Workspace.Root, WorkspaceRoot(stateDir))
 	}
@@ -182,7 +182,7 @@ func (i *Inspection) place(ctx context.Context, own setup.Agent, record api.Agen
 	}
 	repo, err := git.Open(ctx, i.Folder, env)
 	if err == nil {
-		_, err = repo.Commit(ctx, own.Workspace.BaseBranch)
+		_, err = repo.Commit(ctx, or(own.Workspace.BaseBranch, record.Run.BaseBranch))
 	}
 	i.check("repository", unfit(CodeFolderNotFound, err))
 }

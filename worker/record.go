@@ -76,6 +76,7 @@ func (r *record) eligible() (api.WorkerID, bool) {
 // the record is gone for good. It returns why.
 func (r *record) run(ctx context.Context, a api.Agent) error {
 	var wait backoff
+	said := slog.LevelWarn
 	for {
 		err := r.register(ctx, a)
 		if err == nil {
@@ -85,7 +86,10 @@ func (r *record) run(ctx context.Context, a api.Agent) error {
 			return fmt.Errorf("%w, or the agent %s was", errRecordGone, a.Slug)
 		}
 		pause := wait.next(api.RetryAfter(err))
-		r.log.Warn("not registered", "again in", pause, "error", err)
+		r.log.Log(ctx, said, "not registered", "again in", pause, "error", err)
+		if api.CodeOf(err) == api.CodeWorkerRunning {
+			said = slog.LevelDebug // once is enough: it is so until the other one ends
+		}
 		if !sleep(ctx, pause, nil) {
 			return context.Cause(ctx)
 		}

@@ -134,16 +134,7 @@ func (c *cli) accountSignInsCommand() *cobra.Command {
 			}
 			t := table{head: []string{"SIGN-IN", "WITH", "FROM", "LAST USED", "ENDS"}, flex: 1}
 			for _, s := range list.Items {
-				if c.flags.quiet {
-					if err := c.say("%s", s.ID); err != nil {
-						return err
-					}
-					continue
-				}
 				t.rows = append(t.rows, []string{s.ID.String(), plain(s.Label), plain(s.Address), c.ago(s.LastUsedAt), c.ago(s.ExpiresAt)})
-			}
-			if c.flags.quiet {
-				return nil
 			}
 			return c.print(t, "You are signed in nowhere.")
 		},
@@ -160,9 +151,9 @@ func (c *cli) accountUnlinkCommand() *cobra.Command {
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			what := "cannot unlink " + args[0]
-			var id api.IdentityID
-			if id.UnmarshalText([]byte(args[0])) != nil || id == 0 {
-				return usage(what, "it is no id of a linked account", "stint account show")
+			id, err := wholeID[api.IdentityID](args[0], what, "linked account", "stint account show")
+			if err != nil {
+				return err
 			}
 			client, err := c.connect(what)
 			if err != nil {

@@ -25,7 +25,7 @@ func (c *cli) agentCreateCommand() *cobra.Command {
 		Use:   "create SLUG --run 'COMMAND ARG…' | --type TYPE",
 		Short: "Make an agent",
 		Example: `stint agent create backup --run 'rsync -a /home /mnt' \
-    --work-folder / --schedule '0 3 * * *' --tz Europe/Berlin
+    --work-folder ~/backup --schedule '0 3 * * *' --tz Europe/Berlin
 stint agent create report --run "sh -c 'make report | mail -s report me'"
 stint agent create review --type claude_code --preset ask --daily-limit 5
 stint agent create nightly --type codex --preset unattended \
@@ -36,6 +36,9 @@ stint agent create nightly --type codex --preset unattended \
 			body, err := c.agentBody(cmd.Flags(), &f, what)
 			if err != nil {
 				return err
+			}
+			if (f.kind == "" || f.kind == string(api.TypeCommand)) && f.run == "" {
+				return usage(what, "--run is missing: the command and its arguments, in quotes", "stint agent create --help")
 			}
 			body["slug"] = args[0]
 			c.proposeFolder(body)
@@ -159,20 +162,11 @@ func (c *cli) showAgents(list api.List[api.Agent]) error {
 	}
 	t := table{head: []string{"AGENT", "TYPE", "STATE", "RUNNING", "SCHEDULE", "NEXT"}, flex: 4}
 	for _, a := range list.Items {
-		if c.flags.quiet {
-			if err := c.say("%s", a.ID); err != nil {
-				return err
-			}
-			continue
-		}
 		row := []string{a.Slug, string(a.Type), c.agentState(a), strconv.FormatInt(a.Running, 10), c.scheduleCell(a), c.ago(a.NextSlotAt)}
 		if !c.tty {
 			row = append([]string{a.ID.String()}, row...)
 		}
-		t.rows = append(t.rows, row)
-	}
-	if c.flags.quiet {
-		return nil
+		t.rows, t.ids = append(t.rows, row), append(t.ids, a.ID.String())
 	}
 	return c.print(t, "There is no agent yet. Make one with: stint agent create SLUG --run 'COMMAND'")
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strconv"
+
 	"github.com/spf13/cobra"
 
 	"stint/api"
@@ -93,6 +95,7 @@ func (c *cli) showAudit(list api.List[api.AuditEntry]) error {
 			from = e.Via + " " + from
 		}
 		t.rows = append(t.rows, []string{e.At.String(), e.ActorName, e.Type, e.SessionID.String(), e.AgentID.String(), from})
+		t.ids = append(t.ids, strconv.FormatInt(e.Seq, 10))
 	}
 	return c.print(t, "Nothing of the kind has happened.")
 }

@@ -35,9 +35,13 @@ func (c *cli) clientOf(what string, p place) (*api.Client, error) {
 		URL: p.url, Token: p.token, Credentials: p.credentials, Workspace: c.workspace(), Agent: c.agent(),
 	})
 	if err != nil {
-		return nil, usage(what, "STINT_URL: "+err.Error(), "STINT_URL=http://"+defaultAddr+" stint status")
+		return nil, badURL(what, err)
 	}
 	return client, nil
+}
+
+func badURL(what string, err error) error {
+	return usage(what, "STINT_URL: "+err.Error(), "STINT_URL=http://"+defaultAddr+" stint status")
 }
 
 // workspace is the one that the flag or the environment names, "" for the default.
@@ -88,6 +92,9 @@ func (c *cli) place(what string) (place, error) {
 	}
 	p := place{url: c.env("STINT_URL"), token: c.env("STINT_TOKEN")}
 	if p.url != "" {
+		if _, err := api.NewClient(api.ClientConfig{URL: p.url}); err != nil {
+			return place{}, badURL(what, err)
+		}
 		for _, name := range kept.names() {
 			if p.token == "" && sameServer(kept.Contexts[name].URL, p.url) {
 				p.credentials = c.bearer(name)

@@ -147,20 +147,11 @@ func (c *cli) listContexts() error {
 	}
 	t := table{head: []string{"", "CONTEXT", "SERVER", "AS"}, flex: 2}
 	for _, e := range all {
-		if c.flags.quiet {
-			if err := c.say("%s", e.Name); err != nil {
-				return err
-			}
-			continue
-		}
 		mark := ""
 		if e.Current {
 			mark = "*"
 		}
-		t.rows = append(t.rows, []string{mark, e.Name, e.URL, plain(e.User)})
-	}
-	if c.flags.quiet {
-		return nil
+		t.rows, t.ids = append(t.rows, []string{mark, e.Name, e.URL, plain(e.User)}), append(t.ids, e.Name)
 	}
 	return c.print(t, "")
 }

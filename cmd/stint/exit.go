@@ -148,6 +148,10 @@ func refusal(what string, e *api.Error, next string) error {
 		p.next = "stint login, or check STINT_TOKEN: unset, the data directory's owner.token is used"
 	case api.CodeUnavailable, api.CodeOutcomeUnknown:
 		p.next = "stint status"
+	case api.CodeNotFound:
+		if strings.Contains(e.Detail, "workspace") {
+			p.next = "stint workspace list"
+		}
 	}
 	return p
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"encoding"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,6 +19,15 @@ const (
 	searchPages   = 50  // how far back the beginning of an id is looked for
 	manyNamed     = 5   // how many candidates an ambiguous beginning names
 )
+
+// wholeID reads the whole id of a thing that the command line names. What is no id
+// names nothing.
+func wholeID[T ~int64](text, what, thing, next string) (id T, err error) {
+	if err := any(&id).(encoding.TextUnmarshaler).UnmarshalText([]byte(text)); err != nil || id == 0 {
+		return 0, &problem{code: exitNotFound, what: what, why: strconv.Quote(text) + " is no " + thing + "'s id", next: next}
+	}
+	return id, nil
+}
 
 // idLength is how long every id is.
 var idLength = len(api.SessionID(1).String())
@@ -121,8 +132,9 @@ func one(what string, found []string, next string) error {
 
 // noAgent adds to the refusal of an unknown agent the slug that was probably meant.
 func noAgent(ctx context.Context, client *api.Client, what, ref string, err error) error {
-	next := "stint agent list"
+	next := ""
 	if api.CodeOf(err) == api.CodeNotFound {
+		next = "stint agent list"
 		if list, listErr := client.Agents(ctx, api.Page{Limit: pageSize}); listErr == nil {
 			if near := nearest(ref, list.Items); near != "" {
 				next = "did you mean " + near + "?"

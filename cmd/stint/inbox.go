@@ -39,16 +39,7 @@ func (c *cli) showInbox(in api.Inbox) error {
 	for _, i := range in.Items {
 		asks = asks || i.Kind == api.InboxPrompt && i.MayAct
 		row := c.inboxRow(i)
-		if c.flags.quiet {
-			if err := c.say("%s", row[1]); err != nil {
-				return err
-			}
-			continue
-		}
-		t.rows = append(t.rows, row)
-	}
-	if c.flags.quiet {
-		return nil
+		t.rows, t.ids = append(t.rows, row), append(t.ids, row[1])
 	}
 	if err := c.print(t, "Nothing waits for you."); err != nil {
 		return err

@@ -73,16 +73,7 @@ func (c *cli) keyListCommand() *cobra.Command {
 			}
 			t := table{head: []string{"KEY", "NAME", "SCOPES", "FOR", "LAST USED", "ENDS"}, flex: 1}
 			for _, k := range list.Items {
-				if c.flags.quiet {
-					if err := c.say("%s", k.ID); err != nil {
-						return err
-					}
-					continue
-				}
 				t.rows = append(t.rows, []string{k.ID.String(), plain(k.Name), scopeWords(k.Scopes), plain(k.User), c.ago(k.LastUsedAt), c.ago(k.ExpiresAt)})
-			}
-			if c.flags.quiet {
-				return nil
 			}
 			return c.print(t, "There are no API keys. Make one with: stint key create NAME --scope trigger")
 		},
@@ -104,9 +95,9 @@ func (c *cli) keyRevokeCommand() *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			what := "cannot revoke the key " + args[0]
-			var id api.KeyID
-			if err := id.UnmarshalText([]byte(args[0])); err != nil || id == 0 {
-				return &problem{code: exitNotFound, what: what, why: "it is no key's id", next: "stint key list"}
+			id, err := wholeID[api.KeyID](args[0], what, "key", "stint key list")
+			if err != nil {
+				return err
 			}
 			client, err := c.connect(what)
 			if err != nil {

@@ -27,5 +27,14 @@ func (c *cli) newLog(quietest slog.Level) (*slog.Logger, error) {
 	if text {
 		return slog.New(tint.NewTextHandler(c.err, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !c.errLook.on})), nil
 	}
-	return slog.New(slog.NewJSONHandler(c.err, &slog.HandlerOptions{Level: level})), nil
+	return slog.New(slog.NewJSONHandler(c.err, &slog.HandlerOptions{Level: level, ReplaceAttr: spellDuration})), nil
+}
+
+// spellDuration writes a length of time with its unit; JSON's default is a bare
+// number of nanoseconds.
+func spellDuration(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }

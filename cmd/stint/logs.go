@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,6 +34,9 @@ func (c *cli) logsCommand() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			what := "cannot print the output of " + args[0]
+			if cmd.Flags().Changed("tail") && f.tail < 0 {
+				return usage(what, "--tail: "+strconv.Itoa(f.tail)+" is no number of lines; write 20 for the last 20", "stint logs --help")
+			}
 			p, err := c.newPrinter(f, what)
 			if err != nil {
 				return err
@@ -50,6 +54,7 @@ func (c *cli) logsCommand() *cobra.Command {
 	flags.SortFlags = false
 	flags.BoolVarP(&f.follow, "follow", "f", false, "go on until the session has ended")
 	flags.IntVar(&f.tail, "tail", -1, "begin with the last `N` lines")
+	flags.Lookup("tail").DefValue = "0" // so that help shows no default
 	flags.StringVar(&f.since, "since", "", "begin at this `TIME`: 5m, 2026-11-01")
 	flags.BoolVar(&f.stderr, "stderr", false, "only what went to the standard error")
 	flags.BoolVar(&f.timestamps, "timestamps", false, "begin each line with its time")
@@ -198,6 +203,9 @@ func (p *printer) print(items []api.Item) error {
 }
 
 func (p *printer) text(item api.Item) error {
+	if item.Text == "" {
+		return nil
+	}
 	if item.Stream == "" && p.midLine && p.out.keep != keepAll {
 		if err := p.out.write("\n"); err != nil {
 			return err

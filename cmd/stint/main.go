@@ -8,6 +8,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"syscall"
@@ -43,7 +44,12 @@ func run(c *cli, args []string) exit {
 	defer unhook()
 	root := newRoot(c)
 	root.SetArgs(args)
-	return report(c.err, c.errLook, root.ExecuteContext(ctx))
+	cmd, err := root.ExecuteContextC(ctx)
+	var p *problem
+	if errors.As(err, &p) && p.code == exitUsage && p.next == "" {
+		p.next = cmd.CommandPath() + " --help"
+	}
+	return report(c.err, c.errLook, err)
 }
 
 // endings are the signals that end a command in good order. A terminal that

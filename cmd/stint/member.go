@@ -35,16 +35,7 @@ func (c *cli) memberListCommand() *cobra.Command {
 			}
 			t := table{head: []string{"USER", "NAME", "SIGNS IN AS", "ROLE", "SINCE"}, flex: 1}
 			for _, m := range list.Items {
-				if c.flags.quiet {
-					if err := c.say("%s", m.UserID); err != nil {
-						return err
-					}
-					continue
-				}
 				t.rows = append(t.rows, []string{m.UserID.String(), plain(m.Name), plain(m.Login), string(m.Role), c.ago(m.JoinedAt)})
-			}
-			if c.flags.quiet {
-				return nil
 			}
 			return c.print(t, "There are no members.")
 		},

@@ -38,18 +38,9 @@ func (c *cli) programListCommand() *cobra.Command {
 			}
 			t := table{head: []string{"PROGRAM", "CALLS ITSELF", "ANSWERS GO TO", "SIGN-INS", "LAST USED", "REGISTERED"}, flex: 1}
 			for _, p := range list.Items {
-				if c.flags.quiet {
-					if err := c.say("%s", p.ID); err != nil {
-						return err
-					}
-					continue
-				}
 				t.rows = append(t.rows, []string{
 					p.ID.String(), plain(p.Name), plain(strings.Join(p.RedirectURIs, " ")), strconv.FormatInt(p.SignIns, 10), c.ago(p.LastUsedAt), c.ago(p.RegisteredAt),
 				})
-			}
-			if c.flags.quiet {
-				return nil
 			}
 			return c.print(t, "No program has registered itself.")
 		},
@@ -63,9 +54,9 @@ func (c *cli) programRevokeCommand() *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			what := "cannot revoke the program " + args[0]
-			var id api.ClientID
-			if err := id.UnmarshalText([]byte(args[0])); err != nil || id == 0 {
-				return &problem{code: exitNotFound, what: what, why: "it is no program's id", next: "stint program list"}
+			id, err := wholeID[api.ClientID](args[0], what, "program", "stint program list")
+			if err != nil {
+				return err
 			}
 			client, err := c.connect(what)
 			if err != nil {

@@ -59,9 +59,12 @@ func newRoot(c *cli) *cobra.Command {
 	root.AddCommand(c.versionCommand(), exitCodesTopic(), environmentTopic())
 
 	cobra.EnableCommandSorting = false
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usage(err.Error(), "", cmd.CommandPath()+" --help")
-	})
+	root.SetFlagErrorFunc(flagError)
+	root.InitDefaultCompletionCmd()
+	if completion, _, err := root.Find([]string{"completion"}); err == nil {
+		group(completion)
+	}
+	nameArguments(root)
 	c.completeArgs(root)
 	useHelpFunctions()
 	root.SetHelpTemplate(helpTemplate)

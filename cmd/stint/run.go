@@ -53,6 +53,9 @@ func (c *cli) runAgent(cmd *cobra.Command, args []string, f runFlags) error {
 	if f.afterAny && f.after == "" {
 		return usage(what, "--after-any needs --after SESSION", "stint run --help")
 	}
+	if f.limit > 0 && !f.wait && !f.watch {
+		return usage(what, "--timeout needs --wait or --watch: it ends the waiting, not the session", "stint run --help")
+	}
 	in, err := c.sessionInput(cmd, args, f, what)
 	if err != nil {
 		return err
@@ -91,9 +94,13 @@ func (c *cli) sessionInput(cmd *cobra.Command, args []string, f runFlags, what s
 		in.Priority = &f.priority
 	}
 	if f.at != "" {
-		at, err := parseTime(f.at, c.now(), false)
+		now := c.now()
+		at, err := parseTime(f.at, now, false)
 		if err != nil {
 			return in, usage(what, "--at: "+err.Error(), "stint run --help")
+		}
+		if at.Before(now) {
+			return in, usage(what, "--at: "+f.at+" has passed; without --at it runs now", "stint run --help")
 		}
 		in.NotBefore = api.Time{Time: at.UTC()}
 	}

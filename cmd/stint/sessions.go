@@ -123,16 +123,7 @@ func (c *cli) showSessions(list api.List[api.Session]) error {
 	}
 	t := table{head: []string{"SESSION", "STATUS", "AGENT", "TITLE", "BY", "CREATED", "TOOK"}, flex: 3}
 	for _, s := range list.Items {
-		if c.flags.quiet {
-			if err := c.say("%s", s.ID); err != nil {
-				return err
-			}
-			continue
-		}
 		t.rows = append(t.rows, []string{s.ID.String(), c.status(s.Status), s.AgentSlug, title(s), string(s.TriggeredBy), c.ago(s.CreatedAt), c.took(s)})
-	}
-	if c.flags.quiet {
-		return nil
 	}
 	if err := c.print(t, "No session fits. Start one with: stint run AGENT"); err != nil {
 		return err
@@ -261,18 +252,16 @@ func (c *cli) sessionFacts(s api.Session) *facts {
 // ended says how a session stands, in half a sentence for people.
 func ended(s api.Session, now time.Time) string {
 	text := string(s.Status)
-	if s.Error != nil {
-		if s.Error.Code != text {
-			text += " " + plain(s.Error.Code)
-		}
-		if s.Error.Message != "" {
-			text += ": " + plain(s.Error.Message)
-		}
+	if s.Error != nil && s.Error.Code != text {
+		text += " " + plain(s.Error.Code)
 	}
 	if !s.StartedAt.IsZero() && !s.EndedAt.IsZero() {
 		text += " after " + span(s.EndedAt.Sub(s.StartedAt.Time))
 	} else if !s.EndedAt.IsZero() {
 		text += " " + relative(s.EndedAt.Time, now)
+	}
+	if s.Error != nil && s.Error.Message != "" {
+		text += ": " + plain(s.Error.Message)
 	}
 	return text
 }

@@ -20,6 +20,7 @@ type overview struct {
 	Sessions map[api.Status]int64 `json:"sessions"` // how many there are in each status
 	Agents   []api.Agent          `json:"agents"`
 	Workers  []api.Worker         `json:"workers"`
+	Inbox    []api.InboxItem      `json:"inbox"` // what needs a person
 }
 
 // statusLimit bounds how many agents and workers an overview looks at.
@@ -82,7 +83,11 @@ func survey(ctx context.Context, client *api.Client) (o overview, err error) {
 		return o, err
 	}
 	workers, err := pages(statusLimit, "", func(p api.Page) (api.List[api.Worker], error) { return client.Workers(ctx, p) })
-	o.Agents, o.Workers = agents.Items, workers.Items
+	if err != nil {
+		return o, err
+	}
+	inbox, err := client.Inbox(ctx)
+	o.Agents, o.Workers, o.Inbox = agents.Items, workers.Items, inbox.Items
 	return o, err
 }
 
@@ -110,7 +115,7 @@ func (c *cli) printOverview(o overview) error {
 		}
 	}
 	f.add("workers", counted(len(o.Workers), online, "online"))
-	f.add("needs you", c.counts(o, api.AwaitingInput, api.Stale))
+	f.add("needs you", needs(o.Inbox))
 	f.add("running", c.counts(o, api.Active))
 	f.add("waiting", c.counts(o, api.Queued, api.Pending))
 	slices.SortFunc(scheduled, func(a, b api.Agent) int { return a.NextSlotAt.Compare(b.NextSlotAt.Time) })
@@ -128,6 +133,25 @@ func (c *cli) printOverview(o overview) error {
 
 func counted(n, of int, word string) string {
 	return fmt.Sprintf("%d (%d %s)", n, of, word)
+}
+
+// needs words how much of each kind waits for a person.
+func needs(inbox []api.InboxItem) string {
+	count := map[api.InboxKind]int{}
+	var kinds []api.InboxKind
+	for _, i := range inbox {
+		if count[i.Kind]++; count[i.Kind] == 1 {
+			kinds = append(kinds, i.Kind)
+		}
+	}
+	if len(kinds) == 0 {
+		return "nothing"
+	}
+	parts := make([]string, len(kinds))
+	for i, kind := range kinds {
+		parts[i] = fmt.Sprintf("%d %s", count[kind], strings.ReplaceAll(string(kind), "_", " "))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // counts words how many sessions are in each of some statuses.

@@ -12,7 +12,8 @@ import (
 type table struct {
 	head []string
 	rows [][]string
-	flex int // the column that gives way when the terminal is narrow
+	ids  []string // what other commands call each row, where its first cell isn't that
+	flex int      // the column that gives way when the terminal is narrow
 }
 
 const (
@@ -21,8 +22,12 @@ const (
 	tabulators = "\t"
 )
 
-// print writes the table, or on a terminal the sentence for an empty one.
+// print writes the table, or on a terminal the sentence for an empty one; with
+// --quiet the ids alone.
 func (c *cli) print(t table, empty string) error {
+	if c.flags.quiet {
+		return c.printIDs(t)
+	}
 	if !c.tty {
 		return t.separated(c.out)
 	}
@@ -31,6 +36,21 @@ func (c *cli) print(t table, empty string) error {
 		return nil
 	}
 	return t.aligned(c.out, c.outLook, width(c.out))
+}
+
+func (c *cli) printIDs(t table) error {
+	ids := t.ids
+	if ids == nil {
+		for _, row := range t.rows {
+			ids = append(ids, row[0])
+		}
+	}
+	for _, id := range ids {
+		if err := c.say("%s", plain(id)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (t table) separated(w io.Writer) error {

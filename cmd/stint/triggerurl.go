@@ -83,9 +83,9 @@ func (c *cli) triggerURLCloseCommand() *cobra.Command {
 		Use: "close AGENT ADDRESS", Short: "Make an address useless", Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			what := "cannot close the address"
-			var id api.TriggerID
-			if err := id.UnmarshalText([]byte(args[1])); err != nil {
-				return usage(what, err.Error(), "stint trigger-url list "+args[0])
+			id, err := wholeID[api.TriggerID](args[1], what, "address", "stint trigger-url list "+args[0])
+			if err != nil {
+				return err
 			}
 			client, err := c.connect(what)
 			if err != nil {

@@ -69,9 +69,11 @@ func (c *cli) welcome(ctx context.Context, k *coordinator, f upFlags, page strin
 		opener = c.opener()
 	}
 	if opener == "" {
-		if c.talks {
-			c.hint("%s", c.errLook.quiet("Open the dashboard signed in with: stint open    End with Ctrl-C."))
+		how := "Open the dashboard signed in with: stint open    End with Ctrl-C."
+		if c.opener() == "" {
+			how = "There is no browser here. Sign in with a password (stint account password), or with the file that stint open --page prints."
 		}
+		c.hint("%s", c.errLook.quiet(how))
 		return nil
 	}
 	owner, err := k.engine.Owner(ctx)

@@ -17,10 +17,7 @@ func (c *cli) webhookCommand() *cobra.Command {
 }
 
 func webhookID(text, what string) (id api.WebhookID, err error) {
-	if err := id.UnmarshalText([]byte(text)); err != nil || id == 0 {
-		return 0, usage(what, "there is no webhook "+text+": an id is whk_ and ten more characters", "stint webhook list")
-	}
-	return id, nil
+	return wholeID[api.WebhookID](text, what, "webhook", "stint webhook list")
 }
 
 func (c *cli) webhookListCommand() *cobra.Command {
@@ -263,9 +260,9 @@ func (c *cli) webhookRedeliverCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var delivery api.DeliveryID
-			if err := delivery.UnmarshalText([]byte(args[1])); err != nil {
-				return usage(what, err.Error(), "stint webhook deliveries "+args[0])
+			delivery, err := wholeID[api.DeliveryID](args[1], what, "delivery", "stint webhook deliveries "+args[0])
+			if err != nil {
+				return err
 			}
 			client, err := c.connect(what)
 			if err != nil {

@@ -60,12 +60,6 @@ func (c *cli) showWorkers(list api.List[api.Worker]) error {
 	}
 	t := table{head: []string{"WORKER", "AGENT", "NAME", "STATE", "RUNNING", "LAST BEAT", "PLATFORM"}, flex: 2}
 	for _, w := range list.Items {
-		if c.flags.quiet {
-			if err := c.say("%s", w.ID); err != nil {
-				return err
-			}
-			continue
-		}
 		state := string(w.State)
 		switch {
 		case w.PendingSignal != nil:
@@ -76,9 +70,6 @@ func (c *cli) showWorkers(list api.List[api.Worker]) error {
 			state = c.outLook.worker(w.State)
 		}
 		t.rows = append(t.rows, []string{w.ID.String(), w.AgentSlug, plain(w.Name), state, fmt.Sprintf("%d/%d", w.Running, w.MaxConcurrent), c.ago(w.LastBeatAt), plain(w.Platform)})
-	}
-	if c.flags.quiet {
-		return nil
 	}
 	return c.print(t, "There is no worker yet. stint up runs one; elsewhere: stint worker run")
 }

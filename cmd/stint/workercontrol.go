@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"strings"
 	"time"
@@ -99,8 +101,13 @@ func (c *cli) workerShowCommand() *cobra.Command {
 		Short: "Show a worker, by id or by name",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			before := ""
 			return c.eachWorker(cmd.Context(), "show", agent, args, func(_ context.Context, _ *api.Client, w api.Worker, count int) error {
-				return c.several(w, w.ID.String(), count, func() error { return c.workerFacts(w).print(c) })
+				return c.several(w, w.ID.String(), count, func() error {
+					_, err := io.WriteString(c.out, before)
+					before = "\n"
+					return errors.Join(err, c.workerFacts(w).print(c))
+				})
 			})
 		},
 	}

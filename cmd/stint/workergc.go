@@ -196,22 +196,13 @@ func (c *cli) showCollected(all api.List[workspace.Report], dry bool) error {
 		freed += r.Freed
 		for _, i := range r.Removed {
 			t.rows = append(t.rows, []string{removed, plain(i.Path), humanize.IBytes(uint64(i.Bytes)), plain(i.Why)})
+			t.ids = append(t.ids, i.Path)
 		}
 		for _, i := range r.Kept {
 			t.rows = append(t.rows, []string{"kept", plain(i.Path), humanize.IBytes(uint64(i.Bytes)), plain(i.Why)})
 		}
 	}
-	if c.flags.quiet {
-		for _, row := range t.rows {
-			if row[0] == removed {
-				if err := c.say("%s", row[1]); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	}
-	if err := c.print(t, "There are no workspaces."); err != nil {
+	if err := c.print(t, "Agents have left no workspaces here."); err != nil || c.flags.quiet {
 		return err
 	}
 	c.hint("%s: %s", map[bool]string{false: "Freed", true: "Would free"}[dry], humanize.IBytes(uint64(freed)))

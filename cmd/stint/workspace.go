@@ -31,16 +31,7 @@ func (c *cli) workspaceListCommand() *cobra.Command {
 			}
 			t := table{head: []string{"WORKSPACE", "SLUG", "NAME"}, flex: 2}
 			for _, w := range list.Items {
-				if c.flags.quiet {
-					if err := c.say("%s", w.ID); err != nil {
-						return err
-					}
-					continue
-				}
 				t.rows = append(t.rows, []string{w.ID.String(), w.Slug, plain(w.Name)})
-			}
-			if c.flags.quiet {
-				return nil
 			}
 			return c.print(t, "You are in no workspace.")
 		},
