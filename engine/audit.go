@@ -45,6 +45,12 @@ func (e *Engine) Audit(ctx context.Context, c Caller, f api.AuditFilter, page ap
 			return fmt.Errorf("list the audit: %w", err)
 		}
 		out = listOf(rows, n, toAudit, func(r queries.AuditPageRow) int64 { return r.Event.Seq })
+		sight := newEyes(tx, c.WorkspaceID, c.UserID)
+		for i := range out.Items {
+			if err := sight.dim(ctx, &out.Items[i].Event); err != nil {
+				return err
+			}
+		}
 		return nameActors(ctx, tx, out.Items)
 	})
 	return out, err

@@ -116,6 +116,9 @@ func (e *Engine) expand(tx *db.Tx, id api.WebhookID) error {
 	if err != nil {
 		return err
 	}
+	if gone, err := e.lostReader(tx, &w); err != nil || gone {
+		return err
+	}
 	newest, err := tx.Counter(wctx(), "event")
 	if err != nil {
 		return err
@@ -124,9 +127,13 @@ func (e *Engine) expand(tx *db.Tx, id api.WebhookID) error {
 	if err != nil {
 		return err
 	}
+	sight := newEyes(tx, w.WorkspaceID, w.CreatedBy)
 	for _, r := range rows {
 		ev := toEvent(r.Event)
 		ev.AgentID = api.AgentID(r.Agent)
+		if err := sight.dim(wctx(), &ev); err != nil {
+			return err
+		}
 		if err := e.deliverEvent(tx, &w, ev); err != nil {
 			return err
 		}
@@ -279,15 +286,15 @@ func (e *Engine) disableWebhook(tx *db.Tx, id api.WebhookID, reason string) erro
 	if err != nil {
 		return fmt.Errorf("read webhook %s: %w", id, err)
 	}
+	if _, err := tx.DropWaiting(wctx(), queries.DropWaitingParams{Problem: "the webhook was disabled: " + reason, EndedAt: micros(tx.Now), WebhookID: id}); err != nil {
+		return fmt.Errorf("drop what waits for webhook %s: %w", id, err)
+	}
 	if w.Enabled == 0 {
 		return nil
 	}
 	w.Enabled, w.DisabledReason = 0, reason
 	if err := e.saveWebhook(tx, &w); err != nil {
 		return err
-	}
-	if _, err := tx.DropWaiting(wctx(), queries.DropWaitingParams{Problem: "the webhook was disabled: " + reason, EndedAt: micros(tx.Now), WebhookID: id}); err != nil {
-		return fmt.Errorf("drop what waits for webhook %s: %w", id, err)
 	}
 	_, err = e.logWebhook(tx, &w, actorSystem, evWebhookDisabled, api.EventData{"reason": reason})
 	return err

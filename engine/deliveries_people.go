@@ -27,6 +27,8 @@ func (e *Engine) TestWebhook(ctx context.Context, c Caller, id api.WebhookID) (o
 }
 
 // Redeliver sends a message once more, under the same id. Rights: admin.
+// Errors: not_found, also for what tells of somebody else's local session;
+// conflict while it waits, and when whom the webhook tells may not know of it.
 func (e *Engine) Redeliver(ctx context.Context, c Caller, id api.WebhookID, delivery api.DeliveryID) (out api.Delivery, err error) {
 	return e.sendOnce(ctx, c, id, func(tx *db.Tx, w *queries.Webhook) (queries.Delivery, error) {
 		d, err := tx.Delivery(wctx(), delivery)
@@ -35,6 +37,18 @@ func (e *Engine) Redeliver(ctx context.Context, c Caller, id api.WebhookID, deli
 		}
 		if err != nil {
 			return d, fmt.Errorf("read delivery %s: %w", delivery, err)
+		}
+		for _, user := range []api.UserID{c.UserID, w.CreatedBy} {
+			seen, err := newEyes(tx, w.WorkspaceID, user).seeMessage(wctx(), d.Body)
+			if err != nil {
+				return d, err
+			}
+			if !seen && user == c.UserID {
+				return d, notFound("delivery")
+			}
+			if !seen {
+				return d, api.Refuse(api.CodeConflict, "This webhook now tells what somebody else may know, and your local sessions aren't that.")
+			}
 		}
 		if d.State == string(api.DeliveryWaiting) {
 			return d, api.Refuse(api.CodeConflict, "This message is still being delivered.")
@@ -66,7 +80,8 @@ func (e *Engine) sendOnce(ctx context.Context, c Caller, id api.WebhookID, make 
 	return out, err
 }
 
-// Deliveries lists what a webhook has sent and is to send, newest first. Rights: admin.
+// Deliveries lists what a webhook has sent and is to send, newest first, but for
+// what tells of somebody else's local session. Rights: admin.
 func (e *Engine) Deliveries(ctx context.Context, c Caller, id api.WebhookID, page api.Page) (api.List[api.Delivery], error) {
 	out := api.List[api.Delivery]{Items: []api.Delivery{}}
 	n, before, err := pageOf(page, math.MaxInt64)
@@ -77,8 +92,13 @@ func (e *Engine) Deliveries(ctx context.Context, c Caller, id api.WebhookID, pag
 		if _, err := webhookOf(ctx, tx, c, id); err != nil {
 			return err
 		}
-		rows, err := tx.ListDeliveries(ctx, queries.ListDeliveriesParams{WebhookID: id, Before: api.DeliveryID(before), N: n + 1})
-		out = listOf(rows, n, toDelivery, func(d queries.Delivery) int64 { return int64(d.ID) })
+		sight := newEyes(tx, c.WorkspaceID, c.UserID)
+		out, err = gather(n, before, func(before, n int64) ([]queries.Delivery, error) {
+			return tx.ListDeliveries(ctx, queries.ListDeliveriesParams{WebhookID: id, Before: api.DeliveryID(before), N: n})
+		}, func(d queries.Delivery) int64 { return int64(d.ID) }, func(d queries.Delivery) (api.Delivery, bool, error) {
+			seen, err := sight.seeMessage(ctx, d.Body)
+			return toDelivery(d), seen, err
+		})
 		return err
 	})
 	return out, err

@@ -190,12 +190,19 @@ func (e *Engine) Events(ctx context.Context, c Caller, after int64, limit int) (
 		rows, err := tx.EventsAfter(ctx, queries.EventsAfterParams{
 			After: after, WorkspaceID: c.WorkspaceID, Me: c.UserID, N: int64(min(max(limit, 1), 1000)),
 		})
+		if err != nil {
+			return err
+		}
+		sight := newEyes(tx, c.WorkspaceID, c.UserID)
 		for _, r := range rows {
 			ev := toEvent(r.Event)
 			ev.AgentID = api.AgentID(r.Agent)
+			if err := sight.dim(ctx, &ev); err != nil {
+				return err
+			}
 			out = append(out, ev)
 		}
-		return err
+		return nil
 	})
 	return out, err
 }
@@ -231,12 +238,21 @@ func (e *Engine) SessionEvents(ctx context.Context, c Caller, id api.SessionID, 
 			return err
 		}
 		rows, err := tx.EventsOfSession(ctx, queries.EventsOfSessionParams{SessionID: id, Before: before, N: n + 1})
+		if err != nil {
+			return fmt.Errorf("list the events of session %s: %w", id, err)
+		}
 		out = listOf(rows, n, func(r queries.Event) api.Event {
 			ev := toEvent(r)
 			ev.AgentID = s.AgentID
 			return ev
 		}, func(r queries.Event) int64 { return r.Seq })
-		return err
+		sight := newEyes(tx, c.WorkspaceID, c.UserID)
+		for i := range out.Items {
+			if err := sight.dim(ctx, &out.Items[i]); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	return out, err
 }

@@ -13,7 +13,8 @@ import (
 	"stint/scheduler"
 )
 
-// Ledger lists what became of the agent's slots, newest first (contract 3.6).
+// Ledger lists what became of the agent's slots, newest first (contract
+// 3.6). Somebody else's local session isn't named.
 func (e *Engine) Ledger(ctx context.Context, c Caller, ref string, page api.Page) (api.List[api.LedgerEntry], error) {
 	out := api.List[api.LedgerEntry]{Items: []api.LedgerEntry{}}
 	n, before, err := pageOf(page, math.MaxInt64)
@@ -26,8 +27,19 @@ func (e *Engine) Ledger(ctx context.Context, c Caller, ref string, page api.Page
 			return err
 		}
 		rows, err := tx.ListLedger(ctx, queries.ListLedgerParams{AgentID: a.ID, Before: api.LedgerID(before), N: n + 1})
+		if err != nil {
+			return fmt.Errorf("list the ledger of agent %s: %w", a.ID, err)
+		}
+		sight := newEyes(tx, c.WorkspaceID, c.UserID)
+		for i := range rows {
+			if seen, err := sight.see(ctx, rows[i].SessionID); err != nil {
+				return err
+			} else if !seen {
+				rows[i].SessionID = 0
+			}
+		}
 		out = listOf(rows, n, toLedger, func(r queries.Ledger) int64 { return int64(r.ID) })
-		return err
+		return nil
 	})
 	return out, err
 }

@@ -57,7 +57,7 @@ func checkRole(role api.Role) error {
 }
 
 // SetRole gives a member another role, at once for every request and stream of
-// his. Rights: owner. Errors: forbidden, not_found, last_owner, invalid.
+// his; one that may have no webhooks disables his. Rights: owner. Errors: forbidden, not_found, last_owner, invalid.
 func (e *Engine) SetRole(ctx context.Context, c Caller, user api.UserID, role api.Role) (out api.WorkspaceMember, err error) {
 	if err := c.may(mayManageMembers); err != nil {
 		return out, err
@@ -83,6 +83,11 @@ func (e *Engine) SetRole(ctx context.Context, c Caller, user api.UserID, role ap
 		if err != nil {
 			return fmt.Errorf("set the role of user %s: %w", user, err)
 		}
+		if !role.AtLeast(rights[mayManageWebhooks].role) {
+			if err := e.disableWebhooksOf(tx, c, user, u.Name+" is no longer an admin here"); err != nil {
+				return err
+			}
+		}
 		return e.logPeople(tx, c.WorkspaceID, c.actor(), evMemberRole, api.EventData{"user": user.String(), "from": m.Role, "to": role})
 	})
 	return out, err
@@ -90,7 +95,7 @@ func (e *Engine) SetRole(ctx context.Context, c Caller, user api.UserID, role ap
 
 // RemoveMember ends a membership and all that hangs on it, in one transaction:
 // his open sessions are cancelled, his local workers deleted, his API keys and
-// open invitations revoked, the trigger URLs that he opened closed, the agents that run as him paused, and where it was
+// open invitations revoked, the trigger URLs that he opened closed, his webhooks disabled, the agents that run as him paused, and where it was
 // his last membership every sign-in of his ends (contract 2.5). Rights: owner,
 // or oneself. Errors: forbidden, not_found, last_owner.
 func (e *Engine) RemoveMember(ctx context.Context, c Caller, user api.UserID) (out api.MemberRemoved, err error) {
@@ -120,6 +125,9 @@ func (e *Engine) RemoveMember(ctx context.Context, c Caller, user api.UserID) (o
 			return err
 		}
 		if err := e.closeTriggersBy(tx, c, user); err != nil {
+			return err
+		}
+		if err := e.disableWebhooksOf(tx, c, user, u.Name+" is no longer a member"); err != nil {
 			return err
 		}
 		if err := e.endRightsOf(tx, c, user, m.Role); err != nil {

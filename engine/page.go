@@ -37,6 +37,36 @@ func pageOf(p api.Page, start int64) (n, before int64, err error) {
 	return n, before, nil
 }
 
+// gather makes a page of a newest-first list whose rows it reads a few at a time:
+// of those that take gives, at most n. So what is left out costs no page, and no
+// more is read than is shown.
+func gather[R, T any](n, before int64, read func(before, n int64) ([]R, error), key func(R) int64, take func(R) (item T, ok bool, err error)) (api.List[T], error) {
+	out := api.List[T]{Items: []T{}}
+	for {
+		step := n + 1 - int64(len(out.Items))
+		rows, err := read(before, step)
+		if err != nil {
+			return out, err
+		}
+		for _, r := range rows {
+			item, ok, err := take(r)
+			if err != nil {
+				return out, err
+			}
+			if ok && int64(len(out.Items)) == n {
+				out.NextCursor = strconv.FormatInt(before, 36)
+				return out, nil
+			}
+			if before = key(r); ok {
+				out.Items = append(out.Items, item)
+			}
+		}
+		if int64(len(rows)) < step {
+			return out, nil
+		}
+	}
+}
+
 // listOf makes a page of rows of which one more than n was asked for.
 func listOf[R, T any](rows []R, n int64, to func(R) T, key func(R) int64) api.List[T] {
 	out := api.List[T]{Items: make([]T, 0, min(int64(len(rows)), n))}

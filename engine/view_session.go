@@ -58,6 +58,12 @@ func (e *Engine) SessionPageOf(ctx context.Context, c Caller, id api.SessionID) 
 		for _, ev := range events {
 			out.Events = append(out.Events, toEvent(ev))
 		}
+		sight := newEyes(r.q, c.WorkspaceID, c.UserID)
+		for i := range out.Events {
+			if err := sight.dim(ctx, &out.Events[i]); err != nil {
+				return err
+			}
+		}
 		activities, err := r.q.ListActivities(ctx, queries.ListActivitiesParams{SessionID: id, Before: maxSeq, N: pageActivities})
 		if err != nil {
 			return fmt.Errorf("read the activities of session %s: %w", id, err)

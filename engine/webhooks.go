@@ -158,8 +158,9 @@ func (e *Engine) Webhooks(ctx context.Context, c Caller, page api.Page) (api.Lis
 	return out, err
 }
 
-// EditWebhook changes what edit changes. Enabling one again starts with what
-// happens from now on. Rights: admin.
+// EditWebhook changes what edit changes. Who changes the address has the webhook
+// tell what he may know from then on, whoever made it. Enabling one again starts
+// with what happens from now on. Rights: admin.
 func (e *Engine) EditWebhook(ctx context.Context, c Caller, id api.WebhookID, edit func(in *api.WebhookInput) error) (out api.Webhook, err error) {
 	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
 		w, err := webhookOf(wctx(), tx, c, id)
@@ -178,8 +179,19 @@ func (e *Engine) EditWebhook(ctx context.Context, c Caller, id api.WebhookID, ed
 		if err != nil {
 			return err
 		}
+		moved := in.URL != w.Url
 		if in.Enabled && w.Enabled == 0 {
 			w.AfterSeq, w.DisabledReason = seq, ""
+			may, err := mayBeTold(wctx(), tx, w.WorkspaceID, w.CreatedBy)
+			if err != nil {
+				return err
+			}
+			moved = moved || !may // its user is gone: the caller takes it over
+		}
+		if moved {
+			if err := e.toldTo(tx, c, w); err != nil {
+				return err
+			}
 		}
 		w.Url, w.Description, w.Types, w.Enabled = in.URL, in.Description, in.Types, flag(in.Enabled)
 		if err := e.saveWebhook(tx, w); err != nil {
@@ -193,7 +205,8 @@ func (e *Engine) EditWebhook(ctx context.Context, c Caller, id api.WebhookID, ed
 
 func (e *Engine) saveWebhook(tx *db.Tx, w *queries.Webhook) error {
 	err := one(tx.UpdateWebhook(wctx(), queries.UpdateWebhookParams{
-		Url: w.Url, Description: w.Description, Types: w.Types, Enabled: w.Enabled, DisabledReason: w.DisabledReason, AfterSeq: w.AfterSeq, ID: w.ID,
+		Url: w.Url, Description: w.Description, Types: w.Types, Enabled: w.Enabled, DisabledReason: w.DisabledReason, AfterSeq: w.AfterSeq,
+		CreatedBy: w.CreatedBy, ID: w.ID,
 	}))
 	if err != nil {
 		return fmt.Errorf("change webhook %s: %w", w.ID, err)
@@ -202,7 +215,8 @@ func (e *Engine) saveWebhook(tx *db.Tx, w *queries.Webhook) error {
 }
 
 // RotateWebhook gives a webhook a new secret, which the answer alone holds. The
-// old one signs too for a day, so that receivers can change over. Rights: admin.
+// old one signs too for a day, so that receivers can change over. The webhook
+// tells what the caller may know from then on. Rights: admin.
 func (e *Engine) RotateWebhook(ctx context.Context, c Caller, id api.WebhookID) (out api.Webhook, err error) {
 	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
 		w, err := webhookOf(wctx(), tx, c, id)
@@ -210,7 +224,12 @@ func (e *Engine) RotateWebhook(ctx context.Context, c Caller, id api.WebhookID) 
 			return err
 		}
 		w.OldSecret, w.OldUntil, w.Secret = w.Secret, micros(tx.Now.Add(oldSecretLife)), newSecret()
-		err = one(tx.RotateWebhook(wctx(), queries.RotateWebhookParams{Secret: w.Secret, OldSecret: w.OldSecret, OldUntil: w.OldUntil, ID: w.ID}))
+		if err := e.toldTo(tx, c, w); err != nil {
+			return err
+		}
+		err = one(tx.RotateWebhook(wctx(), queries.RotateWebhookParams{
+			Secret: w.Secret, OldSecret: w.OldSecret, OldUntil: w.OldUntil, CreatedBy: w.CreatedBy, ID: w.ID,
+		}))
 		if err != nil {
 			return fmt.Errorf("change the secret of webhook %s: %w", id, err)
 		}

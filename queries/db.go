@@ -186,6 +186,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.dropWaitingStmt, err = db.PrepareContext(ctx, dropWaiting); err != nil {
 		return nil, fmt.Errorf("error preparing query DropWaiting: %w", err)
 	}
+	if q.dropWaitingOneStmt, err = db.PrepareContext(ctx, dropWaitingOne); err != nil {
+		return nil, fmt.Errorf("error preparing query DropWaitingOne: %w", err)
+	}
 	if q.dueAdmissionsStmt, err = db.PrepareContext(ctx, dueAdmissions); err != nil {
 		return nil, fmt.Errorf("error preparing query DueAdmissions: %w", err)
 	}
@@ -606,6 +609,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.scheduledAgentsStmt, err = db.PrepareContext(ctx, scheduledAgents); err != nil {
 		return nil, fmt.Errorf("error preparing query ScheduledAgents: %w", err)
 	}
+	if q.seesSessionStmt, err = db.PrepareContext(ctx, seesSession); err != nil {
+		return nil, fmt.Errorf("error preparing query SeesSession: %w", err)
+	}
 	if q.sessionStmt, err = db.PrepareContext(ctx, session); err != nil {
 		return nil, fmt.Errorf("error preparing query Session: %w", err)
 	}
@@ -780,6 +786,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.viewWorkerSessionsStmt, err = db.PrepareContext(ctx, viewWorkerSessions); err != nil {
 		return nil, fmt.Errorf("error preparing query ViewWorkerSessions: %w", err)
 	}
+	if q.waitingDeliveriesStmt, err = db.PrepareContext(ctx, waitingDeliveries); err != nil {
+		return nil, fmt.Errorf("error preparing query WaitingDeliveries: %w", err)
+	}
 	if q.waitingOfAgentStmt, err = db.PrepareContext(ctx, waitingOfAgent); err != nil {
 		return nil, fmt.Errorf("error preparing query WaitingOfAgent: %w", err)
 	}
@@ -791,6 +800,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.webhooksBehindStmt, err = db.PrepareContext(ctx, webhooksBehind); err != nil {
 		return nil, fmt.Errorf("error preparing query WebhooksBehind: %w", err)
+	}
+	if q.webhooksToldToStmt, err = db.PrepareContext(ctx, webhooksToldTo); err != nil {
+		return nil, fmt.Errorf("error preparing query WebhooksToldTo: %w", err)
 	}
 	if q.workerStmt, err = db.PrepareContext(ctx, worker); err != nil {
 		return nil, fmt.Errorf("error preparing query Worker: %w", err)
@@ -1095,6 +1107,11 @@ func (q *Queries) Close() error {
 	if q.dropWaitingStmt != nil {
 		if cerr := q.dropWaitingStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing dropWaitingStmt: %w", cerr)
+		}
+	}
+	if q.dropWaitingOneStmt != nil {
+		if cerr := q.dropWaitingOneStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing dropWaitingOneStmt: %w", cerr)
 		}
 	}
 	if q.dueAdmissionsStmt != nil {
@@ -1797,6 +1814,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing scheduledAgentsStmt: %w", cerr)
 		}
 	}
+	if q.seesSessionStmt != nil {
+		if cerr := q.seesSessionStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing seesSessionStmt: %w", cerr)
+		}
+	}
 	if q.sessionStmt != nil {
 		if cerr := q.sessionStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing sessionStmt: %w", cerr)
@@ -2087,6 +2109,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing viewWorkerSessionsStmt: %w", cerr)
 		}
 	}
+	if q.waitingDeliveriesStmt != nil {
+		if cerr := q.waitingDeliveriesStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing waitingDeliveriesStmt: %w", cerr)
+		}
+	}
 	if q.waitingOfAgentStmt != nil {
 		if cerr := q.waitingOfAgentStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing waitingOfAgentStmt: %w", cerr)
@@ -2105,6 +2132,11 @@ func (q *Queries) Close() error {
 	if q.webhooksBehindStmt != nil {
 		if cerr := q.webhooksBehindStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing webhooksBehindStmt: %w", cerr)
+		}
+	}
+	if q.webhooksToldToStmt != nil {
+		if cerr := q.webhooksToldToStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing webhooksToldToStmt: %w", cerr)
 		}
 	}
 	if q.workerStmt != nil {
@@ -2250,6 +2282,7 @@ type Queries struct {
 	dropTriesStmt              *sql.Stmt
 	dropUnusedOAuthClientsStmt *sql.Stmt
 	dropWaitingStmt            *sql.Stmt
+	dropWaitingOneStmt         *sql.Stmt
 	dueAdmissionsStmt          *sql.Stmt
 	dueAgentsStmt              *sql.Stmt
 	dueDeadlinesStmt           *sql.Stmt
@@ -2390,6 +2423,7 @@ type Queries struct {
 	rotateWebhookStmt          *sql.Stmt
 	runOfClaimStmt             *sql.Stmt
 	scheduledAgentsStmt        *sql.Stmt
+	seesSessionStmt            *sql.Stmt
 	sessionStmt                *sql.Stmt
 	sessionByTriggerStmt       *sql.Stmt
 	sessionStatusStmt          *sql.Stmt
@@ -2448,10 +2482,12 @@ type Queries struct {
 	viewTurnsStmt              *sql.Stmt
 	viewWaitingStmt            *sql.Stmt
 	viewWorkerSessionsStmt     *sql.Stmt
+	waitingDeliveriesStmt      *sql.Stmt
 	waitingOfAgentStmt         *sql.Stmt
 	waitingScheduledStmt       *sql.Stmt
 	webhookStmt                *sql.Stmt
 	webhooksBehindStmt         *sql.Stmt
+	webhooksToldToStmt         *sql.Stmt
 	workerStmt                 *sql.Stmt
 	workerAndLoadStmt          *sql.Stmt
 	workerByNameStmt           *sql.Stmt
@@ -2522,6 +2558,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		dropTriesStmt:              q.dropTriesStmt,
 		dropUnusedOAuthClientsStmt: q.dropUnusedOAuthClientsStmt,
 		dropWaitingStmt:            q.dropWaitingStmt,
+		dropWaitingOneStmt:         q.dropWaitingOneStmt,
 		dueAdmissionsStmt:          q.dueAdmissionsStmt,
 		dueAgentsStmt:              q.dueAgentsStmt,
 		dueDeadlinesStmt:           q.dueDeadlinesStmt,
@@ -2662,6 +2699,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		rotateWebhookStmt:          q.rotateWebhookStmt,
 		runOfClaimStmt:             q.runOfClaimStmt,
 		scheduledAgentsStmt:        q.scheduledAgentsStmt,
+		seesSessionStmt:            q.seesSessionStmt,
 		sessionStmt:                q.sessionStmt,
 		sessionByTriggerStmt:       q.sessionByTriggerStmt,
 		sessionStatusStmt:          q.sessionStatusStmt,
@@ -2720,10 +2758,12 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		viewTurnsStmt:              q.viewTurnsStmt,
 		viewWaitingStmt:            q.viewWaitingStmt,
 		viewWorkerSessionsStmt:     q.viewWorkerSessionsStmt,
+		waitingDeliveriesStmt:      q.waitingDeliveriesStmt,
 		waitingOfAgentStmt:         q.waitingOfAgentStmt,
 		waitingScheduledStmt:       q.waitingScheduledStmt,
 		webhookStmt:                q.webhookStmt,
 		webhooksBehindStmt:         q.webhooksBehindStmt,
+		webhooksToldToStmt:         q.webhooksToldToStmt,
 		workerStmt:                 q.workerStmt,
 		workerAndLoadStmt:          q.workerAndLoadStmt,
 		workerByNameStmt:           q.workerByNameStmt,

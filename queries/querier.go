@@ -68,6 +68,7 @@ type Querier interface {
 	DropTries(ctx context.Context, key []byte) (int64, error)
 	DropUnusedOAuthClients(ctx context.Context, oldest api.ClientID) (int64, error)
 	DropWaiting(ctx context.Context, arg DropWaitingParams) (int64, error)
+	DropWaitingOne(ctx context.Context, arg DropWaitingOneParams) (int64, error)
 	DueAdmissions(ctx context.Context, arg DueAdmissionsParams) ([]api.SessionID, error)
 	DueAgents(ctx context.Context, arg DueAgentsParams) ([]api.AgentID, error)
 	DueDeadlines(ctx context.Context, arg DueDeadlinesParams) ([]api.PromptID, error)
@@ -215,6 +216,8 @@ type Querier interface {
 	RotateWebhook(ctx context.Context, arg RotateWebhookParams) (int64, error)
 	RunOfClaim(ctx context.Context, id api.ClaimKey) (RunOfClaimRow, error)
 	ScheduledAgents(ctx context.Context) ([]Agent, error)
+	// Whether a session is there for somebody: a local one is its owner's alone.
+	SeesSession(ctx context.Context, arg SeesSessionParams) (int64, error)
 	Session(ctx context.Context, id api.SessionID) (Session, error)
 	SessionByTrigger(ctx context.Context, arg SessionByTriggerParams) (SessionByTriggerRow, error)
 	SessionStatus(ctx context.Context, id api.SessionID) (api.Status, error)
@@ -280,10 +283,12 @@ type Querier interface {
 	// Sessions of one waiting status over all agents. That they have not ended is the index's own condition.
 	ViewWaiting(ctx context.Context, arg ViewWaitingParams) ([]Session, error)
 	ViewWorkerSessions(ctx context.Context, arg ViewWorkerSessionsParams) ([]Session, error)
+	WaitingDeliveries(ctx context.Context, webhookID api.WebhookID) ([]WaitingDeliveriesRow, error)
 	WaitingOfAgent(ctx context.Context, arg WaitingOfAgentParams) ([]Session, error)
 	WaitingScheduled(ctx context.Context, agentID api.AgentID) ([]WaitingScheduledRow, error)
 	Webhook(ctx context.Context, id api.WebhookID) (Webhook, error)
 	WebhooksBehind(ctx context.Context, arg WebhooksBehindParams) ([]api.WebhookID, error)
+	WebhooksToldTo(ctx context.Context, arg WebhooksToldToParams) ([]api.WebhookID, error)
 	Worker(ctx context.Context, id api.WorkerID) (Worker, error)
 	// A worker, what it runs (live or not drained) and what runs in its plain folder, in one above it or below
 	// it, anybody's. A folder's key is its parent's key, a slash and a part of its own.

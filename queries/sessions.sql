@@ -21,6 +21,11 @@ SELECT id, triggered_by FROM sessions WHERE agent_id = @agent_id AND triggered_a
 -- name: Session :one
 SELECT * FROM sessions WHERE id = @id;
 
+-- Whether a session is there for somebody: a local one is its owner's alone.
+-- name: SeesSession :one
+SELECT COUNT(*) AS n FROM sessions
+WHERE id = @id AND workspace_id = @workspace_id AND (mode = 'cloud' OR owner_user_id = @me);
+
 -- name: SessionStatus :one
 SELECT status FROM sessions WHERE id = @id;
 

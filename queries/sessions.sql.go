@@ -1206,6 +1206,25 @@ func (q *Queries) RequestStop(ctx context.Context, arg RequestStopParams) (int64
 	return result.RowsAffected()
 }
 
+const seesSession = `-- name: SeesSession :one
+SELECT COUNT(*) AS n FROM sessions
+WHERE id = ?1 AND workspace_id = ?2 AND (mode = 'cloud' OR owner_user_id = ?3)
+`
+
+type SeesSessionParams struct {
+	ID          api.SessionID
+	WorkspaceID api.WorkspaceID
+	Me          api.UserID
+}
+
+// Whether a session is there for somebody: a local one is its owner's alone.
+func (q *Queries) SeesSession(ctx context.Context, arg SeesSessionParams) (int64, error) {
+	row := q.queryRow(ctx, q.seesSessionStmt, seesSession, arg.ID, arg.WorkspaceID, arg.Me)
+	var n int64
+	err := row.Scan(&n)
+	return n, err
+}
+
 const session = `-- name: Session :one
 SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at FROM sessions WHERE id = ?1
 `

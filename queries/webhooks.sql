@@ -16,14 +16,18 @@ SELECT * FROM webhooks WHERE workspace_id = @workspace_id AND deleted_at = 0 AND
 -- name: UpdateWebhook :execrows
 UPDATE webhooks SET
     url = @url, description = @description, types = @types, enabled = @enabled, disabled_reason = @disabled_reason,
-    after_seq = @after_seq
+    after_seq = @after_seq, created_by = @created_by
 WHERE id = @id AND deleted_at = 0;
 
 -- name: RotateWebhook :execrows
-UPDATE webhooks SET secret = @secret, old_secret = @old_secret, old_until = @old_until WHERE id = @id AND deleted_at = 0;
+UPDATE webhooks SET secret = @secret, old_secret = @old_secret, old_until = @old_until, created_by = @created_by
+WHERE id = @id AND deleted_at = 0;
 
 -- name: DeleteWebhook :execrows
 UPDATE webhooks SET deleted_at = @deleted_at, enabled = 0, secret = x'', old_secret = x'' WHERE id = @id AND deleted_at = 0;
+
+-- name: WebhooksToldTo :many
+SELECT id FROM webhooks WHERE workspace_id = @workspace_id AND created_by = @created_by AND deleted_at = 0 ORDER BY id;
 
 -- name: WebhooksBehind :many
 SELECT id FROM webhooks WHERE deleted_at = 0 AND enabled = 1 AND after_seq < @newest ORDER BY id LIMIT @n;
@@ -63,6 +67,13 @@ WHERE id = @id AND state = 'waiting' AND tries = @tries;
 -- name: DropWaiting :execrows
 UPDATE deliveries SET state = 'failed', next_at = 0, problem = @problem, ended_at = @ended_at
 WHERE webhook_id = @webhook_id AND state = 'waiting';
+
+-- name: WaitingDeliveries :many
+SELECT id, body FROM deliveries WHERE webhook_id = @webhook_id AND state = 'waiting' ORDER BY id;
+
+-- name: DropWaitingOne :execrows
+UPDATE deliveries SET state = 'failed', next_at = 0, problem = @problem, ended_at = @ended_at
+WHERE id = @id AND state = 'waiting';
 
 -- name: OldDeliveries :many
 SELECT id FROM deliveries WHERE created_at < @before AND state <> 'waiting' ORDER BY id LIMIT @n;

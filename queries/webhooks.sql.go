@@ -103,6 +103,25 @@ func (q *Queries) DropWaiting(ctx context.Context, arg DropWaitingParams) (int64
 	return result.RowsAffected()
 }
 
+const dropWaitingOne = `-- name: DropWaitingOne :execrows
+UPDATE deliveries SET state = 'failed', next_at = 0, problem = ?1, ended_at = ?2
+WHERE id = ?3 AND state = 'waiting'
+`
+
+type DropWaitingOneParams struct {
+	Problem string
+	EndedAt int64
+	ID      api.DeliveryID
+}
+
+func (q *Queries) DropWaitingOne(ctx context.Context, arg DropWaitingOneParams) (int64, error) {
+	result, err := q.exec(ctx, q.dropWaitingOneStmt, dropWaitingOne, arg.Problem, arg.EndedAt, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const dueDeliveries = `-- name: DueDeliveries :many
 SELECT id FROM deliveries WHERE state = 'waiting' AND next_at <= ?1 ORDER BY next_at LIMIT ?2
 `
@@ -433,13 +452,15 @@ func (q *Queries) OldDeliveries(ctx context.Context, arg OldDeliveriesParams) ([
 }
 
 const rotateWebhook = `-- name: RotateWebhook :execrows
-UPDATE webhooks SET secret = ?1, old_secret = ?2, old_until = ?3 WHERE id = ?4 AND deleted_at = 0
+UPDATE webhooks SET secret = ?1, old_secret = ?2, old_until = ?3, created_by = ?4
+WHERE id = ?5 AND deleted_at = 0
 `
 
 type RotateWebhookParams struct {
 	Secret    []byte
 	OldSecret []byte
 	OldUntil  int64
+	CreatedBy api.UserID
 	ID        api.WebhookID
 }
 
@@ -448,6 +469,7 @@ func (q *Queries) RotateWebhook(ctx context.Context, arg RotateWebhookParams) (i
 		arg.Secret,
 		arg.OldSecret,
 		arg.OldUntil,
+		arg.CreatedBy,
 		arg.ID,
 	)
 	if err != nil {
@@ -614,8 +636,8 @@ func (q *Queries) TryDelivery(ctx context.Context, arg TryDeliveryParams) (int64
 const updateWebhook = `-- name: UpdateWebhook :execrows
 UPDATE webhooks SET
     url = ?1, description = ?2, types = ?3, enabled = ?4, disabled_reason = ?5,
-    after_seq = ?6
-WHERE id = ?7 AND deleted_at = 0
+    after_seq = ?6, created_by = ?7
+WHERE id = ?8 AND deleted_at = 0
 `
 
 type UpdateWebhookParams struct {
@@ -625,6 +647,7 @@ type UpdateWebhookParams struct {
 	Enabled        int64
 	DisabledReason string
 	AfterSeq       int64
+	CreatedBy      api.UserID
 	ID             api.WebhookID
 }
 
@@ -636,6 +659,7 @@ func (q *Queries) UpdateWebhook(ctx context.Context, arg UpdateWebhookParams) (i
 		arg.Enabled,
 		arg.DisabledReason,
 		arg.AfterSeq,
+		arg.CreatedBy,
 		arg.ID,
 	)
 	if err != nil {
@@ -659,6 +683,38 @@ func (q *Queries) UseTriggerURL(ctx context.Context, arg UseTriggerURLParams) (i
 		return 0, err
 	}
 	return result.RowsAffected()
+}
+
+const waitingDeliveries = `-- name: WaitingDeliveries :many
+SELECT id, body FROM deliveries WHERE webhook_id = ?1 AND state = 'waiting' ORDER BY id
+`
+
+type WaitingDeliveriesRow struct {
+	ID   api.DeliveryID
+	Body string
+}
+
+func (q *Queries) WaitingDeliveries(ctx context.Context, webhookID api.WebhookID) ([]WaitingDeliveriesRow, error) {
+	rows, err := q.query(ctx, q.waitingDeliveriesStmt, waitingDeliveries, webhookID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []WaitingDeliveriesRow{}
+	for rows.Next() {
+		var i WaitingDeliveriesRow
+		if err := rows.Scan(&i.ID, &i.Body); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const webhook = `-- name: Webhook :one
@@ -698,6 +754,38 @@ type WebhooksBehindParams struct {
 
 func (q *Queries) WebhooksBehind(ctx context.Context, arg WebhooksBehindParams) ([]api.WebhookID, error) {
 	rows, err := q.query(ctx, q.webhooksBehindStmt, webhooksBehind, arg.Newest, arg.N)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []api.WebhookID{}
+	for rows.Next() {
+		var id api.WebhookID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const webhooksToldTo = `-- name: WebhooksToldTo :many
+SELECT id FROM webhooks WHERE workspace_id = ?1 AND created_by = ?2 AND deleted_at = 0 ORDER BY id
+`
+
+type WebhooksToldToParams struct {
+	WorkspaceID api.WorkspaceID
+	CreatedBy   api.UserID
+}
+
+func (q *Queries) WebhooksToldTo(ctx context.Context, arg WebhooksToldToParams) ([]api.WebhookID, error) {
+	rows, err := q.query(ctx, q.webhooksToldToStmt, webhooksToldTo, arg.WorkspaceID, arg.CreatedBy)
 	if err != nil {
 		return nil, err
 	}

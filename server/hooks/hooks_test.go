@@ -277,12 +277,33 @@ func TestSender_BothSecretsSignForADay(t *testing.T) {
 	}
 }
 
+// admin is another user who may have webhooks.
+func admin(t *testing.T, w *enginetest.World) engine.Caller {
+	t.Helper()
+	i, err := w.Invite(t.Context(), w.Owner, api.InvitationInput{Role: api.Admin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cookie, _, err := w.Join(t.Context(), i.Code, api.LoginInput{Login: "ben", Password: "correct horse battery"}, engine.From{Label: "a browser", Address: "192.0.2.9"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	who, err := w.Authenticate(t.Context(), cookie)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := w.In(t.Context(), who, engine.DefaultWorkspace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
 // Others' local sessions are nobody's to send out.
 func TestSender_TellsNothingOfOthersLocalSessions(t *testing.T) {
 	w := enginetest.New(t)
 	r := newReceiver(t, always(200))
-	other := w.Owner
-	other.UserID++
+	other := admin(t, w)
 	if _, err := w.CreateWebhook(t.Context(), other, api.WebhookInput{URL: r.URL, Enabled: true}); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,257 @@
+package engine_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"stint/api"
+	"stint/engine"
+	"stint/engine/enginetest"
+)
+
+// sentTo takes all that is due, as delivered, and returns the bodies per address.
+func sentTo(t *testing.T, w *enginetest.World) map[string][]string {
+	t.Helper()
+	if err := w.ExpandWebhooks(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	out := map[string][]string{}
+	for {
+		due, err := w.TakeDeliveries(t.Context(), 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(due) == 0 {
+			return out
+		}
+		for _, d := range due {
+			out[d.URL] = append(out[d.URL], d.Body)
+			if err := w.EndTry(t.Context(), d, engine.Sent{StatusCode: 204}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func tellOf(bodies []string, id api.SessionID) bool {
+	return slices.ContainsFunc(bodies, func(b string) bool { return strings.Contains(b, id.String()) })
+}
+
+func webhookOf(t *testing.T, w *enginetest.World, c engine.Caller, url string, types ...string) api.Webhook {
+	t.Helper()
+	hook, err := w.CreateWebhook(t.Context(), c, api.WebhookInput{URL: url, Types: types, Enabled: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hook
+}
+
+func deliveriesOf(t *testing.T, w *enginetest.World, c engine.Caller, id api.WebhookID) (out []api.Delivery) {
+	t.Helper()
+	for page := (api.Page{Limit: 3}); ; {
+		list, err := w.Deliveries(t.Context(), c, id, page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, list.Items...)
+		if page.Cursor = list.NextCursor; page.Cursor == "" {
+			return out
+		}
+	}
+}
+
+// Who changes where messages go, or what signs them, is who reads them: from
+// then on they tell what he may know, whoever made the webhook.
+func TestWebhook_TellsWhatWhoChangedItMayKnow(t *testing.T) {
+	for name, take := range map[string]func(w *enginetest.World, ben engine.Caller, id api.WebhookID) error{
+		"address": func(w *enginetest.World, ben engine.Caller, id api.WebhookID) error {
+			_, err := w.EditWebhook(t.Context(), ben, id, func(in *api.WebhookInput) error { in.URL = "https://ben.example/x"; return nil })
+			return err
+		},
+		"secret": func(w *enginetest.World, ben engine.Caller, id api.WebhookID) error {
+			_, err := w.RotateWebhook(t.Context(), ben, id)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, _ := withOwner(t)
+			_, ben := joined(t, w, api.Admin, "ben")
+			hook := webhookOf(t, w, w.Owner, "https://ann.example/x")
+			a, cloud := w.Agent(), w.Agent(func(in *api.AgentInput) { in.Mode = api.Cloud })
+			told := w.New(a)
+			if !tellOf(sentTo(t, w)["https://ann.example/x"], told.ID) {
+				t.Fatal("the maker isn't told of her own session")
+			}
+			for range 4 {
+				w.New(a)
+			}
+			waits, open := w.New(a), w.New(cloud)
+			if err := w.ExpandWebhooks(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := take(w, ben, hook.ID); err != nil {
+				t.Fatal(err)
+			}
+			later := w.New(a)
+			now := sentTo(t, w)
+			sent := slices.Concat(now["https://ann.example/x"], now["https://ben.example/x"])
+			for _, hidden := range []api.Session{waits, later} {
+				if tellOf(sent, hidden.ID) {
+					t.Errorf("%s is told of", hidden.ID)
+				}
+			}
+			if !tellOf(sent, open.ID) {
+				t.Error("what both may know isn't told any more")
+			}
+			for _, d := range deliveriesOf(t, w, ben, hook.ID) {
+				if tellOf([]string{d.Body}, told.ID) || tellOf([]string{d.Body}, waits.ID) {
+					t.Errorf("the log shows him %s", d.Body)
+				}
+			}
+			of := func(id api.SessionID) api.Delivery {
+				all := deliveriesOf(t, w, w.Owner, hook.ID)
+				i := slices.IndexFunc(all, func(d api.Delivery) bool { return tellOf([]string{d.Body}, id) })
+				if i < 0 {
+					t.Fatalf("the log doesn't show her own session %s", id)
+				}
+				return all[i]
+			}
+			if d := of(waits.ID); d.State != api.DeliveryFailed || !strings.Contains(d.Problem, "another user") {
+				t.Errorf("what waited is %+v", d)
+			}
+			_, err := w.Redeliver(t.Context(), ben, hook.ID, of(told.ID).ID)
+			refusedWith(t, err, api.CodeNotFound)
+			_, err = w.Redeliver(t.Context(), w.Owner, hook.ID, of(told.ID).ID)
+			refusedWith(t, err, api.CodeConflict)
+		})
+	}
+}
+
+// Another change of a webhook leaves it telling what its maker may know.
+func TestWebhook_OtherEditsTakeNothingOver(t *testing.T) {
+	w, _ := withOwner(t)
+	_, ben := joined(t, w, api.Admin, "ben")
+	hook := webhookOf(t, w, w.Owner, "https://ann.example/x")
+	for _, enabled := range []bool{false, true} {
+		if _, err := w.EditWebhook(t.Context(), ben, hook.ID, func(in *api.WebhookInput) error { in.Enabled = enabled; return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s := w.New(w.Agent()); !tellOf(sentTo(t, w)[hook.URL], s.ID) {
+		t.Error("its maker isn't told of her own session")
+	}
+}
+
+// The webhooks of somebody who leaves, or may have none any more, end with it;
+// who enables one again is told what he may know himself.
+func TestWebhook_EndsWithTheRightToHaveIt(t *testing.T) {
+	for name, lose := range map[string]func(w *enginetest.World, user api.UserID) error{
+		"no longer a member": func(w *enginetest.World, user api.UserID) error {
+			_, err := w.RemoveMember(t.Context(), w.Owner, user)
+			return err
+		},
+		"no longer an admin": func(w *enginetest.World, user api.UserID) error {
+			_, err := w.SetRole(t.Context(), w.Owner, user, api.Member)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, _ := withOwner(t)
+			who, ben := joined(t, w, api.Admin, "ben")
+			mine, his := webhookOf(t, w, w.Owner, "https://ann.example/x"), webhookOf(t, w, ben, "https://ben.example/x")
+			cloud := w.Agent(func(in *api.AgentInput) { in.Mode = api.Cloud })
+			before := w.New(cloud)
+			if err := w.ExpandWebhooks(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := lose(w, who.UserID); err != nil {
+				t.Fatal(err)
+			}
+			after := w.New(cloud)
+			sent := sentTo(t, w)
+			if len(sent[his.URL]) != 0 || !tellOf(sent[mine.URL], before.ID) || !tellOf(sent[mine.URL], after.ID) {
+				t.Errorf("sent to him %v", sent[his.URL])
+			}
+			got, err := w.Webhook(t.Context(), w.Owner, his.ID)
+			if err != nil || got.Enabled || !strings.Contains(got.DisabledReason, name) {
+				t.Fatalf("it is %+v (%v)", got, err)
+			}
+			for _, d := range deliveriesOf(t, w, w.Owner, his.ID) {
+				if d.State != api.DeliveryFailed || !strings.Contains(d.Problem, name) {
+					t.Errorf("what waited is %+v", d)
+				}
+			}
+			if _, err := w.EditWebhook(t.Context(), w.Owner, his.ID, func(in *api.WebhookInput) error { in.Enabled = true; return nil }); err != nil {
+				t.Fatal(err)
+			}
+			if s := w.New(w.Agent()); !tellOf(sentTo(t, w)[his.URL], s.ID) {
+				t.Error("who enabled it again isn't told of her own session")
+			}
+		})
+	}
+}
+
+// What tells of an agent names nobody else's local session.
+func TestTold_NoIDOfOthersLocalSessions(t *testing.T) {
+	w, _ := withOwner(t)
+	ctx := t.Context()
+	_, eve := joined(t, w, api.Viewer, "eve")
+	_, ben := joined(t, w, api.Admin, "ben")
+	hook := webhookOf(t, w, ben, "https://ben.example/x")
+	a := w.Agent(func(in *api.AgentInput) { in.Schedule = "* * * * *" })
+	w.Advance(time.Minute)
+	local := w.All(a.ID)[0]
+	names := func(c engine.Caller) (ledger, events int) {
+		t.Helper()
+		list, err := w.Ledger(ctx, c, a.Slug, api.Page{})
+		if err != nil || len(list.Items) == 0 {
+			t.Fatalf("the ledger: %v (%v)", list, err)
+		}
+		for _, r := range list.Items {
+			if r.SessionID == local.ID {
+				ledger++
+			}
+		}
+		all, err := w.Events(ctx, c, 0, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.CanManageWebhooks() {
+			audit, err := w.Audit(ctx, c, api.AuditFilter{}, api.Page{Limit: 200})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, entry := range audit.Items {
+				all = append(all, entry.Event)
+			}
+		}
+		decided := 0
+		for _, ev := range all {
+			if ev.Type != "slot_decided" {
+				continue
+			}
+			decided++
+			if ev.Data["session"] == local.ID.String() {
+				events++
+			}
+		}
+		if decided == 0 {
+			t.Fatal("no slot is told of")
+		}
+		return ledger, events
+	}
+	for name, c := range map[string]engine.Caller{"viewer": eve, "admin": ben} {
+		if ledger, events := names(c); ledger != 0 || events != 0 {
+			t.Errorf("%s: %d rows of the ledger and %d events name it", name, ledger, events)
+		}
+	}
+	if ledger, events := names(w.Owner); ledger != 1 || events != 2 {
+		t.Errorf("to its owner %d rows of the ledger and %d events name it", ledger, events)
+	}
+	sent := sentTo(t, w)[hook.URL]
+	if tellOf(sent, local.ID) || !slices.ContainsFunc(sent, func(b string) bool { return strings.Contains(b, "slot_decided") }) {
+		t.Errorf("the webhook told %v", sent)
+	}
+}
