@@ -8,11 +8,20 @@ import (
 	"time"
 )
 
-// AwaitAnswer returns a prompt once it is closed, else after wait, in whole seconds.
-func (c *Client) AwaitAnswer(ctx context.Context, session SessionID, id PromptID, wait time.Duration) (Prompt, error) {
+// ClaimHeader is the header in which a worker that waits for an answer names its claim.
+const ClaimHeader = "Stint-Claim"
+
+// AwaitAnswer returns a prompt once it is closed, else after wait, in whole
+// seconds. Secret answers are told to who names the session's live claim; the
+// zero claim names none.
+func (c *Client) AwaitAnswer(ctx context.Context, session SessionID, id PromptID, claim ClaimID, wait time.Duration) (Prompt, error) {
 	q := url.Values{"wait": {strconv.FormatInt(int64(wait/time.Second), 10)}}
+	var header http.Header
+	if !claim.IsZero() {
+		header = http.Header{ClaimHeader: {claim.String()}}
+	}
 	var out Prompt
-	_, err := c.do(ctx, call{method: http.MethodGet, path: path("sessions", session.String(), "prompts", id.String()), query: q, held: wait}, &out)
+	_, err := c.do(ctx, call{method: http.MethodGet, path: path("sessions", session.String(), "prompts", id.String()), query: q, header: header, held: wait}, &out)
 	return out, err
 }
 

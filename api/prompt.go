@@ -61,7 +61,7 @@ type Choice struct {
 	Text    string   `json:"text"`
 	Options []string `json:"options,omitzero"` // none = any text
 	Other   bool     `json:"other,omitzero"`   // any text besides the options
-	Secret  bool     `json:"secret,omitzero"`  // the answer stays out of the transcript
+	Secret  bool     `json:"secret,omitzero"`  // the answer is told to the claim that asked alone
 }
 
 // Answer is what a person said to a prompt: approved for an approval, choices by

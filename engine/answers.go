@@ -167,7 +167,7 @@ func answerWords(p *api.Prompt, a api.Answer) string {
 		for _, q := range p.Choices {
 			said := a.Choices[q.ID]
 			if q.Secret {
-				said = "(kept secret)"
+				said = keptSecret
 			}
 			lines = append(lines, q.Text+"\n→ "+said)
 		}

@@ -106,7 +106,7 @@ func TestPrompt_APartialAnswerIsRefusedAndNamesWhatIsMissing(t *testing.T) {
 	if last := items[len(items)-1]; last.Kind != api.ItemPromptResolved || last.CallID != p.ID.String() || strings.Contains(last.Text, "hunter2") || !strings.Contains(last.Text, "red") {
 		t.Errorf("the transcript says %+v", last)
 	}
-	got, err := s.w.Prompt(t.Context(), s.w.Owner, s.c.SessionID, p.ID)
+	got, err := s.w.AwaitAnswer(t.Context(), s.w.Owner, s.c.SessionID, p.ID, s.c.ClaimID, 0)
 	if err != nil || got.Answer == nil || got.Answer.Choices["q2"] != "hunter2" || got.Resolution != api.PromptAnswered {
 		t.Errorf("the worker is told %+v, %v", got, err)
 	}
@@ -189,7 +189,7 @@ func TestPrompt_AwaitAnswerIsHeldUntilSomebodyAnswers(t *testing.T) {
 	p := s.ask(api.PromptInput{Text: "Which?"})
 	told := make(chan api.Prompt, 1)
 	go func() {
-		got, _ := s.w.AwaitAnswer(context.Background(), s.w.Owner, s.c.SessionID, p.ID, time.Minute)
+		got, _ := s.w.AwaitAnswer(context.Background(), s.w.Owner, s.c.SessionID, p.ID, api.ClaimID{}, time.Minute)
 		told <- got
 	}()
 	if _, err := s.answer(p, api.Answer{Text: "this one"}); err != nil {

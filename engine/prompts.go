@@ -100,8 +100,32 @@ func toPrompt(p queries.Prompt) (api.Prompt, error) {
 	return out, nil
 }
 
-// Prompt returns a prompt of a session, open or closed. Errors: not_found.
-func (e *Engine) Prompt(ctx context.Context, c Caller, session api.SessionID, id api.PromptID) (out api.Prompt, err error) {
+// keptSecret stands for a secret answer wherever it is not told.
+const keptSecret = "(kept secret)"
+
+// shownPrompt is a prompt as everybody who sees its session may know it: secret
+// answers are its claim's holder's alone.
+func shownPrompt(p queries.Prompt) (out api.Prompt, withheld bool, err error) {
+	if out, err = toPrompt(p); err != nil {
+		return out, false, err
+	}
+	for _, q := range out.Choices {
+		for _, a := range []*api.Answer{out.Answer, out.Default} {
+			if q.Secret && a != nil && a.Choices[q.ID] != "" {
+				a.Choices[q.ID], withheld = keptSecret, true
+			}
+		}
+	}
+	return out, withheld, nil
+}
+
+// Prompt returns a prompt of a session, open or closed, without the answers to
+// secret questions. Errors: not_found.
+func (e *Engine) Prompt(ctx context.Context, c Caller, session api.SessionID, id api.PromptID) (api.Prompt, error) {
+	return e.prompt(ctx, c, session, id, api.ClaimID{})
+}
+
+func (e *Engine) prompt(ctx context.Context, c Caller, session api.SessionID, id api.PromptID, claim api.ClaimID) (out api.Prompt, err error) {
 	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
 		s, err := visible(ctx, tx, c, session)
 		if err != nil {
@@ -114,19 +138,58 @@ func (e *Engine) Prompt(ctx context.Context, c Caller, session api.SessionID, id
 		if err != nil {
 			return fmt.Errorf("read prompt %s: %w", id, err)
 		}
-		out, err = toPrompt(p)
-		return err
+		var withheld bool
+		out, withheld, err = shownPrompt(p)
+		if err != nil || !withheld || claim.IsZero() {
+			return err
+		}
+		holds, err := holdsNow(ctx, tx, c, s, claim, micros(e.Now()))
+		switch {
+		case err != nil:
+			return err
+		case holds:
+			out, err = toPrompt(p)
+			return err
+		case p.ClosedAt == 0:
+			return nil
+		}
+		return &api.Error{
+			Code: api.CodeClaimNotActive, Status: s.Status,
+			Detail: "The answer is secret and for the session's live claim alone, which this isn't.",
+		}
 	})
 	return out, err
 }
 
-// AwaitAnswer is Prompt, held until the prompt is closed or wait is over.
-func (e *Engine) AwaitAnswer(ctx context.Context, c Caller, session api.SessionID, id api.PromptID, wait time.Duration) (api.Prompt, error) {
+// holdsNow reports whether a claim is the session's live one and its worker the caller's.
+func holdsNow(ctx context.Context, q queries.Querier, c Caller, s *sessionRow, claim api.ClaimID, now int64) (bool, error) {
+	if c.KeyID != 0 || c.Run != nil || s.ClaimID == 0 {
+		return false, nil
+	}
+	row, err := q.Claim(ctx, s.ClaimID)
+	if err != nil {
+		return false, fmt.Errorf("read the claim of session %s: %w", s.ID, err)
+	}
+	if !proves(claim, &row) || row.ExpiresAt <= now {
+		return false, nil
+	}
+	w, err := q.WorkerEvenDeleted(ctx, row.WorkerID)
+	if err != nil {
+		return false, fmt.Errorf("read worker %s: %w", row.WorkerID, err)
+	}
+	return c.runs(&w), nil
+}
+
+// AwaitAnswer is Prompt, held until the prompt is closed or wait is over. Who
+// names the session's live claim, as the worker does that holds it, is told the
+// answers to secret questions as well. Errors: not_found; claim_not_active when
+// there are some and the claim isn't.
+func (e *Engine) AwaitAnswer(ctx context.Context, c Caller, session api.SessionID, id api.PromptID, claim api.ClaimID, wait time.Duration) (api.Prompt, error) {
 	timeout := time.NewTimer(wait)
 	defer timeout.Stop()
 	for {
 		changed := e.Changed()
-		p, err := e.Prompt(ctx, c, session, id)
+		p, err := e.prompt(ctx, c, session, id, claim)
 		if err != nil || !p.ClosedAt.IsZero() {
 			return p, err
 		}

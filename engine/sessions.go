@@ -61,7 +61,7 @@ func (e *Engine) present(ctx context.Context, q queries.Querier, s *sessionRow, 
 		if err != nil {
 			return out, fmt.Errorf("read prompt %s: %w", s.PromptID, err)
 		}
-		asked, err := toPrompt(p)
+		asked, _, err := shownPrompt(p)
 		if err != nil {
 			return out, err
 		}

@@ -9,7 +9,8 @@ import (
 )
 
 // showPrompt shows a prompt, open or closed; with wait it is held until somebody
-// has answered or the prompt is closed otherwise.
+// has answered or the prompt is closed otherwise. The worker whose claim the
+// header names is told secret answers too.
 func (s *Server) showPrompt(x *exchange) (answer, error) {
 	q := x.query()
 	wait := time.Duration(q.whole("wait", 0, maxWait, 0)) * time.Second
@@ -20,12 +21,18 @@ func (s *Server) showPrompt(x *exchange) (answer, error) {
 	if id.UnmarshalText([]byte(x.vars["prompt"])) != nil {
 		return answer{}, api.Refuse(api.CodeNotFound, "There is no such prompt here.")
 	}
+	var claim api.ClaimID
+	if err := claim.UnmarshalText([]byte(x.r.Header.Get(api.ClaimHeader))); err != nil {
+		return answer{}, err
+	}
 	if err := s.sessionHere(x.r.Context(), x); err != nil {
 		return answer{}, err
 	}
 	return waiting(s, x, wait, func(ctx context.Context) (api.Prompt, error) {
-		return s.engine.AwaitAnswer(ctx, x.caller, x.session, id, wait)
-	}, func(ctx context.Context) (api.Prompt, error) { return s.engine.Prompt(ctx, x.caller, x.session, id) })
+		return s.engine.AwaitAnswer(ctx, x.caller, x.session, id, claim, wait)
+	}, func(ctx context.Context) (api.Prompt, error) {
+		return s.engine.AwaitAnswer(ctx, x.caller, x.session, id, claim, 0)
+	})
 }
 
 // postMessage answers 200 with the message in a session that goes on, and 201

@@ -38,6 +38,20 @@ func conversationsAnswer(d *desk, viewer *servertest.Server) {
 		if p := servertest.Must[api.Prompt](s, 200, "GET", prompt, nil); p.Answer == nil || !*p.Answer.Approved {
 			d.tb.Errorf("the answered prompt is %+v", p)
 		}
+		asked = servertest.Must[api.Session](s, 200, "PATCH", at, with(proof(c), m{"status": "awaiting_input", "prompt": m{
+			"kind": "questions", "text": "Sign in", "choices": []m{{"id": "pw", "text": "Password?", "secret": true}},
+		}})).Prompted
+		servertest.Must[api.Session](s, 200, "POST", one+"/answer", m{"promptId": asked.ID.String(), "choices": m{"pw": "hunter2"}})
+		prompt = one + "/prompts/" + asked.ID.String()
+		if p := servertest.Must[api.Prompt](s, 200, "GET", prompt, nil); p.Answer.Choices["pw"] != "(kept secret)" {
+			d.tb.Errorf("everybody is told %+v", p.Answer)
+		}
+		if p := servertest.Must[api.Prompt](s, 200, "GET", prompt, nil, servertest.With(api.ClaimHeader, c.ClaimID.String())); p.Answer.Choices["pw"] != "hunter2" {
+			d.tb.Errorf("the claim is told %+v", p.Answer)
+		}
+		for _, none := range []string{(api.ClaimID{Key: c.ClaimID.Key}).String(), "mine"} {
+			s.Refused(409, api.CodeClaimNotActive, "GET", prompt, nil, servertest.With(api.ClaimHeader, none))
+		}
 		said := servertest.Must[api.Posted](s, 200, "POST", one+"/messages", m{"text": "And the attic.", "clientId": "m1"})
 		s.Refused(422, api.CodeInvalid, "POST", one+"/messages", m{"text": ""})
 		if got := servertest.Must[api.Messages](s, 200, "GET", one+"/messages", nil); len(got.Items) != 1 || got.Items[0].ID != said.Message.ID {

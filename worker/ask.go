@@ -94,7 +94,7 @@ func (h *host) await(ctx context.Context, p api.Prompt, q agent.Question) (agent
 	}()
 	var wait backoff
 	for {
-		got, err := s.p.client.AwaitAnswer(parked, s.addr.Session, p.ID, s.p.clocks.Hold)
+		got, err := s.p.client.AwaitAnswer(parked, s.addr.Session, p.ID, s.claimID(), s.p.clocks.Hold)
 		if err = ours(err, got.ID, p.ID); err == nil && !got.ClosedAt.IsZero() {
 			return h.answerOf(ctx, got, q)
 		}

@@ -233,7 +233,7 @@ func TestConverse_StopEndsAfterTheTurnAndClosesTheQuestion(t *testing.T) {
 	if s.Outcome != outcomeStopped || s.Result != "after" {
 		t.Errorf("it ended as %q with %q", s.Outcome, s.Result)
 	}
-	p, err := w.client.AwaitAnswer(t.Context(), id, asked.Prompted.ID, 0)
+	p, err := w.client.AwaitAnswer(t.Context(), id, asked.Prompted.ID, api.ClaimID{}, 0)
 	w.must(err)
 	if p.Resolution != api.PromptCancelled {
 		t.Errorf("the question is %+v", p)
@@ -334,7 +334,7 @@ func TestConverse_AShutdownGivesBackAndTheNextLifeGoesOn(t *testing.T) {
 		t.Errorf("the shutdown took %v", took)
 	}
 	w.untilStatus(id, api.Queued)
-	if p, err := w.client.AwaitAnswer(t.Context(), id, s.Prompted.ID, 0); err != nil || p.Resolution != api.PromptCancelled {
+	if p, err := w.client.AwaitAnswer(t.Context(), id, s.Prompted.ID, api.ClaimID{}, 0); err != nil || p.Resolution != api.PromptCancelled {
 		t.Errorf("the question is %+v, %v", p, err)
 	}
 	w.start(o)

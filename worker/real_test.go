@@ -303,7 +303,7 @@ func TestReal_TheDeadlineAnswers(t *testing.T) {
 				if done.Result != "done" || done.AgentSessionID != s.AgentSessionID || exists(filepath.Join(a.Run.WorkFolder, "bad")) {
 					t.Errorf("it ended as %+v", done)
 				}
-				p, err := w.client.AwaitAnswer(t.Context(), id, s.Prompted.ID, 0)
+				p, err := w.client.AwaitAnswer(t.Context(), id, s.Prompted.ID, api.ClaimID{}, 0)
 				w.must(err)
 				if late := p.ClosedAt.Sub(p.DeadlineAt.Time); p.ClosedBy != "deadline" || late < 0 || late > time.Second {
 					t.Errorf("it was closed %v after its deadline: %+v", late, p)

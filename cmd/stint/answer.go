@@ -84,7 +84,7 @@ func lastPrompt(ctx context.Context, client *api.Client, id api.SessionID) (*api
 		if it.Kind != api.ItemPromptResolved || prompt.UnmarshalText([]byte(it.CallID)) != nil {
 			continue
 		}
-		p, err := client.AwaitAnswer(ctx, id, prompt, 0)
+		p, err := client.AwaitAnswer(ctx, id, prompt, api.ClaimID{}, 0)
 		return &p, err
 	}
 	return nil, nil
