@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,7 +88,7 @@ func (c *conversation) lookBack() (agentSession string, m memory, err error) {
 	if err != nil {
 		return "", m, err
 	}
-	id = or(id, c.s.claim.Session.AgentSessionID)
+	id = cmp.Or(id, c.s.claim.Session.AgentSessionID)
 	m, known, err := c.s.p.state.remembered(id)
 	if !known {
 		id = ""

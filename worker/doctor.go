@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -51,7 +52,7 @@ type Variable struct {
 // meet, with this process's environment and user. It starts git and the agent's
 // own program, to ask for versions and sign-in, and needs no state directory.
 func Doctor(ctx context.Context, o Options, agentRef string) (Report, error) {
-	o.StateDir = or(o.StateDir, os.TempDir())
+	o.StateDir = cmp.Or(o.StateDir, os.TempDir())
 	o, err := o.complete()
 	if err != nil {
 		return Report{}, err
@@ -134,7 +135,7 @@ func sessionVariables(client *api.Client, a api.Agent) []Variable {
 	c := api.Claim{SessionID: 1, WorkerID: 1, Fence: 1, RunToken: "<the run's own, good as long as it holds its claim>"}
 	c.Session.Attempt, c.Session.TriggeredBy = 1, api.ByUser
 	c.Trusted.AgentSlug, c.Trusted.Instructions = a.Slug, a.Instructions
-	files := promptFiles{prompt: "<a file of the worker's>", extra: "<a file of the worker's, when there is context>", text: or(a.Prompt, "<the prompt>")}
+	files := promptFiles{prompt: "<a file of the worker's>", extra: "<a file of the worker's, when there is context>", text: cmp.Or(a.Prompt, "<the prompt>")}
 	set := sessionEnv(c, client.URL(), client.Workspace(), files, 1)
 	set[proc.SessionVar], set[proc.MarkVar] = c.SessionID.String(), "<random>"
 	set["STINT_TRIGGERED_AT"] = "<when it was triggered>"

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -71,7 +72,7 @@ func Inspect(ctx context.Context, stateDir string, record api.Agent, slug string
 		own = i.follow(own, accepted)
 	}
 	i.own = own
-	kind := or(own.Type, record.Type)
+	kind := cmp.Or(own.Type, record.Type)
 	i.Type = string(kind)
 	set, err := own.Variables()
 	if len(own.EnvFiles) > 0 {
@@ -154,15 +155,15 @@ func (i *Inspection) allow(kind api.AgentType, own setup.Agent) {
 	for _, r := range p.Rules {
 		i.Policy = append(i.Policy, strings.TrimSpace(fmt.Sprintf("%s %s %s", r.Ruling, r.Area, r.Pattern)))
 	}
-	i.Policy = append(i.Policy, string(or(p.Otherwise, agent.Ask))+" otherwise")
+	i.Policy = append(i.Policy, string(cmp.Or(p.Otherwise, agent.Ask))+" otherwise")
 }
 
 // place looks at the folder, and at git where it is needed.
 func (i *Inspection) place(ctx context.Context, own setup.Agent, record api.Agent, stateDir string, env []string) {
-	i.Folder = or(own.Folder, record.Run.WorkFolder)
-	i.Mode = or(own.Workspace.Mode, or(record.Run.Workspace, workflow.ModeFolder))
+	i.Folder = cmp.Or(own.Folder, record.Run.WorkFolder)
+	i.Mode = cmp.Or(own.Workspace.Mode, record.Run.Workspace, workflow.ModeFolder)
 	if i.Mode != workflow.ModeFolder {
-		i.Root = or(own.Workspace.Root, WorkspaceRoot(stateDir))
+		i.Root = cmp.Or(own.Workspace.Root, WorkspaceRoot(stateDir))
 	}
 	if i.Mode != workflow.ModeEmpty && own.Folder != "" {
 		_, failure := openFolder(own.Folder)
@@ -182,7 +183,7 @@ func (i *Inspection) place(ctx context.Context, own setup.Agent, record api.Agen
 	}
 	repo, err := git.Open(ctx, i.Folder, env)
 	if err == nil {
-		_, err = repo.Commit(ctx, or(own.Workspace.BaseBranch, record.Run.BaseBranch))
+		_, err = repo.Commit(ctx, cmp.Or(own.Workspace.BaseBranch, record.Run.BaseBranch))
 	}
 	i.check("repository", unfit(CodeFolderNotFound, err))
 }

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"time"
 
 	"stint/api"
@@ -53,5 +54,5 @@ func (p *Process) pollEvery() time.Duration {
 			least = l.poll
 		}
 	}
-	return or(least, p.clocks.Poll)
+	return cmp.Or(least, p.clocks.Poll)
 }

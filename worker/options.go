@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,14 +111,6 @@ type adapter struct {
 	executable string
 }
 
-func or[T comparable](value, otherwise T) T {
-	var zero T
-	if value == zero {
-		return otherwise
-	}
-	return value
-}
-
 // complete checks the options and fills in what was left out.
 func (o Options) complete() (Options, error) {
 	var bad error
@@ -140,20 +133,20 @@ func (o Options) complete() (Options, error) {
 		return o, fmt.Errorf("find the state directory: %w", err)
 	}
 	o.StateDir = dir
-	o.MachineFile = or(o.MachineFile, filepath.Join(xdg.StateHome, "stint", "machine-id"))
-	o.Slots = or(o.Slots, 4)
-	o.MaxRetryBackoff = or(o.MaxRetryBackoff, 5*time.Minute)
-	o.Stages = or(o.Stages, proc.DefaultStages())
-	o.Stages.Kill = or(o.Stages.Kill, proc.DefaultStages().Kill)
-	o.DrainGrace = or(o.DrainGrace, 1500*time.Millisecond)
-	o.PromptHold = or(o.PromptHold, 10*time.Minute)
-	o.Goodbye = or(o.Goodbye, 10*time.Second)
-	o.OutboxBytes = or(o.OutboxBytes, 64<<20)
-	o.Log = or(o.Log, slog.Default())
+	o.MachineFile = cmp.Or(o.MachineFile, filepath.Join(xdg.StateHome, "stint", "machine-id"))
+	o.Slots = cmp.Or(o.Slots, 4)
+	o.MaxRetryBackoff = cmp.Or(o.MaxRetryBackoff, 5*time.Minute)
+	o.Stages = cmp.Or(o.Stages, proc.DefaultStages())
+	o.Stages.Kill = cmp.Or(o.Stages.Kill, proc.DefaultStages().Kill)
+	o.DrainGrace = cmp.Or(o.DrainGrace, 1500*time.Millisecond)
+	o.PromptHold = cmp.Or(o.PromptHold, 10*time.Minute)
+	o.Goodbye = cmp.Or(o.Goodbye, 10*time.Second)
+	o.OutboxBytes = cmp.Or(o.OutboxBytes, 64<<20)
+	o.Log = cmp.Or(o.Log, slog.Default())
 	o.Clocks = Clocks{
-		Beat: or(o.Clocks.Beat, 30*time.Second), Signal: or(o.Clocks.Signal, 5*time.Second), Poll: or(o.Clocks.Poll, 30*time.Second),
-		Agents: or(o.Clocks.Agents, 30*time.Second), Hold: min(or(o.Clocks.Hold, 50*time.Second), time.Minute),
-		Look: or(o.Clocks.Look, time.Second), Answer: or(o.Clocks.Answer, 10*time.Second),
+		Beat: cmp.Or(o.Clocks.Beat, 30*time.Second), Signal: cmp.Or(o.Clocks.Signal, 5*time.Second), Poll: cmp.Or(o.Clocks.Poll, 30*time.Second),
+		Agents: cmp.Or(o.Clocks.Agents, 30*time.Second), Hold: min(cmp.Or(o.Clocks.Hold, 50*time.Second), time.Minute),
+		Look: cmp.Or(o.Clocks.Look, time.Second), Answer: cmp.Or(o.Clocks.Answer, 10*time.Second),
 	}
 	if o.adapters == nil {
 		o.adapters = ownAdapters()

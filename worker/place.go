@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -28,7 +29,7 @@ type place struct {
 func (s *session) enter(ctx context.Context, p *plan, life proc.Record) (*place, outcome) {
 	out := &place{s: s, leave: func() {}}
 	spec := workspace.Spec{
-		Mode: or(p.workspace.Mode, workflow.ModeFolder), Repository: p.folder.real, Root: or(p.workspace.Root, WorkspaceRoot(s.p.opts.StateDir)),
+		Mode: cmp.Or(p.workspace.Mode, workflow.ModeFolder), Repository: p.folder.real, Root: cmp.Or(p.workspace.Root, WorkspaceRoot(s.p.opts.StateDir)),
 		Key: s.thread.String(), BaseBranch: p.workspace.BaseBranch, Directory: p.workspace.Directory,
 		Agent: s.claim.Trusted.AgentSlug, Session: s.addr.Session.String(), Hooks: s.hooksOf(p, life),
 	}
@@ -161,6 +162,6 @@ func (p *Process) self(a api.Agent) (name, folder string, alone bool) {
 	if failure != nil { // its sessions will say why
 		return p.opts.Name, a.Run.WorkFolder, p.opts.FolderShared
 	}
-	mode := or(t.workspace.Mode, workflow.ModeFolder)
-	return or(t.name, p.opts.Name), t.workFolder, t.shared || mode != workflow.ModeFolder
+	mode := cmp.Or(t.workspace.Mode, workflow.ModeFolder)
+	return cmp.Or(t.name, p.opts.Name), t.workFolder, t.shared || mode != workflow.ModeFolder
 }

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -135,7 +136,7 @@ func newProcess(o Options, client *api.Client) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Name = or(o.Name, "worker-"+strings.ToLower(machine[:4]))
+	o.Name = cmp.Or(o.Name, "worker-"+strings.ToLower(machine[:4]))
 	s, err := openState(o.StateDir)
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@
 package worker
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -94,7 +95,7 @@ func (r real) environ(w *world, m *agenttest.Model) []string {
 // child is what a worker process of its own needs to run the program.
 func (r real) child(o Options, name string) func(*childConfig) {
 	return func(c *childConfig) {
-		c.Environ, c.Env, c.Name, c.StateDir = o.environ, o.Env, or(name, c.Name), o.StateDir
+		c.Environ, c.Env, c.Name, c.StateDir = o.environ, o.Env, cmp.Or(name, c.Name), o.StateDir
 	}
 }
 

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -129,7 +130,7 @@ func recordTerms(t api.Trusted, o Options) terms {
 	run := t.Run
 	out := terms{
 		kind: t.Type, workFolder: run.WorkFolder, argv: run.Command, checkArgv: run.Check, model: run.Model, maxTurns: int(run.MaxTurns),
-		permissions: or(agent.Permissions(run.Permissions), agent.Approval), ownSettings: o.OwnSettings, shared: o.FolderShared,
+		permissions: cmp.Or(agent.Permissions(run.Permissions), agent.Approval), ownSettings: o.OwnSettings, shared: o.FolderShared,
 		workspace: setup.Workspace{Mode: run.Workspace, BaseBranch: run.BaseBranch}, envNames: run.Env,
 		turnLimit: seconds(t.TurnTimeoutSeconds), stallLimit: seconds(t.StallTimeoutSeconds),
 		tries: o.MaxRetryAttempts, tryPause: o.MaxRetryBackoff,
@@ -138,7 +139,7 @@ func recordTerms(t api.Trusted, o Options) terms {
 		out.executable = []string{run.Executable}
 	}
 	if t.Type != api.TypeCommand { // contract 10.6: off by default for commands only
-		out.turnLimit, out.stallLimit = or(out.turnLimit, defaultTurnLimit), or(out.stallLimit, defaultStallLimit)
+		out.turnLimit, out.stallLimit = cmp.Or(out.turnLimit, defaultTurnLimit), cmp.Or(out.stallLimit, defaultStallLimit)
 	}
 	out.policy = agent.PolicyOf(run)
 	return out
@@ -146,7 +147,7 @@ func recordTerms(t api.Trusted, o Options) terms {
 
 // override puts what the owner's file and the workflow say over the record.
 func (o *terms) override(own setup.Agent, flow workflow.Workflow, c api.Claim) (err error) {
-	o.kind = or(own.Type, o.kind)
+	o.kind = cmp.Or(own.Type, o.kind)
 	if len(own.Executable) > 0 {
 		o.executable, o.argv = own.Executable, own.Executable
 	}
@@ -154,7 +155,7 @@ func (o *terms) override(own setup.Agent, flow workflow.Workflow, c api.Claim) (
 		o.checkArgv = own.Check
 	}
 	o.wrapper = own.Wrapper
-	o.model, o.workFolder = or(own.Model, o.model), or(own.Folder, o.workFolder)
+	o.model, o.workFolder = cmp.Or(own.Model, o.model), cmp.Or(own.Folder, o.workFolder)
 	if own.Preset != "" || own.Permissions != "" || own.Otherwise != "" || len(own.Rules) > 0 {
 		// The owner's policy replaces the record's: nobody else's rule may widen it.
 		o.permissions, o.policy = own.Rights(), own.Policy()

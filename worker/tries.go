@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -135,7 +136,7 @@ func (s *session) execute(life proc.Record, held bool) (out outcome) {
 	attempt := func(try int, life proc.Record) (outcome, bool) { return newConversation(s, plan, try).run(ctx, life) }
 	if plan.adapter == nil {
 		claim := s.claim
-		claim.Untrusted.Prompt = or(plan.template, claim.Untrusted.Prompt)
+		claim.Untrusted.Prompt = cmp.Or(plan.template, claim.Untrusted.Prompt)
 		files, err := s.p.writePrompt(claim)
 		if err != nil {
 			s.log.Error("the prompt can't be written", "error", err)
