@@ -53,8 +53,8 @@ side := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # Tables of one request after the other, scripts of many processes, browsers, and what counts, hashes or walks through slots
 # for long on one goroutine run without it alone: little races there.
 lives := Week_|Linearizable_|Simulation_|Property_|Kill_
-tables := Access_|Document_|OpenAPI_|Script|Browser_|Check_EveryRule|Guide_|Example_
-counts := Guesses_|PowerCut_|Restart_OverTheSlot|AutoPause_|Tick_|CatchUp_|Overlap_|ClockBack_|Output_F|Oracle_|BrokenCoordinators_WithoutADefect
+tables := Access_|Document_|OpenAPI_|Body_|Base_|Pages_|APIDocs_|Script|Browser_|Check_EveryRule|Guide_|Example_
+counts := Guesses_|Password_|OAuth_Guessed|PowerCut_|Restart_OverTheSlot|AutoPause_|Tick_|CatchUp_|Overlap_|ClockBack_|Output_F|Oracle_|BrokenCoordinators_WithoutADefect
 
 test: ## run all tests with the race detector; installs on Debian what they need beside Go
 	tools/ensure-chromium
