@@ -146,8 +146,10 @@ func (e *Engine) editTx(tx *db.Tx, c Caller, a *agentRow, in api.AgentInput, rea
 	now := micros(tx.Now)
 	was := *a
 	fill(a, in)
-	if before.Type != in.Type || before.Instructions != in.Instructions || !sameRun(before.Run, in.Run) {
-		a.RunSetBy = c.UserID
+	// By its slug a worker finds its owner's own file on an agent, and with it the
+	// folder, the sandbox and the policy: a new one changes what is executed too.
+	if before.Type != in.Type || before.Instructions != in.Instructions || before.Slug != in.Slug || !sameRun(before.Run, in.Run) {
+		a.RunSetBy = c.UserID // contract 10.2
 	}
 	kind := evAgentEdited
 	switch {

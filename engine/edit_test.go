@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"stint/api"
+	"stint/engine"
 	"stint/engine/enginetest"
 )
 
@@ -62,5 +63,42 @@ func TestEditAgent_RefusedChangesNothing(t *testing.T) {
 	got, err := w.Engine.Agent(context.Background(), w.Owner, a.Slug)
 	if err != nil || !slices.Equal(got.Run.Command, []string{"echo", "a"}) {
 		t.Errorf("after a refused edit it runs %q: %v", got.Run.Command, err)
+	}
+}
+
+// setBy is whom a worker is told to have set what it executes for an agent.
+func setBy(t *testing.T, w *enginetest.World, a api.Agent) api.UserID {
+	t.Helper()
+	k := w.Worker(a)
+	c := k.Claim(w.New(a).ID)
+	if _, err := k.Complete(c, ""); err != nil {
+		t.Fatal(err)
+	}
+	return c.Trusted.RunSetBy
+}
+
+// Whoever gives an agent another slug takes it away from the settings that a
+// worker's owner keeps for it: from then on it is set by him.
+func TestRunSetBy_ANewSlugIsSetByWhoGaveIt(t *testing.T) {
+	w, _ := withOwner(t)
+	_, eve := joined(t, w, api.Admin, "eve")
+	a := w.Agent()
+	edit := func(c engine.Caller, change func(in *api.AgentInput)) {
+		t.Helper()
+		if _, err := w.EditAgent(t.Context(), c, a.ID.String(), func(in *api.AgentInput) error { change(in); return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit(eve, func(in *api.AgentInput) { in.Name, in.Priority = "Other", 3 })
+	if by := setBy(t, w, a); by != w.Owner.UserID {
+		t.Errorf("after another name it is set by %s", by)
+	}
+	edit(eve, func(in *api.AgentInput) { in.Slug = "renamed" })
+	if by := setBy(t, w, a); by != eve.UserID {
+		t.Errorf("after another slug it is set by %s", by)
+	}
+	edit(w.Owner, func(in *api.AgentInput) { in.Slug = "mine-again" })
+	if by := setBy(t, w, a); by != w.Owner.UserID {
+		t.Errorf("after its owner's slug it is set by %s", by)
 	}
 }
