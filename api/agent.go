@@ -72,7 +72,7 @@ type Agent struct {
 	AnchorAt         Time   `json:"anchorAt,omitzero"`
 	NextSlotAt       Time   `json:"nextSlotAt,omitzero"`
 	FailuresInRow    int64  `json:"failuresInRow"`
-	RunSetBy         string `json:"runSetBy,omitzero"` // who last changed run block, type or instructions
+	RunSetBy         string `json:"runSetBy,omitzero"` // who last changed slug, run block, type or instructions; none for a program
 	Version          int64  `json:"version"`
 	CreatedAt        Time   `json:"createdAt"`
 	UpdatedAt        Time   `json:"updatedAt"`

@@ -15,6 +15,9 @@ import (
 
 // Account tells a user about himself.
 func (e *Engine) Account(ctx context.Context, who Identity) (out api.Account, err error) {
+	if err := inPerson(who.Client); err != nil {
+		return out, err
+	}
 	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
 		u, err := tx.User(ctx, who.UserID)
 		if err != nil {
@@ -43,6 +46,9 @@ func (e *Engine) Account(ctx context.Context, who Identity) (out api.Account, er
 // a token proves enough, since whoever reads the data directory is the owner.
 // Errors: unauthenticated when current is wrong, too_many_requests, invalid.
 func (e *Engine) SetLogin(ctx context.Context, who Identity, in api.LoginInput, from From) (out api.Account, err error) {
+	if err := inPerson(who.Client); err != nil {
+		return out, err
+	}
 	var had queries.Login
 	var user queries.User
 	kind := ""
@@ -130,6 +136,9 @@ func (e *Engine) endSignIns(tx *db.Tx, who Identity) (int, error) {
 
 // SignIns lists where the caller is signed in, newest first.
 func (e *Engine) SignIns(ctx context.Context, who Identity, page api.Page) (out api.List[api.SignIn], err error) {
+	if err := inPerson(who.Client); err != nil {
+		return out, err
+	}
 	n, before, err := pageOf(page, math.MaxInt64)
 	if err != nil {
 		return out, err
@@ -185,6 +194,9 @@ func programSignIn(p queries.Program, name string) api.SignIn {
 
 // EndSignIn ends one of the caller's own sign-ins. Error: not_found.
 func (e *Engine) EndSignIn(ctx context.Context, who Identity, id api.TokenID) error {
+	if err := inPerson(who.Client); err != nil {
+		return err
+	}
 	return e.write(ctx, func(tx *db.Tx) error {
 		e.lessRights(tx)
 		n, err := tx.RevokeTokenOf(wctx(), queries.RevokeTokenOfParams{Now: micros(tx.Now), ID: id, UserID: who.UserID})
@@ -205,6 +217,9 @@ func (e *Engine) EndSignIn(ctx context.Context, who Identity, id api.TokenID) er
 // SignOutEverywhere ends all of the caller's browsers but the one that asks.
 // The token in the data directory stays: it is made anew at each start.
 func (e *Engine) SignOutEverywhere(ctx context.Context, who Identity) (out api.SignedOut, err error) {
+	if err := inPerson(who.Client); err != nil {
+		return out, err
+	}
 	err = e.write(ctx, func(tx *db.Tx) error {
 		out.Ended, err = e.endSignIns(tx, who)
 		return err

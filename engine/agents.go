@@ -68,7 +68,7 @@ func (e *Engine) CreateAgent(ctx context.Context, c Caller, in api.AgentInput) (
 	}
 	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
 		now := micros(tx.Now)
-		a := agentRow{ID: api.AgentID(tx.NewID()), WorkspaceID: c.WorkspaceID, RunSetBy: c.UserID, Version: 1, CreatedAt: now, UpdatedAt: now}
+		a := agentRow{ID: api.AgentID(tx.NewID()), WorkspaceID: c.WorkspaceID, RunSetBy: c.inPerson(), Version: 1, CreatedAt: now, UpdatedAt: now}
 		fill(&a, in)
 		a.AnchorAt = wholeSecond(now)
 		a.UnpausedAt = now
@@ -149,7 +149,7 @@ func (e *Engine) editTx(tx *db.Tx, c Caller, a *agentRow, in api.AgentInput, rea
 	// By its slug a worker finds its owner's own file on an agent, and with it the
 	// folder, the sandbox and the policy: a new one changes what is executed too.
 	if before.Type != in.Type || before.Instructions != in.Instructions || before.Slug != in.Slug || !sameRun(before.Run, in.Run) {
-		a.RunSetBy = c.UserID // contract 10.2
+		a.RunSetBy = c.inPerson() // contract 10.2
 	}
 	kind := evAgentEdited
 	switch {

@@ -53,6 +53,11 @@ func (e *Engine) AnswerPrompt(ctx context.Context, c Caller, id api.SessionID, i
 		if err != nil {
 			return err
 		}
+		if asked.Kind == api.PromptApproval {
+			if err := inPerson(c.Client); err != nil {
+				return err
+			}
+		}
 		if err := checkAnswer(&asked, in.Answer, ""); err != nil {
 			return err
 		}

@@ -16,6 +16,8 @@ type Caller struct {
 	From string // network address of the call; empty for this machine
 	Via  string // the key or program that the call was made with; empty for the user's own sign-in
 
+	Client string // the program that acts for the user; "" = he himself
+
 	KeyID  api.KeyID   // of the API key that makes the call; 0 = the user's own sign-in
 	Scopes []api.Scope // what that key is good for
 
@@ -29,6 +31,15 @@ func (c Caller) actor() string {
 		return c.Run.Session.String()
 	}
 	return c.UserID.String()
+}
+
+// inPerson is the user who acts here by a sign-in of his own, 0 for a program that
+// registered itself. Keys and runs don't get so far.
+func (c Caller) inPerson() api.UserID {
+	if inPerson(c.Client) != nil {
+		return 0
+	}
+	return c.UserID
 }
 
 // need refuses a caller below a role, and an API key whatever its scopes: what

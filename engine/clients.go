@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"stint/api"
 	"stint/db"
 	"stint/queries"
 )
@@ -39,6 +40,16 @@ func ours(id string) (Client, bool) {
 		return clients[i], true
 	}
 	return Client{}, false
+}
+
+// inPerson refuses a program that isn't one of ours where a person must act
+// himself: nobody vouches for it, and its sign-in must not outlive its end by what
+// it made, nor decide what is executed on its person's machine (contract 6.5, 10.2).
+func inPerson(client string) error {
+	if _, own := ours(client); own || client == "" {
+		return nil
+	}
+	return api.Refuse(api.CodeUserTokenRequired, "A program that registered itself can't do this; do it yourself, in a browser or on the command line.")
 }
 
 // ClientOf answers the client of an id; false when nobody has registered it.

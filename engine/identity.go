@@ -301,7 +301,7 @@ func (e *Engine) In(ctx context.Context, who Identity, ref string) (out Caller, 
 		if m, err = load(m, err, "workspace"); err != nil {
 			return err
 		}
-		out = Caller{WorkspaceID: ws.ID, Workspace: ws.Slug, UserID: who.UserID, Name: who.Name, Role: m.Role, KeyID: who.KeyID, Scopes: who.Scopes, Via: who.via()}
+		out = Caller{WorkspaceID: ws.ID, Workspace: ws.Slug, UserID: who.UserID, Name: who.Name, Role: m.Role, Client: who.Client, KeyID: who.KeyID, Scopes: who.Scopes, Via: who.via()}
 		return nil
 	})
 	return out, err

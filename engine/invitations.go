@@ -147,6 +147,9 @@ func (e *Engine) Join(ctx context.Context, code string, in api.LoginInput, from 
 // JoinAs consumes an invitation for a user who is signed in, and answers the
 // workspace. Errors: unauthenticated, conflict when he is a member already.
 func (e *Engine) JoinAs(ctx context.Context, who Identity, code string) (out api.Workspace, err error) {
+	if err := inPerson(who.Client); err != nil {
+		return out, err
+	}
 	err = e.write(ctx, func(tx *db.Tx) error {
 		ws, err := e.joinTx(tx, code, who.UserID, who.Name)
 		out = api.Workspace{ID: ws.ID, Slug: ws.Slug, Name: ws.Name}

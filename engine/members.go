@@ -99,7 +99,7 @@ func (e *Engine) SetRole(ctx context.Context, c Caller, user api.UserID, role ap
 // his last membership every sign-in of his ends (contract 2.5). Rights: owner,
 // or oneself. Errors: forbidden, not_found, last_owner.
 func (e *Engine) RemoveMember(ctx context.Context, c Caller, user api.UserID) (out api.MemberRemoved, err error) {
-	if user != c.UserID || c.KeyID != 0 || c.Run != nil {
+	if user != c.UserID || c.inPerson() == 0 || c.KeyID != 0 || c.Run != nil {
 		if err := c.may(mayManageMembers); err != nil {
 			return out, err
 		}

@@ -116,6 +116,9 @@ func mayManageClients(ctx context.Context, q queries.Querier, who Identity) erro
 	if !who.Person() {
 		return UserTokenRequired("")
 	}
+	if err := inPerson(who.Client); err != nil {
+		return err
+	}
 	_, err := q.OwnsAny(ctx, who.UserID)
 	if none(err) {
 		return api.Refuse(api.CodeForbidden, "Only an owner of a workspace sees and revokes the programs that registered themselves.")

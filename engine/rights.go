@@ -67,9 +67,18 @@ var rights = map[right]struct {
 	mayManageMembers:   {api.Owner, "", "invite, change or remove members"},
 }
 
+// lasting are the rights whose exercise outlives a sign-in: what was made by them
+// goes on once it has ended. A program that registered itself has none of them.
+var lasting = []right{mayHaveKeys, mayHaveAllKeys, mayManageMembers, mayManageWebhooks, mayOpenTriggersOwn, mayOpenTriggersAny}
+
 // may refuses a caller whose role, or whose API key, doesn't reach a right.
 func (c Caller) may(what right) error {
 	row := rights[what]
+	if slices.Contains(lasting, what) {
+		if err := inPerson(c.Client); err != nil {
+			return err
+		}
+	}
 	if c.Run != nil && what != mayTriggerLocal && what != mayTriggerCloud {
 		return UserTokenRequired("")
 	}

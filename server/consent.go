@@ -128,11 +128,11 @@ func (s *Server) consentPage(x *exchange) (answer, error) {
 
 // consentWords say what a yes means, and what nobody has checked (contract 8.2).
 func consentWords(a asked) string {
-	const may = "It may then do here what you may do, until you sign it out under Settings → Account. "
+	const may = "It may then do here what you may do, but for approvals and what would outlast it, such as keys and members, until you sign it out under Settings → Account. "
 	u, err := url.Parse(a.grant.Redirect)
 	switch {
 	case a.client.Registered.IsZero():
-		return may + "Say no unless you have just started it."
+		return "It may then do here what you may do, until you sign it out under Settings → Account. Say no unless you have just started it."
 	case err == nil && engine.OnThisMachine(u.Hostname()):
 		return may + "Nobody has checked who it is: it registered itself, and any program on your machine can wait for the answer. Say no unless you have just started it yourself."
 	}

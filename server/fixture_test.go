@@ -1,11 +1,14 @@
 package server_test
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"testing"
 
 	"stint/api"
+	"stint/engine"
 	"stint/server/servertest"
 )
 
@@ -100,4 +103,30 @@ func altered(text string, i int) string {
 		letter = "y"
 	}
 	return text[:i] + letter + text[i+1:]
+}
+
+// programOf signs a program that registered itself in for the owner and answers
+// its access token.
+func (d *desk) programOf() string {
+	d.tb.Helper()
+	const there, verifier = "https://a.test/cb", "a verifier of forty-three letters and a few"
+	ctx := d.tb.Context()
+	client, err := d.Engine.Register(ctx, engine.Registration{Name: "Assistant", Redirects: []string{there}}, engine.From{})
+	if err != nil {
+		d.tb.Fatal(err)
+	}
+	owner, err := d.Engine.Owner(ctx)
+	if err != nil {
+		d.tb.Fatal(err)
+	}
+	sum := sha256.Sum256([]byte(verifier))
+	code, err := d.Engine.GiveCode(ctx, owner, engine.Grant{Client: client.ID, Redirect: there, Challenge: base64.RawURLEncoding.EncodeToString(sum[:])})
+	if err != nil {
+		d.tb.Fatal(err)
+	}
+	tokens, err := d.Engine.TradeCode(ctx, engine.Presented{Client: client.ID}, code, there, verifier)
+	if err != nil {
+		d.tb.Fatal(err)
+	}
+	return tokens.Access
 }

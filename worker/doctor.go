@@ -94,7 +94,7 @@ func examine(a api.Agent, me api.Whoami, o Options, seen Inspection) Report {
 		}
 		r.Checks = append(r.Checks, c)
 	}
-	mine := a.RunSetBy == "" || a.RunSetBy == me.UserID.String() || a.RunSetBy == me.Name
+	mine := a.RunSetBy == me.UserID.String() || a.RunSetBy == me.Name
 	record, foreign := trusted(api.Trusted{AgentSlug: a.Slug, Type: a.Type, Run: a.Run, Instructions: a.Instructions}, mine, me.Name, seen.own, seen.accepted)
 	check("yours or accepted", foreign)
 	t := recordTerms(record, o)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -186,7 +187,7 @@ func (c *cli) showOffer(o offer) error {
 	f := &facts{}
 	f.add("agent", o.Agent)
 	if r := o.Run; r != nil {
-		f.add("record", mark(r.Accepted)+", last changed by "+workflow.Visible(r.SetBy))
+		f.add("record", mark(r.Accepted)+", last changed by "+workflow.Visible(cmp.Or(r.SetBy, "a program")))
 		f.add("type", workflow.Visible(string(r.Type)))
 		text, err := json.Marshal(r.Run)
 		if err != nil {
