@@ -55,10 +55,7 @@ func (v *visit) editAgent() error {
 
 // mayEditAgents refuses before anything is typed.
 func (v *visit) mayEditAgents() error {
-	if v.caller.CanEditAgents() {
-		return nil
-	}
-	return api.Refuse(api.CodeForbidden, "Agents are made and changed by admins of this workspace; you are "+string(v.caller.Role)+" here.")
+	return v.refuse(v.caller.CanEditAgents(), "Agents are made and changed by admins of this workspace")
 }
 
 func (v *visit) drawAgentForm(status int, f agentForm) error {

@@ -12,6 +12,7 @@ import (
 // agentsPage is what agents.templ draws.
 type agentsPage struct {
 	engine.AgentListView
+	by    engine.Caller
 	zone  *time.Location
 	after string
 }
@@ -22,7 +23,7 @@ func (v *visit) agents() error {
 	if err != nil {
 		return err
 	}
-	p := agentsPage{view, v.prefs.zone, after}
+	p := agentsPage{view, v.caller, v.prefs.zone, after}
 	return v.page(http.StatusOK, Shell{Title: "Agents", Place: "agents", Now: view.At, Stream: streamURL("agents", view.View, "after", after)}, agents(p))
 }
 
@@ -32,13 +33,14 @@ func (v *visit) watchAgents(after string) watcher {
 		if err != nil {
 			return nil, position{}, err
 		}
-		return []part{{target: "agent-list", draw: agentList(agentsPage{view, v.prefs.zone, after})}}, position{seq: view.Seq}, nil
+		return []part{{target: "agent-list", draw: agentList(agentsPage{view, c, v.prefs.zone, after})}}, position{seq: view.Seq}, nil
 	}
 }
 
 // agentPage is what agent.templ draws.
 type agentPage struct {
 	engine.AgentPage
+	by   engine.Caller
 	zone *time.Location
 }
 
@@ -51,7 +53,7 @@ func (v *visit) agent() error {
 		return v.to(agentURL(view.Slug), "")
 	}
 	shell := Shell{Title: view.Name, Place: "agents", Now: view.At, Stream: streamURL("agent", view.View, "agent", view.Slug)}
-	return v.page(http.StatusOK, shell, agent(agentPage{view, v.prefs.zone}))
+	return v.page(http.StatusOK, shell, agent(agentPage{view, v.caller, v.prefs.zone}))
 }
 
 func (v *visit) watchAgent(ref string) watcher {
@@ -60,7 +62,7 @@ func (v *visit) watchAgent(ref string) watcher {
 		if err != nil {
 			return nil, position{}, err
 		}
-		p := agentPage{view, v.prefs.zone}
+		p := agentPage{view, c, v.prefs.zone}
 		return []part{
 			{target: "agent-head", draw: agentHead(p)},
 			{target: "agent-beats", draw: agentBeats(p)},
@@ -74,6 +76,9 @@ func (v *visit) watchAgent(ref string) watcher {
 func (v *visit) askDelete() error {
 	a, err := v.web.engine.Agent(v.r.Context(), v.caller, v.path("agent"))
 	if err != nil {
+		return err
+	}
+	if err := v.refuse(v.caller.CanDeleteAgents(), "Agents are deleted by owners of this workspace"); err != nil {
 		return err
 	}
 	c := deleteQuestion(a)

@@ -3,7 +3,10 @@ package web
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 
 	"stint/api"
 )
@@ -29,13 +32,34 @@ func (v *visit) fail(err error) {
 		return
 	}
 	s := Shell{
-		Title: f.title, Now: v.web.engine.Now(),
+		Title: f.title, Now: v.web.engine.Now(), Audits: v.caller.CanAudit(),
 		Theme: v.prefs.theme, Density: v.prefs.density, Keys: v.prefs.keys,
 	}
-	if err := v.draw(f.status, Layout(s), errorPage(f, v.Header().Get("Stint-Request-Id"))); err != nil {
+	if err := v.draw(f.status, Layout(s), errorPage(f, v.typed(), v.Header().Get("Stint-Request-Id"))); err != nil {
 		v.web.log.Error("error page failed", "error", err)
 		http.Error(v, f.title, f.status)
 	}
+}
+
+// typed is what somebody wrote into the form that was refused, so that it can be
+// taken elsewhere: all of more than one word, but no password.
+func (v *visit) typed() []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(v.r.PostForm)) {
+		text := strings.TrimSpace(v.r.PostForm.Get(name))
+		if name != "password" && name != "current" && strings.ContainsAny(text, " \n") {
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
+// refuse says why nobody below a role may do something, before he tries.
+func (v *visit) refuse(may bool, who string) error {
+	if may {
+		return nil
+	}
+	return api.Refuse(api.CodeForbidden, who+"; you are "+string(v.caller.Role)+" here.")
 }
 
 func failureOf(err error) failure {

@@ -14,6 +14,7 @@ import (
 // homePage is what home.templ draws.
 type homePage struct {
 	engine.HomeView
+	by   engine.Caller
 	zone *time.Location
 }
 
@@ -22,7 +23,7 @@ func (v *visit) home() error {
 	if err != nil {
 		return err
 	}
-	p := homePage{view, v.prefs.zone}
+	p := homePage{view, v.caller, v.prefs.zone}
 	return v.page(http.StatusOK, Shell{Title: "Home", Place: "home", Stream: streamURL("home", view.View), Now: view.At}, home(p))
 }
 
@@ -33,7 +34,7 @@ func (v *visit) watchHome() watcher {
 		if err != nil {
 			return nil, position{}, err
 		}
-		p := homePage{view, v.prefs.zone}
+		p := homePage{view, c, v.prefs.zone}
 		return []part{
 			{target: "home-status", draw: homeStatus(p)},
 			{target: "needs", draw: homeNeeds(p)},
@@ -70,6 +71,17 @@ func (p homePage) running() []engine.SessionView {
 	for _, s := range p.Active {
 		if s.Status == api.Active {
 			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// runnable are the agents that the reader may start.
+func (p homePage) runnable() []engine.AgentView {
+	var out []engine.AgentView
+	for _, a := range p.Agents {
+		if p.by.CanRun(a.Mode) {
+			out = append(out, a)
 		}
 	}
 	return out

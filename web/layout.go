@@ -13,6 +13,7 @@ type Shell struct {
 	Density  string // auto, compact
 	Keys     bool   // single-letter shortcuts are on
 	Prose    bool   // the page is a long text
+	Audits   bool   // the reader may see the activity
 	Talk     bool   // the page holds a conversation or questions
 	Now      time.Time
 }
@@ -32,6 +33,17 @@ var places = []railEntry{
 	{"workers", "Workers", "server", "/workers", "w"},
 	{"activity", "Activity", "history", "/activity", "c"},
 	{"settings", "Settings", "shield", "/settings/members", "m"},
+}
+
+// shown are the places that the reader may go to.
+func (s Shell) shown() []railEntry {
+	out := make([]railEntry, 0, len(places))
+	for _, p := range places {
+		if p.key != "activity" || s.Audits {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 type theme struct{ value, word, icon string }

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 // runPage is what run.templ draws.
 type runPage struct {
 	engine.AgentPage
+	by     engine.Caller
 	typed  url.Values
 	errors map[string]string
 	zone   *time.Location
@@ -27,10 +29,14 @@ func (v *visit) chooseAgent() error {
 	if err != nil {
 		return err
 	}
+	list.Agents = slices.DeleteFunc(list.Agents, func(a engine.AgentView) bool { return !v.caller.CanRun(a.Mode) })
+	if err := v.mayRun(api.Local); err != nil {
+		return err
+	}
 	if len(list.Agents) == 1 {
 		return v.to(agentURL(list.Agents[0].Slug)+"/run", "")
 	}
-	return v.page(http.StatusOK, Shell{Title: "Run an agent", Place: "sessions", Now: list.At}, choose(agentsPage{AgentListView: list, zone: v.prefs.zone}))
+	return v.page(http.StatusOK, Shell{Title: "Run an agent", Place: "sessions", Now: list.At}, choose(agentsPage{AgentListView: list, by: v.caller, zone: v.prefs.zone}))
 }
 
 // quickRun starts a session from the home page.
@@ -44,7 +50,23 @@ func (v *visit) quickRun() error {
 }
 
 func (v *visit) runForm() error {
+	a, err := v.web.engine.Agent(v.r.Context(), v.caller, v.path("agent"))
+	if err != nil {
+		return err
+	}
+	if err := v.mayRun(a.Mode); err != nil {
+		return err
+	}
 	return v.drawRun(http.StatusOK, url.Values{"key": {rand.Text()}}, nil)
+}
+
+// mayRun refuses before anything is typed.
+func (v *visit) mayRun(mode api.Mode) error {
+	who := "Agents are run by members of this workspace and above"
+	if mode == api.Cloud {
+		who = "Cloud agents are run by admins of this workspace"
+	}
+	return v.refuse(v.caller.CanRun(mode), who)
 }
 
 func (v *visit) drawRun(status int, typed url.Values, bad map[string]string) error {
@@ -56,7 +78,7 @@ func (v *visit) drawRun(status int, typed url.Values, bad map[string]string) err
 		typed.Set("prompt", view.Prompt)
 		typed.Set("priority", strconv.FormatInt(view.Priority, 10))
 	}
-	p := runPage{view, typed, bad, v.prefs.zone}
+	p := runPage{view, v.caller, typed, bad, v.prefs.zone}
 	return v.page(status, Shell{Title: "Run " + view.Name, Place: "agents", Now: view.At}, runDialog(p))
 }
 
@@ -91,6 +113,9 @@ func (v *visit) run() error {
 	}
 	s, _, err := v.web.engine.CreateSession(v.r.Context(), v.caller, slug, in, idem)
 	if err != nil {
+		if api.CodeOf(err) == api.CodeForbidden {
+			return v.drawRun(http.StatusForbidden, form, nil)
+		}
 		if bad, ok := fieldErrors(err); ok {
 			if bad["Idempotency-Key"] != "" {
 				form.Set("key", rand.Text()) // it was changed after a first press: a new session is meant

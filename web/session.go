@@ -21,6 +21,7 @@ import (
 // sessionPage is what session.templ draws.
 type sessionPage struct {
 	engine.SessionPage
+	by     engine.Caller
 	view   string // transcript, output, timeline, input, json
 	log    Log
 	talk   talkView
@@ -58,7 +59,7 @@ func (v *visit) drawSession(status int, answer answerForm) error {
 	if err != nil {
 		return err
 	}
-	p := sessionPage{SessionPage: view, answer: answer, sayKey: rand.Text(), zone: v.prefs.zone}
+	p := sessionPage{SessionPage: view, by: v.caller, answer: answer, sayKey: rand.Text(), zone: v.prefs.zone}
 	if key := answer.typed.Get("key"); key != "" {
 		p.sayKey = key
 	}
@@ -120,7 +121,7 @@ func (v *visit) watchSession(q url.Values, at position) (watch watcher, woken fu
 		if err != nil {
 			return nil, position{}, err
 		}
-		p := sessionPage{SessionPage: view, view: q.Get("view"), zone: v.prefs.zone}
+		p := sessionPage{SessionPage: view, by: c, view: q.Get("view"), zone: v.prefs.zone}
 		parts := []part{
 			{target: "session-head", draw: sessionHead(p)},
 			{target: "session-notices", draw: sessionNotices(p)},
@@ -187,6 +188,9 @@ func (v *visit) askSession() error {
 	}
 	s, err := v.web.engine.Session(v.r.Context(), v.caller, id)
 	if err != nil {
+		return err
+	}
+	if err := v.refuse(v.caller.CanCancel(s), "Whoever started the session, or an admin, ends it"); err != nil {
 		return err
 	}
 	c := cancelQuestion(s)

@@ -16,6 +16,7 @@ import (
 // listPage is what sessions.templ draws.
 type listPage struct {
 	engine.SessionListView
+	by     engine.Caller
 	query  listQuery
 	whole  time.Duration
 	cursor string
@@ -100,7 +101,7 @@ func (q listQuery) isOnly(s api.Status) bool {
 
 func (v *visit) sessions() error {
 	q := v.r.URL.Query()
-	p := listPage{query: readList(q), cursor: q.Get("cursor")}
+	p := listPage{by: v.caller, query: readList(q), cursor: q.Get("cursor")}
 	view, err := v.web.engine.SessionList(v.r.Context(), v.caller, p.query.filter(), api.Page{Cursor: p.cursor})
 	if err != nil {
 		return err

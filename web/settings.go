@@ -128,6 +128,9 @@ func (v *visit) askRemove() error {
 	if err != nil {
 		return err
 	}
+	if err := v.refuse(v.caller.CanManageMembers(), "Members are removed by owners of this workspace"); err != nil {
+		return err
+	}
 	list, err := v.web.engine.Members(v.r.Context(), v.caller, settingsList)
 	if err != nil {
 		return err

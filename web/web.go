@@ -227,7 +227,7 @@ func (v *visit) page(status int, s Shell, content templ.Component) error {
 	if err != nil {
 		return err
 	}
-	s.NeedsYou = needs
+	s.NeedsYou, s.Audits = needs, v.caller.CanAudit()
 	s.Theme, s.Density, s.Keys = v.prefs.theme, v.prefs.density, v.prefs.keys
 	s.Done = v.takeDone()
 	if s.Now.IsZero() {

@@ -23,7 +23,7 @@ func (v *visit) editWorker() error {
 	if err != nil {
 		return err
 	}
-	w, err := v.web.engine.Worker(v.r.Context(), v.caller, id)
+	w, err := v.managed(id)
 	if err != nil {
 		return err
 	}

@@ -84,12 +84,21 @@ func workerQuestion(w api.Worker, verb string) Confirm {
 	return c
 }
 
+// managed reads a worker that the reader may change and signal.
+func (v *visit) managed(id api.WorkerID) (api.Worker, error) {
+	view, err := v.web.engine.WorkerPageOf(v.r.Context(), v.caller, id)
+	if err != nil {
+		return api.Worker{}, err
+	}
+	return view.Worker, v.refuse(view.Manages, "Local workers are their owners' and cloud workers the admins' to change")
+}
+
 func (v *visit) askWorker() error {
 	id, err := v.workerID()
 	if err != nil {
 		return err
 	}
-	w, err := v.web.engine.Worker(v.r.Context(), v.caller, id)
+	w, err := v.managed(id)
 	if err != nil {
 		return err
 	}
