@@ -233,7 +233,7 @@ func TestInbox_ADisabledWebhookIsThereUntilItIsEnabled(t *testing.T) {
 	if err := w.ExpandWebhooks(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	due, err := w.TakeDeliveries(t.Context(), 10)
+	due, err := w.TakeDeliveries(t.Context(), 10, nil)
 	if err != nil || len(due) == 0 {
 		t.Fatalf("%d deliveries, %v", len(due), err)
 	}

@@ -19,7 +19,7 @@ func sentTo(t *testing.T, w *enginetest.World) map[string][]string {
 	}
 	out := map[string][]string{}
 	for {
-		due, err := w.TakeDeliveries(t.Context(), 100)
+		due, err := w.TakeDeliveries(t.Context(), 100, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -253,5 +253,69 @@ func TestTold_NoIDOfOthersLocalSessions(t *testing.T) {
 	sent := sentTo(t, w)[hook.URL]
 	if tellOf(sent, local.ID) || !slices.ContainsFunc(sent, func(b string) bool { return strings.Contains(b, "slot_decided") }) {
 		t.Errorf("the webhook told %v", sent)
+	}
+}
+
+// A message that its receiver never takes is given up alone while others come
+// through; when none does, the webhook is disabled, and the log says of each what
+// became of it, of what had only just happened too.
+func TestWebhook_OneRefusedMessageDisablesNothing(t *testing.T) {
+	w := enginetest.New(t)
+	ctx := t.Context()
+	hook := webhookOf(t, w, w.Owner, "https://ann.example/x", "agent.session_created")
+	a := w.Agent()
+	poison := w.New(a)
+	day := func(takes bool) {
+		t.Helper()
+		for range 10 {
+			w.New(a)
+			if err := w.ExpandWebhooks(ctx); err != nil {
+				t.Fatal(err)
+			}
+			due, err := w.TakeDeliveries(ctx, 100, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !takes {
+				w.New(a) // nothing made a delivery of it yet
+			}
+			for _, d := range due {
+				sent := engine.Sent{StatusCode: 200}
+				if !takes || tellOf([]string{d.Body}, poison.ID) {
+					sent.StatusCode = 400
+				}
+				if err := w.EndTry(ctx, d, sent); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.Clock.Step(8*time.Hour + time.Second)
+		}
+	}
+	day(true)
+	if got, err := w.Engine.Webhook(ctx, w.Owner, hook.ID); err != nil || !got.Enabled {
+		t.Fatalf("it is %+v (%v)", got, err)
+	}
+	all := deliveriesOf(t, w, w.Owner, hook.ID)
+	if d := all[len(all)-1]; d.State != api.DeliveryFailed || d.StatusCode != 400 {
+		t.Errorf("the message that is never taken is %+v", d)
+	}
+	day(false)
+	got, err := w.Engine.Webhook(ctx, w.Owner, hook.ID)
+	if err != nil || got.Enabled || got.DisabledReason == "" {
+		t.Fatalf("it is %+v (%v)", got, err)
+	}
+	dropped := 0
+	for _, d := range deliveriesOf(t, w, w.Owner, hook.ID) {
+		if d.State == api.DeliveryWaiting {
+			t.Errorf("after the webhook was disabled there waits %+v", d)
+		}
+		if d.State == api.DeliveryFailed && d.Tries == 0 {
+			if dropped++; !strings.Contains(d.Problem, "not sent: the webhook was disabled") {
+				t.Errorf("the log says %q", d.Problem)
+			}
+		}
+	}
+	if dropped == 0 {
+		t.Error("the log tells nothing of what had just happened")
 	}
 }

@@ -135,6 +135,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.deleteWorkerStmt, err = db.PrepareContext(ctx, deleteWorker); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteWorker: %w", err)
 	}
+	if q.deliveredSinceStmt, err = db.PrepareContext(ctx, deliveredSince); err != nil {
+		return nil, fmt.Errorf("error preparing query DeliveredSince: %w", err)
+	}
 	if q.deliveryStmt, err = db.PrepareContext(ctx, delivery); err != nil {
 		return nil, fmt.Errorf("error preparing query Delivery: %w", err)
 	}
@@ -1022,6 +1025,11 @@ func (q *Queries) Close() error {
 	if q.deleteWorkerStmt != nil {
 		if cerr := q.deleteWorkerStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing deleteWorkerStmt: %w", cerr)
+		}
+	}
+	if q.deliveredSinceStmt != nil {
+		if cerr := q.deliveredSinceStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing deliveredSinceStmt: %w", cerr)
 		}
 	}
 	if q.deliveryStmt != nil {
@@ -2265,6 +2273,7 @@ type Queries struct {
 	deleteTriggerURLStmt       *sql.Stmt
 	deleteWebhookStmt          *sql.Stmt
 	deleteWorkerStmt           *sql.Stmt
+	deliveredSinceStmt         *sql.Stmt
 	deliveryStmt               *sql.Stmt
 	detourStmt                 *sql.Stmt
 	deviceByUserCodeStmt       *sql.Stmt
@@ -2541,6 +2550,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		deleteTriggerURLStmt:       q.deleteTriggerURLStmt,
 		deleteWebhookStmt:          q.deleteWebhookStmt,
 		deleteWorkerStmt:           q.deleteWorkerStmt,
+		deliveredSinceStmt:         q.deliveredSinceStmt,
 		deliveryStmt:               q.deliveryStmt,
 		detourStmt:                 q.detourStmt,
 		deviceByUserCodeStmt:       q.deviceByUserCodeStmt,

@@ -49,7 +49,12 @@ SELECT * FROM deliveries WHERE id = @id;
 SELECT * FROM deliveries WHERE webhook_id = @webhook_id AND id < @before ORDER BY id DESC LIMIT @n;
 
 -- name: DueDeliveries :many
-SELECT id FROM deliveries WHERE state = 'waiting' AND next_at <= @now ORDER BY next_at LIMIT @n;
+SELECT id, webhook_id, next_at FROM deliveries
+WHERE state = 'waiting' AND next_at <= @now AND next_at >= @from_at AND (next_at > @from_at OR id > @after)
+ORDER BY next_at, id LIMIT @n;
+
+-- name: DeliveredSince :one
+SELECT id FROM deliveries WHERE webhook_id = @webhook_id AND state = 'delivered' AND ended_at >= @since ORDER BY id DESC LIMIT 1;
 
 -- name: NextDelivery :one
 SELECT next_at FROM deliveries WHERE state = 'waiting' AND next_at > @now ORDER BY next_at LIMIT 1;

@@ -45,6 +45,22 @@ func (q *Queries) DeleteWebhook(ctx context.Context, arg DeleteWebhookParams) (i
 	return result.RowsAffected()
 }
 
+const deliveredSince = `-- name: DeliveredSince :one
+SELECT id FROM deliveries WHERE webhook_id = ?1 AND state = 'delivered' AND ended_at >= ?2 ORDER BY id DESC LIMIT 1
+`
+
+type DeliveredSinceParams struct {
+	WebhookID api.WebhookID
+	Since     int64
+}
+
+func (q *Queries) DeliveredSince(ctx context.Context, arg DeliveredSinceParams) (api.DeliveryID, error) {
+	row := q.queryRow(ctx, q.deliveredSinceStmt, deliveredSince, arg.WebhookID, arg.Since)
+	var id api.DeliveryID
+	err := row.Scan(&id)
+	return id, err
+}
+
 const delivery = `-- name: Delivery :one
 SELECT id, webhook_id, message, type, body, state, tries, next_at, tried_at, status_code, answer, problem, again_of, created_at, ended_at FROM deliveries WHERE id = ?1
 `
@@ -123,27 +139,42 @@ func (q *Queries) DropWaitingOne(ctx context.Context, arg DropWaitingOneParams) 
 }
 
 const dueDeliveries = `-- name: DueDeliveries :many
-SELECT id FROM deliveries WHERE state = 'waiting' AND next_at <= ?1 ORDER BY next_at LIMIT ?2
+SELECT id, webhook_id, next_at FROM deliveries
+WHERE state = 'waiting' AND next_at <= ?1 AND next_at >= ?2 AND (next_at > ?2 OR id > ?3)
+ORDER BY next_at, id LIMIT ?4
 `
 
 type DueDeliveriesParams struct {
-	Now int64
-	N   int64
+	Now    int64
+	FromAt int64
+	After  api.DeliveryID
+	N      int64
 }
 
-func (q *Queries) DueDeliveries(ctx context.Context, arg DueDeliveriesParams) ([]api.DeliveryID, error) {
-	rows, err := q.query(ctx, q.dueDeliveriesStmt, dueDeliveries, arg.Now, arg.N)
+type DueDeliveriesRow struct {
+	ID        api.DeliveryID
+	WebhookID api.WebhookID
+	NextAt    int64
+}
+
+func (q *Queries) DueDeliveries(ctx context.Context, arg DueDeliveriesParams) ([]DueDeliveriesRow, error) {
+	rows, err := q.query(ctx, q.dueDeliveriesStmt, dueDeliveries,
+		arg.Now,
+		arg.FromAt,
+		arg.After,
+		arg.N,
+	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []api.DeliveryID{}
+	items := []DueDeliveriesRow{}
 	for rows.Next() {
-		var id api.DeliveryID
-		if err := rows.Scan(&id); err != nil {
+		var i DueDeliveriesRow
+		if err := rows.Scan(&i.ID, &i.WebhookID, &i.NextAt); err != nil {
 			return nil, err
 		}
-		items = append(items, id)
+		items = append(items, i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err

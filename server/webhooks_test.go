@@ -43,7 +43,7 @@ func webhooksAnswer(d *desk, viewer *servertest.Server) {
 		tb.Errorf("the test is %+v", test)
 	}
 	s.Refused(409, api.CodeConflict, "POST", one+"/deliveries/"+test.ID.String()+"/redeliver", nil)
-	if _, err := s.Engine.TakeDeliveries(tb.Context(), 100); err != nil {
+	if _, err := s.Engine.TakeDeliveries(tb.Context(), 100, nil); err != nil {
 		tb.Fatal(err)
 	}
 	servertest.Must[list](s, 200, "GET", "webhooks?limit=1", nil)

@@ -30,7 +30,7 @@ func TestWebhooks_MadeTestedRotatedDeleted(t *testing.T) {
 		t.Errorf("the page of the webhook says %s", shown)
 	}
 	wholePage(t, one, shown)
-	due, err := s.TakeDeliveries(t.Context(), 9)
+	due, err := s.TakeDeliveries(t.Context(), 9, nil)
 	if err != nil || len(due) != 1 {
 		t.Fatal(due, err)
 	}

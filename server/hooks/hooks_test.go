@@ -228,7 +228,7 @@ func TestSender_LostTriesAreMadeAgain(t *testing.T) {
 	if err := w.ExpandWebhooks(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	lost, err := w.TakeDeliveries(t.Context(), 10)
+	lost, err := w.TakeDeliveries(t.Context(), 10, nil)
 	if err != nil || len(lost) != 1 {
 		t.Fatal(lost, err)
 	}

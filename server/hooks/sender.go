@@ -26,13 +26,15 @@ import (
 	"code.dny.dev/ssrf"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"stint/api"
 	"stint/engine"
 )
 
 const (
 	answerWithin = 10 * time.Second
 	keptAnswer   = 1 << 10 // bytes
-	sideBySide   = 8       // messages that are sent at the same time
+	sideBySide   = 256     // messages that are sent at the same time
+	ofOne        = 2       // of these, of one webhook: a receiver that doesn't answer holds up itself alone
 	pace         = 100 * time.Millisecond
 	longest      = 30 * time.Second // between two looks, should a wake be lost
 )
@@ -44,6 +46,13 @@ type Sender struct {
 	client *http.Client
 	agent  string // User-Agent
 	log    *slog.Logger
+
+	flying sync.WaitGroup // the tries that run
+	ended  chan struct{}  // holds at most one: some try has ended
+
+	mu    sync.Mutex // guards what follows
+	tries int
+	busy  map[api.WebhookID]int // tries that run, per webhook
 }
 
 // Guard says where messages may go.
@@ -99,6 +108,7 @@ func New(e *engine.Engine, g Guard, version string, log *slog.Logger) *Sender {
 	dialer := newDialer(g)
 	return &Sender{
 		engine: e, guard: g, agent: "stint/" + version, log: log,
+		ended: make(chan struct{}, 1), busy: map[api.WebhookID]int{},
 		client: &http.Client{
 			Timeout: answerWithin,
 			Transport: &http.Transport{
@@ -114,9 +124,10 @@ func New(e *engine.Engine, g Guard, version string, log *slog.Logger) *Sender {
 // Run delivers until ctx ends.
 func (s *Sender) Run(ctx context.Context) {
 	defer s.client.CloseIdleConnections()
+	defer s.flying.Wait()
 	for {
 		waiting, happened := s.engine.Deliverable(), s.engine.Changed()
-		next, err := s.Do(ctx)
+		_, next, err := s.begin(ctx)
 		if err != nil && ctx.Err() == nil {
 			s.log.Error("webhooks could not be served; it is tried again", "error", err)
 			next = time.Time{}
@@ -126,13 +137,19 @@ func (s *Sender) Run(ctx context.Context) {
 			pause = min(pause, max(0, next.Sub(s.engine.Now())))
 		}
 		timer := time.NewTimer(pause)
+		ended := false
 		select {
 		case <-ctx.Done():
 		case <-waiting:
 		case <-happened:
+		case <-s.ended:
+			ended = true
 		case <-timer.C:
 		}
 		timer.Stop()
+		if ended && ctx.Err() == nil {
+			continue // a place is free: what waits for it goes on at once
+		}
 		rest := time.NewTimer(pace) // a busy log is looked at a few times a second, not at every commit
 		select {
 		case <-ctx.Done():
@@ -143,37 +160,86 @@ func (s *Sender) Run(ctx context.Context) {
 	}
 }
 
-// Do makes the deliveries that there are to be made and sends what is due. It
-// returns when the next one is due, the zero time when none waits.
+// Do makes the deliveries that there are to be made and sends what is due, until
+// nothing is. It returns when the next one is due, the zero time when none waits.
 func (s *Sender) Do(ctx context.Context) (next time.Time, err error) {
-	if err := s.engine.ExpandWebhooks(ctx); err != nil {
-		return time.Time{}, err
-	}
+	defer s.flying.Wait()
 	for {
-		due, err := s.engine.TakeDeliveries(ctx, sideBySide)
-		if err != nil {
-			return time.Time{}, err
+		idle := s.places() == sideBySide
+		begun, next, err := s.begin(ctx)
+		if err != nil || (idle && begun == 0) {
+			return next, err
 		}
-		if len(due) == 0 {
-			return s.engine.NextDelivery(ctx)
-		}
-		var wg sync.WaitGroup
-		for _, t := range due {
-			wg.Go(func() {
-				got := s.send(ctx, t)
-				if ctx.Err() != nil {
-					return // it is due again after a minute
-				}
-				if err := s.engine.EndTry(ctx, t, got); err != nil && ctx.Err() == nil {
-					s.log.Error("what became of a message could not be noted", "delivery", t.ID.String(), "error", err)
-				}
-			})
-		}
-		wg.Wait()
-		if err := ctx.Err(); err != nil {
-			return time.Time{}, err
+		select {
+		case <-s.ended:
+		case <-ctx.Done():
+			return time.Time{}, ctx.Err()
 		}
 	}
+}
+
+// begin makes the deliveries that there are to be made and begins what is due, as
+// far as there are places; it waits for no receiver. It returns how much it began,
+// and when the next delivery is due.
+func (s *Sender) begin(ctx context.Context) (begun int, next time.Time, err error) {
+	if err := s.engine.ExpandWebhooks(ctx); err != nil {
+		return 0, time.Time{}, err
+	}
+	due, err := s.engine.TakeDeliveries(ctx, s.places(), s.placesOf)
+	if err != nil {
+		return 0, time.Time{}, err
+	}
+	for _, t := range due {
+		s.occupy(t.WebhookID, 1)
+		s.flying.Go(func() {
+			defer s.end(t.WebhookID)
+			s.try(ctx, t)
+		})
+	}
+	next, err = s.engine.NextDelivery(ctx)
+	return len(due), next, err
+}
+
+func (s *Sender) try(ctx context.Context, t engine.Try) {
+	got := s.send(ctx, t)
+	if ctx.Err() != nil {
+		return // it is due again after a minute
+	}
+	if err := s.engine.EndTry(ctx, t, got); err != nil && ctx.Err() == nil {
+		s.log.Error("what became of a message could not be noted", "delivery", t.ID.String(), "error", err)
+	}
+}
+
+func (s *Sender) occupy(id api.WebhookID, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tries += n
+	if s.busy[id] += n; s.busy[id] == 0 {
+		delete(s.busy, id)
+	}
+}
+
+// end frees a try's place and has the next be looked for.
+func (s *Sender) end(id api.WebhookID) {
+	s.occupy(id, -1)
+	select {
+	case s.ended <- struct{}{}:
+	default: // that is known already
+	}
+}
+
+// places is how many tries may begin.
+func (s *Sender) places() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return sideBySide - s.tries
+}
+
+// placesOf is how many tries of one webhook may begin.
+func (s *Sender) placesOf(id api.WebhookID) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return ofOne - s.busy[id]
 }
 
 // send makes one try.
