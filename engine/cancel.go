@@ -138,7 +138,8 @@ func (e *Engine) StopSession(ctx context.Context, c Caller, id api.SessionID) (a
 }
 
 // RetrySession makes a new session of an ended one, in the same thread; a stale
-// one is queued again with its lapses forgotten. Errors: session_running.
+// one is queued again with its lapses forgotten. Where the agent's mode is another
+// one meanwhile, the new session begins a thread of its own. Errors: session_running.
 func (e *Engine) RetrySession(ctx context.Context, c Caller, id api.SessionID) (out api.Session, err error) {
 	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
 		s, err := visible(wctx(), tx, c, id)

@@ -204,8 +204,9 @@ func TestPrompt_AwaitAnswerIsHeldUntilSomebodyAnswers(t *testing.T) {
 // cursor moves only with a finished turn, so a crash leaves them to the next claim.
 func TestMessages_QueueAndSurviveACrash(t *testing.T) {
 	s := newTalk(t)
+	early := s.say("a").Message.ID
 	var last api.MessageID
-	for _, text := range []string{"a", "b", "b"} {
+	for _, text := range []string{"b", "b"} {
 		last = s.say(text).Message.ID
 	}
 	said := func(c api.Claim) (out []string) {
@@ -237,7 +238,7 @@ func TestMessages_QueueAndSurviveACrash(t *testing.T) {
 	if err != nil || len(left.Items) != 1 || left.Items[0].Text != "once" || left.LastConsumed != last {
 		t.Errorf("after a turn: %+v, %v", left, err)
 	}
-	if _, err := s.patch(func(in *api.SessionPatch) { in.TurnEnded, in.LastConsumed = true, last-1 }); err != nil {
+	if _, err := s.patch(func(in *api.SessionPatch) { in.TurnEnded, in.LastConsumed = true, early }); err != nil {
 		t.Fatal(err)
 	}
 	th, err := s.w.Thread(t.Context(), s.w.Owner, s.c.Session.ThreadID)

@@ -163,8 +163,13 @@ func (e *Engine) newSession(tx *db.Tx, a *agentRow, n newSession) (*sessionRow, 
 			s.OwnerUserID = a.RunsAsUserID
 		}
 	}
-	if n.retryOf != nil {
-		s.RetryOf, s.ParentID, s.Depth = n.retryOf.ID, n.retryOf.ParentID, n.retryOf.Depth
+	if r := n.retryOf; r != nil {
+		s.ParentID, s.Depth = r.ParentID, r.Depth
+		if sameEyes(r, s) {
+			s.RetryOf = r.ID
+		} else { // a chain of its own, in a thread of its own
+			n.retryOf, s.Attempt = nil, 1
+		}
 	}
 	if r := cmp.Or(n.retryOf, n.goesOn); r != nil {
 		s.ThreadID, s.AgentSessionID, s.ProcessID = r.ThreadID, r.AgentSessionID, r.ProcessID
@@ -224,6 +229,12 @@ func (e *Engine) newSession(tx *db.Tx, a *agentRow, n newSession) (*sessionRow, 
 	}
 	return s, nil
 }
+
+// sameEyes reports whether two sessions are seen by the same people. Only then may
+// one go on with the conversation of the other: what was said in a local session
+// stays its owner's when its agent is a cloud one meanwhile, and the other way
+// round (contract 8.3).
+func sameEyes(a, b *sessionRow) bool { return a.Mode == b.Mode && a.OwnerUserID == b.OwnerUserID }
 
 // follow checks the predecessor of a new session and counts the follower on it.
 func (e *Engine) follow(tx *db.Tx, s *sessionRow) error {

@@ -307,7 +307,9 @@ func checkText(v *api.Invalid, field, text string, limit int) {
 
 // KeepLateResult keeps the result of a former holder whose session went on
 // without it, visible on the thread and not applied (contract 10.8). Only the
-// claim's own worker owner may; the same claim again is no second result.
+// claim's own worker owner may; the same claim again is no second result. Errors:
+// claim_not_active, not_found, conflict while the claim lives, outcome_conflict
+// when its own finish was applied.
 func (e *Engine) KeepLateResult(ctx context.Context, c Caller, thread api.ThreadID, in api.CompleteRequest) error {
 	if in.ClaimID.IsZero() {
 		return &api.Error{
@@ -340,8 +342,14 @@ func (e *Engine) KeepLateResult(ctx context.Context, c Caller, thread api.Thread
 		if !c.runs(&w) {
 			return notFound("thread")
 		}
-		if cl.ClosedAt == 0 {
+		switch cl.ClosedBy {
+		case "":
 			return api.Refuse(api.CodeConflict, "This claim is live: complete the session instead.")
+		case closedByComplete, closedByFail, closedByRelease:
+			return &api.Error{
+				Code: api.CodeOutcomeConflict, Status: s.Status,
+				Detail: fmt.Sprintf("This claim was finished by %s, which was applied: it has no late result.", cl.ClosedBy),
+			}
 		}
 		n, err := tx.InsertLateResult(wctx(), queries.InsertLateResultParams{
 			ID: tx.NewID(), ClaimID: cl.ID, SessionID: s.ID, Verb: in.Outcome, Result: in.Result, At: micros(tx.Now),

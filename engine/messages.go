@@ -10,14 +10,19 @@ import (
 	"stint/queries"
 )
 
-const maxMessageText = 64 << 10 // bytes
+const (
+	maxMessageText  = 64 << 10 // bytes
+	betweenMessages = "\n\n"
+)
 
 // PostMessage says something to the agent of a session's thread (contract 6.4).
 // While the thread's newest session waits or runs, the message queues and is
 // taken in between turns; when it has ended, the message becomes the prompt of a
-// new session of the thread. The same client id twice is one message. Rights: as
-// for an answer. Errors: not_found, forbidden, invalid, conflict for an agent
-// that doesn't converse.
+// new session of the thread. The same client id and text twice by one user is one
+// message. Rights: as for an answer. Errors: not_found, forbidden, invalid,
+// idempotency_key_reused for a client id with another text, conflict for an agent
+// that doesn't converse and for an ended conversation whose agent is of another
+// mode meanwhile.
 func (e *Engine) PostMessage(ctx context.Context, c Caller, id api.SessionID, in api.MessageInput) (out api.Posted, err error) {
 	var v api.Invalid
 	checkText(&v, "text", in.Text, maxMessageText)
@@ -44,6 +49,9 @@ func (e *Engine) PostMessage(ctx context.Context, c Caller, id api.SessionID, in
 		if err != nil {
 			return err
 		}
+		if s.Status.Terminal() && s.Mode != a.Mode {
+			return otherMode(s, a)
+		}
 		if a.Type == api.TypeCommand {
 			return &api.Error{Code: api.CodeConflict, Status: s.Status, Detail: "This agent is a command, which reads its prompt once and takes no messages. Run it again with another prompt."}
 		}
@@ -56,10 +64,27 @@ func (e *Engine) PostMessage(ctx context.Context, c Caller, id api.SessionID, in
 	return out, err
 }
 
+// otherMode refuses to go on with a conversation that other people would see than
+// those who saw it so far.
+func otherMode(s *sessionRow, a *agentRow) error {
+	return &api.Error{
+		Code: api.CodeConflict, Status: s.Status,
+		Detail: fmt.Sprintf("This conversation was %s and the agent is %s now, which other people see. Run the agent anew; what was said here stays here.", s.Mode, a.Mode),
+	}
+}
+
 // say keeps a message where it belongs and answers the session it is in.
 func (e *Engine) say(tx *db.Tx, c Caller, s *sessionRow, a *agentRow, in api.MessageInput, out *api.Posted) (*sessionRow, error) {
+	key := ""
 	if in.ClientID != "" {
-		known, err := tx.MessageByClientID(wctx(), queries.MessageByClientIDParams{ThreadID: s.ThreadID, ClientID: in.ClientID})
+		key = c.UserID.String() + "/" + in.ClientID // each user counts his own
+		known, err := tx.MessageByClientID(wctx(), queries.MessageByClientIDParams{ThreadID: s.ThreadID, ClientID: key})
+		if err == nil && known.Text != in.Text {
+			return nil, &api.Error{
+				Code: api.CodeIdempotencyReuse, Detail: "This clientId was used for a message with another text in this conversation.",
+				Fields: []api.FieldError{{Field: "clientId", Detail: "use a new one for a new message"}},
+			}
+		}
 		if err == nil {
 			out.Message = &api.Message{ID: known.ID, SessionID: known.SessionID, UserID: known.UserID, UserName: c.Name, Text: known.Text, At: api.At(known.At)}
 			return s, nil
@@ -68,7 +93,7 @@ func (e *Engine) say(tx *db.Tx, c Caller, s *sessionRow, a *agentRow, in api.Mes
 			return nil, fmt.Errorf("read a message: %w", err)
 		}
 	}
-	m := queries.InsertMessageParams{ID: api.MessageID(tx.NewID()), ThreadID: s.ThreadID, SessionID: s.ID, ClientID: in.ClientID, UserID: c.UserID, Text: in.Text, At: micros(tx.Now)}
+	m := queries.InsertMessageParams{ID: api.MessageID(tx.NewID()), ThreadID: s.ThreadID, SessionID: s.ID, ClientID: key, UserID: c.UserID, Text: in.Text, At: micros(tx.Now)}
 	if s.Status.Terminal() {
 		next, err := e.followUp(tx, s, a, followUp{user: c.UserID, actor: c.actor(), prompt: in.Text})
 		if err != nil {
@@ -113,7 +138,8 @@ func (e *Engine) followUp(tx *db.Tx, s *sessionRow, a *agentRow, f followUp) (*s
 }
 
 // goOn makes a session of what people said to one that was complete before it
-// could take that in: nothing is lost, nobody has to say it again.
+// could take that in: nothing is lost, nobody has to say it again. What a prompt
+// can't hold follows as messages.
 func (e *Engine) goOn(tx *db.Tx, s *sessionRow) error {
 	if s.StopRequestedAt != 0 {
 		return nil
@@ -133,12 +159,15 @@ func (e *Engine) goOn(tx *db.Tx, s *sessionRow) error {
 	if err != nil {
 		return fmt.Errorf("read agent %s: %w", s.AgentID, err)
 	}
+	if a.Type == api.TypeCommand || a.Mode != s.Mode {
+		return nil // it takes no messages any more, or others would read them: they stay where they were said
+	}
 	var said []string
 	for _, m := range left {
 		said = append(said, m.Text)
 	}
-	last := left[len(left)-1]
-	_, err = e.followUp(tx, s, &a, followUp{user: last.UserID, actor: last.UserID.String(), prompt: strings.Join(said, "\n\n")})
+	last := left[len(left)-1] // what was said after it is told to the claim on the new session
+	_, err = e.followUp(tx, s, &a, followUp{user: last.UserID, actor: last.UserID.String(), prompt: strings.Join(said, betweenMessages)})
 	if err != nil {
 		return err
 	}
@@ -146,7 +175,7 @@ func (e *Engine) goOn(tx *db.Tx, s *sessionRow) error {
 }
 
 // Messages returns what people wrote to a session's thread after a message,
-// oldest first, at most 200. Errors: not_found.
+// oldest first: at most 200 that together fit into a prompt. Errors: not_found.
 func (e *Engine) Messages(ctx context.Context, c Caller, id api.SessionID, after api.MessageID) (out api.Messages, err error) {
 	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
 		s, err := visible(ctx, tx, c, id)
@@ -164,14 +193,19 @@ func (e *Engine) Messages(ctx context.Context, c Caller, id api.SessionID, after
 	return out, err
 }
 
+// messagesAfter reads at most n messages of a thread, and no more than fit into
+// a prompt with a blank line between them; one always does.
 func messagesAfter(ctx context.Context, q queries.Querier, thread api.ThreadID, after api.MessageID, n int64) ([]api.Message, error) {
 	rows, err := q.MessagesAfter(ctx, queries.MessagesAfterParams{ThreadID: thread, After: after, N: n})
 	if err != nil {
 		return nil, fmt.Errorf("read messages of thread %s: %w", thread, err)
 	}
-	out := []api.Message{}
+	out, size := []api.Message{}, 0
 	for _, r := range rows {
 		m := r.Message
+		if size += len(m.Text) + len(betweenMessages); size > maxPrompt+len(betweenMessages) {
+			break
+		}
 		out = append(out, api.Message{ID: m.ID, SessionID: m.SessionID, UserID: m.UserID, UserName: r.Author, Text: m.Text, At: api.At(m.At)})
 	}
 	return out, nil

@@ -95,7 +95,7 @@ func (e *Engine) ended(tx *db.Tx, s *sessionRow, actor string) error {
 			return fmt.Errorf("go on after session %s: %w", s.ID, err)
 		}
 	}
-	if s.Status == api.Complete && s.AgentSessionID != "" { // a command has none, and nobody talks to it
+	if s.Status == api.Complete {
 		if err := e.goOn(tx, s); err != nil {
 			return fmt.Errorf("go on with the conversation of session %s: %w", s.ID, err)
 		}

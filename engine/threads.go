@@ -85,8 +85,16 @@ func (e *Engine) PatchThread(ctx context.Context, c Caller, id api.ThreadID, in 
 	var now string
 	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
 		s, err := newestOf(ctx, tx, c, id)
-		if err == nil {
-			newest, now = s.ID, api.ThreadState(s.Status)
+		if err != nil {
+			return err
+		}
+		newest, now = s.ID, api.ThreadState(s.Status)
+		if in.State != api.ThreadPending || !s.Status.Terminal() {
+			return nil
+		}
+		a, err := agentOf(ctx, tx, c, s.AgentID.String())
+		if err == nil && a.Mode != s.Mode {
+			err = otherMode(s, a)
 		}
 		return err
 	})
@@ -119,6 +127,17 @@ func (e *Engine) PatchThread(ctx context.Context, c Caller, id api.ThreadID, in 
 // noteTurn moves the thread's cursor: a turn was finished, and had taken in the
 // messages up to one (contract 6.4).
 func (e *Engine) noteTurn(tx *db.Tx, s *sessionRow, consumed api.MessageID) error {
+	if consumed != 0 {
+		found, err := tx.MessagesAfter(wctx(), queries.MessagesAfterParams{ThreadID: s.ThreadID, After: consumed - 1, N: 1})
+		if err != nil {
+			return fmt.Errorf("read a message of thread %s: %w", s.ThreadID, err)
+		}
+		if len(found) == 0 || found[0].Message.ID != consumed { // one from the future would swallow what is said until then
+			var v api.Invalid
+			v.Add("lastConsumed", "is no message of this session's thread")
+			return v.Err()
+		}
+	}
 	err := tx.NoteTurn(wctx(), queries.NoteTurnParams{ID: s.ThreadID, LastConsumed: consumed, TurnEndedAt: micros(tx.Now)})
 	if err != nil {
 		return fmt.Errorf("note the end of a turn of session %s: %w", s.ID, err)
