@@ -186,7 +186,7 @@ func (p *play) useDeadClaim() {
 			return err
 		},
 		func() error {
-			_, err := p.w.PatchSession(ctx, c, k.ID, s, api.SessionPatch{UnderClaim: proof, Usage: &api.Usage{Turns: 1 << 40}})
+			_, err := p.w.PatchSession(ctx, c, k.ID, s, api.SessionPatch{UnderClaim: proof, Usage: &api.Usage{Turns: 1 << 20}})
 			return err
 		},
 		func() error {

@@ -225,6 +225,10 @@ func (p *play) retry() {
 	switch {
 	case before.Status == api.Stale && (got.ID != s || got.Status != api.Queued || got.Lapses != 0):
 		p.broken("the retry of a stale session made %s of it, %d lapses", got.Status, got.Lapses)
+	case before.Status.Terminal() && got.Mode != before.Mode: // others see it now
+		if got.ID == s || got.RetryOf != 0 || got.ThreadID != api.ThreadID(got.ID) || got.Attempt != 1 {
+			p.broken("the retry of an ended session in another mode is %+v", got)
+		}
 	case before.Status.Terminal() && (got.ID == s || got.RetryOf != s || got.ThreadID != before.ThreadID || got.Attempt != before.Attempt+1):
 		p.broken("the retry of an ended session is %+v", got)
 	}
