@@ -111,7 +111,8 @@ func slugTaken(slug string) error {
 
 // EditAgent changes an agent: merge is applied to a copy of what a person sets
 // and may be called more than once. A changed schedule or zone, and a resume,
-// set the anchor to now; other edits leave it alone (contract 3.3). Rights:
+// set the anchor to now; other edits leave it alone (contract 3.3). Slots that are
+// due by the old schedule at that instant have their verdicts by it. Rights:
 // admin. Errors: what merge answers, invalid, slug_taken, not_found.
 func (e *Engine) EditAgent(ctx context.Context, c Caller, ref string, merge func(*api.AgentInput) error) (out api.Agent, err error) {
 	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
@@ -144,6 +145,11 @@ func (e *Engine) editTx(tx *db.Tx, c Caller, a *agentRow, in api.AgentInput, rea
 		return false, nil
 	}
 	now := micros(tx.Now)
+	if before.Schedule != in.Schedule || before.TimeZone != in.TimeZone {
+		if err := e.settleDue(tx, a); err != nil {
+			return false, err
+		}
+	}
 	was := *a
 	fill(a, in)
 	// By its slug a worker finds its owner's own file on an agent, and with it the
@@ -166,7 +172,7 @@ func (e *Engine) editTx(tx *db.Tx, c Caller, a *agentRow, in api.AgentInput, rea
 		a.AnchorAt = wholeSecond(now)
 	}
 	if before.Paused && a.AnchorAt != was.AnchorAt {
-		if err := e.notePaused(tx, &was); err != nil {
+		if err := e.noteDue(tx, &was, api.SlotPaused, pausedWords(&was)); err != nil {
 			return false, err
 		}
 	}
@@ -285,6 +291,13 @@ func (e *Engine) DeleteAgent(ctx context.Context, c Caller, ref string) error {
 			return err
 		}
 		if err := c.may(mayDeleteAgents); err != nil {
+			return err
+		}
+		verdict, why := api.SlotMissed, "The agent was deleted before it could run."
+		if a.Paused != 0 {
+			verdict, why = api.SlotPaused, pausedWords(a)
+		}
+		if err := e.noteDue(tx, a, verdict, why); err != nil {
 			return err
 		}
 		if err := e.cancelOpen(tx, a.ID, c.actor(), "agent_deleted", "The agent was deleted by "+c.Name+"."); err != nil {

@@ -40,3 +40,16 @@ func damage(t testing.TB, w *enginetest.World, statements ...string) {
 }
 
 func number[T ~int64](id T) string { return strconv.FormatInt(int64(id), 10) }
+
+// ask reads one row of the world's file, of what no verb shows.
+func ask(t testing.TB, w *enginetest.World, query string, to ...any) {
+	t.Helper()
+	raw, err := sql.Open("sqlite", "file:"+w.Path+"?_busy_timeout=5000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	if err := raw.QueryRow(query).Scan(to...); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+}

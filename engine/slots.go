@@ -149,3 +149,51 @@ func (e *Engine) passed(tx *db.Tx, a *agentRow, r *queries.Ledger, now int64) (d
 	}
 	return all.within(r.FirstSlot, now), nil
 }
+
+// settleDue gives what is due of an agent its verdict before its schedule goes
+// (contract 3.6): a slot that is on time is the tick's to decide, as it would in
+// the next moment; an older one never fires any more. The row is read anew.
+func (e *Engine) settleDue(tx *db.Tx, a *agentRow) error {
+	now := micros(tx.Now)
+	if a.Paused != 0 || a.NextSlotAt == 0 || a.NextSlotAt > now {
+		return nil
+	}
+	s, err := scheduler.Parse(a.Schedule, a.TimeZone, tx.Now)
+	if err != nil {
+		return nil // without a readable schedule there are no slots
+	}
+	due, ok := s.Latest(time.UnixMicro(a.AnchorAt), tx.Now)
+	if !ok || now-micros(due.Last) > span(e.cfg.OnTime) {
+		return e.noteDue(tx, a, api.SlotMissed, "The schedule was changed before it could run.")
+	}
+	if err := e.tickAgent(tx, a.ID); err != nil {
+		return err
+	}
+	if *a, err = tx.Agent(wctx(), a.ID); err != nil {
+		return fmt.Errorf("read agent %s: %w", a.ID, err)
+	}
+	return nil
+}
+
+func pausedWords(a *agentRow) string { return "The agent was paused" + because(a.PausedReason) + "." }
+
+// noteDue gives one verdict to all slots that are due and have none: those that
+// passed while the agent was paused, those that its deletion leaves.
+func (e *Engine) noteDue(tx *db.Tx, a *agentRow, verdict api.Verdict, why string) error {
+	s, err := scheduler.Parse(a.Schedule, a.TimeZone, tx.Now)
+	if err != nil || a.Schedule == "" {
+		return nil // without a readable schedule there were no slots
+	}
+	due, ok := s.Latest(time.UnixMicro(a.AnchorAt), tx.Now)
+	if !ok {
+		return nil
+	}
+	gaps, err := e.gaps(tx, a, slots{s, time.UnixMicro(a.AnchorAt)}, due)
+	for _, d := range gaps {
+		d.verdict, d.reason = verdict, why
+		if err := e.note(tx, a, d); err != nil {
+			return err
+		}
+	}
+	return err
+}

@@ -91,6 +91,10 @@ func TestEdit_NeverFiresAPastSlot(t *testing.T) {
 			if got := fired(w, a.ID); len(got) != 0 {
 				t.Fatalf("fired %v", got)
 			}
+			want := map[string]api.Verdict{"schedule": api.SlotMissed, "zone": api.SlotMissed, "resume": api.SlotPaused}[name]
+			if got := w.Verdicts(a.ID); len(got) != 1 || got[0].Verdict != want || got[0].Count != 3 {
+				t.Fatalf("the ledger is %+v", got)
+			}
 			b := must[api.Agent](t)(w.Engine.Agent(context.Background(), w.Owner, a.ID.String()))
 			if !b.NextSlotAt.After(w.Now()) {
 				t.Fatalf("the next slot is %s, which has passed", b.NextSlotAt)
@@ -170,4 +174,59 @@ func TestResume_NotesWhatPassedAsPaused(t *testing.T) {
 		w.Advance(35 * time.Minute)
 	}
 	wantStory(t, w, a.ID, "fired 09:10-09:10 x1, paused 09:20-09:40 x3, fired 09:50-09:50 x1, fired 10:00-10:00 x1, fired 10:10-10:10 x1, fired 10:20-10:20 x1")
+}
+
+// A slot that is due when its schedule goes has a verdict all the same, by the
+// schedule and the rules that it was due by.
+func TestEdit_ADueSlotIsDecidedByTheOldSchedule(t *testing.T) {
+	for name, edit := range map[string]func(*api.AgentInput){
+		"schedule": func(in *api.AgentInput) { in.Schedule = "*/5 * * * *" },
+		"zone":     func(in *api.AgentInput) { in.TimeZone = "Europe/Berlin" },
+		"off":      func(in *api.AgentInput) { in.Schedule = "" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := enginetest.New(t)
+			a := w.Agent(func(in *api.AgentInput) { in.Schedule, in.Overlap = "* * * * *", api.OverlapAllow })
+			w.Advance(time.Minute)
+			w.Jump(61 * time.Second) // 09:02 is due, and nobody was at work
+			after := w.Edit(a.ID, edit)
+			w.Advance(10 * time.Second)
+			got := w.Verdicts(a.ID)
+			if len(got) != 2 || got[1].Verdict != api.SlotFired || got[1].Count != 1 || !got[1].LastSlot.Equal(enginetest.Start.Add(2*time.Minute)) {
+				t.Errorf("the ledger is %+v", got)
+			}
+			if s := w.All(a.ID); len(s) != 2 {
+				t.Errorf("%d sessions", len(s))
+			}
+			if after.Version != 2 {
+				t.Errorf("it is version %d", after.Version)
+			}
+		})
+	}
+	w := enginetest.New(t)
+	a := w.Agent(func(in *api.AgentInput) { in.Schedule, in.CatchUp = "* * * * *", api.CatchUpNone })
+	w.Jump(10*time.Minute + time.Second) // an outage: only the last slot is on time
+	w.Edit(a.ID, func(in *api.AgentInput) { in.Schedule = "@hourly" })
+	got := w.Verdicts(a.ID)
+	if len(got) != 2 || got[0].Verdict != api.SlotMissed || got[0].Count != 9 || got[1].Verdict != api.SlotFired {
+		t.Errorf("after an outage the ledger is %+v", got)
+	}
+}
+
+func TestDelete_DueSlotsHaveAVerdict(t *testing.T) {
+	for _, paused := range []bool{false, true} {
+		w := enginetest.New(t)
+		a := w.Agent(func(in *api.AgentInput) { in.Schedule, in.Paused = "* * * * *", paused })
+		w.Jump(2*time.Minute + time.Second)
+		if err := w.DeleteAgent(t.Context(), w.Owner, a.Slug); err != nil {
+			t.Fatal(err)
+		}
+		want := map[bool]string{false: "missed", true: "paused"}[paused]
+		var verdict string
+		var n int
+		ask(t, w, "SELECT verdict, slots FROM ledger", &verdict, &n)
+		if verdict != want || n != 2 {
+			t.Errorf("%d slots are %s, want 2 %s", n, verdict, want)
+		}
+	}
 }

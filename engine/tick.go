@@ -263,26 +263,6 @@ func (e *Engine) note(tx *db.Tx, a *agentRow, d decision) error {
 	return e.logAgent(tx, a, actorScheduler, evSlotDecided, data)
 }
 
-// notePaused writes the slots that passed while the agent was paused.
-func (e *Engine) notePaused(tx *db.Tx, a *agentRow) error {
-	s, err := scheduler.Parse(a.Schedule, a.TimeZone, tx.Now)
-	if err != nil || a.Schedule == "" {
-		return nil // without a readable schedule there were no slots
-	}
-	due, ok := s.Latest(time.UnixMicro(a.AnchorAt), tx.Now)
-	if !ok {
-		return nil
-	}
-	gaps, err := e.gaps(tx, a, slots{s, time.UnixMicro(a.AnchorAt)}, due)
-	for _, d := range gaps {
-		d.verdict, d.reason = api.SlotPaused, "The agent was paused"+because(a.PausedReason)+"."
-		if err := e.note(tx, a, d); err != nil {
-			return err
-		}
-	}
-	return err
-}
-
 // planAll derives every next slot again: at start, after a clock step and with
 // new zone data. Only agents whose slot or anchor changes are written.
 func (e *Engine) planAll(ctx context.Context) error {
