@@ -212,7 +212,7 @@ func TestComposer_APartialAnswerComesBackWithWhatWasTyped(t *testing.T) {
 	s.Want(j.claim.SessionID, api.AwaitingInput)
 	wentTo(t, s.post(j.path()+"/answer", form("q0", "1", "own1", "s3cret")...), j.path())
 	s.Want(j.claim.SessionID, api.Active)
-	got, err := s.Prompt(t.Context(), s.Owner, j.claim.SessionID, p.ID)
+	got, err := s.AwaitAnswer(t.Context(), s.Owner, j.claim.SessionID, p.ID, j.claim.ClaimID, 0)
 	if err != nil || got.Answer == nil || got.Answer.Choices["colour"] != "blue" || got.Answer.Choices["pass"] != "s3cret" {
 		t.Errorf("the worker is told %+v, %v", got.Answer, err)
 	}
