@@ -15,6 +15,8 @@ const (
 	agentRuns   = 20 // sessions on an agent's page
 	agentLedger = 30
 	agentSlots  = 5
+
+	agentTriggers = 50
 )
 
 // AgentListView is one page of the list of agents, by slug.
@@ -50,6 +52,34 @@ type AgentPage struct {
 	Workers []api.Worker
 	Slots   []api.SlotPreview // the next five; none without a schedule
 	Slowest time.Duration
+
+	MayTriggers bool          // the caller may see and close the addresses that start it
+	Triggers    []TriggerView // newest first, at most 50; none unless he may
+}
+
+// TriggerView is an address that starts an agent, with who opened it; "" for the
+// caller himself.
+type TriggerView struct {
+	api.TriggerURL
+	By string
+}
+
+func (r *viewReader) triggers(ctx context.Context, a *agentRow) (out []TriggerView, may bool, err error) {
+	if _, err := triggerAgent(ctx, r.q, r.c, a.ID.String()); err != nil {
+		return nil, false, nil // no right to them
+	}
+	rows, err := r.q.TriggerURLsOfAgent(ctx, queries.TriggerURLsOfAgentParams{AgentID: a.ID, Before: maxSeq, N: agentTriggers})
+	if err != nil {
+		return nil, false, fmt.Errorf("list the trigger URLs of agent %s: %w", a.Slug, err)
+	}
+	for _, row := range rows {
+		name, err := r.user(ctx, row.CreatedBy)
+		if err != nil {
+			return nil, false, err
+		}
+		out = append(out, TriggerView{toTriggerURL(row), name})
+	}
+	return out, true, nil
 }
 
 // AgentPageOf reads an agent's page. Errors: not_found.
@@ -85,7 +115,8 @@ func (e *Engine) AgentPageOf(ctx context.Context, c Caller, ref string) (out Age
 			}
 			out.Workers = append(out.Workers, w)
 		}
-		return nil
+		out.Triggers, out.MayTriggers, err = r.triggers(ctx, a)
+		return err
 	})
 	if err != nil {
 		return out, err
@@ -130,7 +161,8 @@ func (v SessionView) spent(now time.Time) time.Duration {
 type WorkerView struct {
 	api.Worker
 	Sessions []SessionView
-	Manages  bool // the caller may change and signal it
+	Manages  bool   // the caller may change and signal it
+	Process  string // stable name of the process that serves it, maybe with other agents
 }
 
 // WorkerPage is what a worker's page shows.
@@ -160,7 +192,7 @@ func (r *viewReader) workerView(ctx context.Context, w *workerRow) (v WorkerView
 	if err != nil {
 		return v, err
 	}
-	v.Manages = r.c.manages(w)
+	v.Manages, v.Process = r.c.manages(w), w.ProcessID
 	if v.Worker, err = r.e.presentWorker(ctx, r.q, w, a.Slug); err != nil {
 		return v, err
 	}

@@ -142,9 +142,19 @@ func (r *viewReader) homeAgents(ctx context.Context, out *HomeView) error {
 	if err != nil {
 		return err
 	}
-	out.Workers = len(workers)
+	// One process counts once, however many agents it serves.
+	type process struct {
+		owner api.UserID
+		name  string
+	}
+	online := map[process]bool{}
 	for _, w := range workers {
-		if w.State == api.Online {
+		p := process{w.OwnerUserID, w.ProcessID}
+		online[p] = online[p] || w.State == api.Online
+	}
+	out.Workers = len(online)
+	for _, is := range online {
+		if is {
 			out.Online++
 		}
 	}

@@ -193,7 +193,7 @@ func TestSignIn_NeededEverywhere(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"/healthz", "/readyz", "/signin", "/signin.css"} {
+	for _, path := range []string{"/healthz", "/readyz", "/signin", "/signin.css", "/signin.woff2"} {
 		if a := d.Do("GET", path, nil, bad["nothing"]); a.Status != 200 {
 			t.Errorf("%s answered %d", path, a.Status)
 		}

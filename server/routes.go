@@ -158,6 +158,7 @@ var openRoutes = []route{
 	{get, leaveRoute, (*Server).leave},
 	{get, returnRoute, (*Server).comeBack},
 	{get, signInStyle, (*Server).signInSheet},
+	{get, signInFont, (*Server).signInType},
 	{get, signInScript, (*Server).signInCode},
 	{get, setUpRoute, (*Server).setUpPage},
 	{post, setUpRoute, (*Server).setUp},

@@ -36,6 +36,8 @@ var pageAccess = map[string]string{
 	"POST /agents/{agent}/run":                            "3 + + +",
 	"GET /agents/{agent}/delete":                          "3 3 3 +",
 	"POST /agents/{agent}/{verb}":                         "3 3 + +",
+	"GET /agents/{agent}/triggers/{trigger}/close":        "3 3 3 +",
+	"POST /agents/{agent}/triggers/{trigger}/close":       "3 3 3 +",
 	"GET /workers":                                        "+ + + +",
 	"GET /workers/{worker}":                               "4 4 + +",
 	"GET /workers/{worker}/edit":                          "4 4 + +",
@@ -137,11 +139,15 @@ func (s *scene) request(t *testing.T, r route) *http.Request {
 	if err != nil {
 		t.Fatal(err)
 	}
+	trigger, err := s.OpenTriggerURL(ctx, s.Owner, "log-summary", api.TriggerURLInput{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	path := anyVerb.ReplaceAllStringFunc(r.path, func(verbs string) string {
 		return strings.Trim(strings.Split(strings.TrimPrefix(verbs, "{verb:"), "|")[0], "}")
 	})
 	path = strings.NewReplacer("{session}", s.sessions[api.Queued].ID.String(), "{agent}", "log-summary", "{user}", viewer.UserID.String(),
-		"{invitation}", invitation.ID.String(), "{key}", key.ID.String(), "{signin}", "tok_0000000000", "{identity}", "idn_0000000001", "{program}", "app_0000000001", "{webhook}", hook.ID.String(), "{worker}", s.workers["backup"].ID.String(), "{delivery}", "dlv_0000000001", "{page}", "states", "{page:[a-z-]+}", "states", "{name}", "createSession").Replace(path)
+		"{invitation}", invitation.ID.String(), "{key}", key.ID.String(), "{signin}", "tok_0000000000", "{identity}", "idn_0000000001", "{program}", "app_0000000001", "{webhook}", hook.ID.String(), "{trigger}", trigger.ID.String(), "{worker}", s.workers["backup"].ID.String(), "{delivery}", "dlv_0000000001", "{page}", "states", "{page:[a-z-]+}", "states", "{name}", "createSession").Replace(path)
 	form := formValues([]string{"role", "viewer", "agent", "log-summary", "workspace", "default", "name", "x", "read", "true", "slug", "x", "command", "true", "url", "https://example.org/"})
 	req := httptest.NewRequest(r.method, path, strings.NewReader(form.Encode()))
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -15,6 +16,8 @@ import (
 type activityPage struct {
 	api.List[api.AuditEntry]
 	view   engine.AuditView
+	names  engine.AuditNames
+	zone   *time.Location
 	query  activityQuery
 	cursor string
 }
@@ -62,7 +65,7 @@ func (q activityQuery) url(path string, more ...string) string {
 
 func (v *visit) activity() error {
 	q := v.r.URL.Query()
-	p := activityPage{query: readActivity(q), cursor: q.Get("cursor")}
+	p := activityPage{zone: v.prefs.zone, query: readActivity(q), cursor: q.Get("cursor")}
 	f, err := p.query.filter()
 	if err != nil {
 		return err
@@ -71,6 +74,9 @@ func (v *visit) activity() error {
 		return err
 	}
 	if p.view, err = v.web.engine.AuditChoices(v.r.Context(), v.caller); err != nil {
+		return err
+	}
+	if p.names, err = v.web.engine.NamesInAudit(v.r.Context(), v.caller, p.Items); err != nil {
 		return err
 	}
 	return v.page(http.StatusOK, Shell{Title: "Activity", Place: "activity"}, activity(p))
@@ -111,6 +117,14 @@ func (v *visit) exportActivity() error {
 }
 
 const exportPage = 200
+
+// sessionName is a session's title, or its id where nobody has given it one.
+func (p activityPage) sessionName(e api.AuditEntry) string {
+	if s := p.names.Sessions[e.SessionID]; s.Title != "" {
+		return "“" + s.Title + "”"
+	}
+	return e.SessionID.String()
+}
 
 // eventWords is an event's type in words.
 func eventWords(kind string) string {

@@ -159,7 +159,7 @@ func eventDetail(ev api.Event) string {
 
 // advice says what can be done about an error, by its code.
 var advice = map[string]string{
-	"AGENT_EXECUTABLE_NOT_FOUND": "Check the command on the agent's page; “stint worker doctor” shows the PATH that an agent sees.",
+	"AGENT_EXECUTABLE_NOT_FOUND": "Check the command on the agent's page.",
 	"WORK_FOLDER_NOT_FOUND":      "Make the folder on the worker's machine, or change it on the agent's page.",
 	"WORK_FOLDER_NOT_A_DIR":      "The work folder names a file; change it on the agent's page.",
 	"WORK_FOLDER_NOT_READABLE":   "Let the worker's user read the work folder.",

@@ -20,6 +20,9 @@ import (
 const ContentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; " +
 	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
+// Font is the typeface of the pages, for those that nobody needs to sign in for.
+func Font() []byte { return assets.byName["geist.woff2"].body }
+
 // StaticPrefix is the path below which [Static] has to be mounted.
 const StaticPrefix = "/static/"
 

@@ -86,6 +86,9 @@ func (v *visit) readTalk(ctx context.Context, page engine.SessionPage, before in
 		w.add(it)
 	}
 	t.entries = w.entries()
+	if t.first != nil && len(t.entries) == 0 && page.Session.Status.Terminal() {
+		t.empty = "It ended before the agent said anything."
+	}
 	return t, last, nil
 }
 

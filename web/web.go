@@ -124,6 +124,8 @@ var routes = []route{
 	{http.MethodPost, "/agents/{agent}/run", (*visit).run},
 	{http.MethodGet, "/agents/{agent}/delete", (*visit).askDelete},
 	{http.MethodPost, "/agents/{agent}/{verb:pause|resume|delete}", (*visit).actAgent},
+	{http.MethodGet, "/agents/{agent}/triggers/{trigger}/close", (*visit).askTrigger},
+	{http.MethodPost, "/agents/{agent}/triggers/{trigger}/close", (*visit).closeTrigger},
 	{http.MethodGet, "/workers", (*visit).workers},
 	{http.MethodGet, "/settings/webhooks", (*visit).webhooks},
 	{http.MethodPost, "/settings/webhooks", (*visit).createWebhook},

@@ -29,7 +29,7 @@ func (v *visit) drawWebhooks(status int, made *api.Webhook, bad map[string]strin
 		tabs: v.settingsTabs("Webhooks"), made: made, now: v.web.engine.Now(),
 		url:   Input{ID: "url", Label: "Address", Hint: "https, such as https://example.org/hook", Value: form.Get("url"), Error: sentence(bad["url"])},
 		note:  Input{ID: "description", Label: "What it is for", Value: form.Get("description"), Error: sentence(bad["description"])},
-		types: Input{ID: "types", Label: "Types of messages", Hint: "Separated by commas, such as agent.session_error. Empty means all.", Value: form.Get("types"), Error: sentence(bad["types"])},
+		types: Input{ID: "types", Label: "Types of messages", Hint: "Separated by commas, such as agent.session_error. Empty means all.", Value: form.Get("types"), Error: sentence(unknownType(bad["types"]))},
 	}
 	if made != nil {
 		p.url.Value, p.note.Value, p.types.Value = "", "", ""
@@ -59,6 +59,16 @@ func (v *visit) createWebhook() error {
 		return err
 	}
 	return v.drawWebhooks(http.StatusOK, &w, nil)
+}
+
+// unknownType says which type there isn't; the sixty that there are stand on the
+// help page, to which the form leads.
+func unknownType(fault string) string {
+	name, _, listed := strings.Cut(fault, "; they are ")
+	if !listed {
+		return fault
+	}
+	return name + "; the help page below lists them"
 }
 
 // webhookPage is what webhooks.templ draws of one.

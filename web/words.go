@@ -39,6 +39,10 @@ func Span(d time.Duration) string {
 	switch {
 	case d <= 0:
 		return "0s"
+	case d < time.Millisecond:
+		return "<1ms"
+	case d < time.Second:
+		return fmt.Sprintf("%dms", d.Milliseconds())
 	case d < 10*time.Second:
 		return fmt.Sprintf("%.1fs", math.Floor(d.Seconds()*10)/10)
 	case d < time.Minute:

@@ -9,7 +9,9 @@ func TestSpan(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		-time.Second:            "0s",
 		0:                       "0s",
-		400 * time.Millisecond:  "0.4s",
+		400 * time.Millisecond:  "400ms",
+		70 * time.Microsecond:   "<1ms",
+		time.Second:             "1.0s",
 		9990 * time.Millisecond: "9.9s",
 		42 * time.Second:        "42s",
 		3*time.Minute + 12*time.Second + 900*time.Millisecond: "3m 12s",

@@ -13,6 +13,57 @@ import (
 // workersPage is what workers.templ draws.
 type workersPage struct{ engine.WorkerListView }
 
+// workerGroup is one process that serves several agents: they share its slots.
+type workerGroup struct {
+	all []engine.WorkerView
+}
+
+// groups puts together the workers of one process.
+func (p workersPage) groups() []workerGroup {
+	type process struct {
+		owner api.UserID
+		name  string
+	}
+	var out []workerGroup
+	at := map[process]int{}
+	for _, w := range p.Workers {
+		k := process{w.OwnerUserID, w.Process}
+		i, known := at[k]
+		if !known {
+			i = len(out)
+			at[k] = i
+			out = append(out, workerGroup{})
+		}
+		out[i].all = append(out[i].all, w)
+	}
+	return out
+}
+
+// whole is the group as one worker: what runs in any of them takes one of the
+// slots that they share.
+func (g workerGroup) whole() api.Worker {
+	out := g.all[0].Worker
+	out.Running = 0
+	for _, w := range g.all {
+		out.Running += w.Running
+		out.MaxConcurrent = max(out.MaxConcurrent, w.MaxConcurrent)
+		if w.LastBeatAt.After(out.LastBeatAt.Time) {
+			out.LastBeatAt = w.LastBeatAt
+		}
+	}
+	return out
+}
+
+// alike reports whether all are in the state of the first.
+func (g workerGroup) alike() bool {
+	for _, w := range g.all {
+		if workerWord(w.Worker) != workerWord(g.all[0].Worker) {
+			return false
+		}
+	}
+	return true
+}
+
 func (v *visit) workers() error {
 	view, err := v.web.engine.WorkerList(v.r.Context(), v.caller)
 	if err != nil {

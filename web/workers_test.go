@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"stint/api"
+	"stint/engine/enginetest"
 )
 
 func TestWorkers_SignalsAreSentAndShownWithTheirSender(t *testing.T) {
@@ -68,5 +69,35 @@ func TestWorkers_ButtonsAreForThoseWhoMayUseThem(t *testing.T) {
 	s.Owner.Role = api.Owner
 	if _, err := s.SignalWorker(context.Background(), s.Owner, k.ID, api.SignalPause); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// One process is one row with one pool of slots, however many agents it serves.
+func TestWorkers_OneProcessIsOneRow(t *testing.T) {
+	s := newScene(t, sceneEnd)
+	var mine []*enginetest.Worker
+	var first api.Agent
+	for _, slug := range []string{"one", "two", "three"} {
+		a := s.Agent(func(in *api.AgentInput) { in.Slug = slug })
+		if slug == "one" {
+			first = a
+		}
+		mine = append(mine, s.Worker(a, func(in *api.WorkerInput) { in.Name, in.ProcessID, in.MaxConcurrent = "desk", "the-desk", 4 }))
+	}
+	body := s.get("/workers").Body.String()
+	wholePage(t, "/workers", body)
+	text := readOut(t, body)
+	if !strings.Contains(text, "desk for 3 agents") || strings.Count(text, "desk for") != 1 {
+		t.Errorf("the process isn't one row: %s", text)
+	}
+	rows := strings.Count(body, `aria-label="0 of 4 slots in use"`)
+	for _, k := range mine {
+		if !strings.Contains(body, `href="`+workerURL(k.ID)+`"`) {
+			t.Errorf("there is no way to the page of %s", k.ID)
+		}
+	}
+	mine[0].Claim(s.New(first).ID)
+	if body = s.get("/workers").Body.String(); strings.Count(body, `aria-label="1 of 4 slots in use"`) != 1 || strings.Count(body, `aria-label="0 of 4 slots in use"`) != rows-1 {
+		t.Error("what one agent runs doesn't take one of the slots of all")
 	}
 }

@@ -102,7 +102,7 @@ func (o terms) words() []string {
 func executableFailure(name string, err error) *api.Failure {
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
-		return refuse(CodeExecutableNotFound, "No executable %q is in the PATH that the agent gets; the worker's doctor command shows it.", name)
+		return refuse(CodeExecutableNotFound, "No executable %q is in the PATH that the agent gets; “stint worker doctor” on the worker's machine shows it.", name)
 	case errors.Is(err, fs.ErrNotExist):
 		return refuse(CodeExecutableNotFound, "The executable %q does not exist, or its interpreter doesn't.", name)
 	case errors.Is(err, fs.ErrPermission):

@@ -1,0 +1,135 @@
+package web
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"stint/api"
+)
+
+// phrase tells an event: the actor, the verb, what it was done to, and the rest.
+type phrase struct {
+	verb  string
+	of    string // session, agent or nothing
+	after string
+}
+
+// phrases are the events that are told as sentences; the others by their type and data.
+var phrases = map[string]phrase{
+	"session_created":        {"started", "session", ""},
+	"session_queued":         {"queued", "session", ""},
+	"session_claimed":        {"took up", "session", ""},
+	"session_released":       {"gave back", "session", ""},
+	"session_stale":          {"found the worker lost of", "session", ""},
+	"session_complete":       {"completed", "session", ""},
+	"session_error":          {"ended", "session", "in error"},
+	"session_cancelled":      {"cancelled", "session", ""},
+	"session_archived":       {"archived", "session", ""},
+	"session_awaiting_input": {"asked something in", "session", ""},
+	"session_resumed":        {"went on with", "session", ""},
+	"stop_requested":         {"asked", "session", "to stop"},
+	"message_posted":         {"wrote to", "session", ""},
+	"prompt_closed":          {"closed the question of", "session", ""},
+	"lease_extended":         {"extended the lease of", "session", ""},
+	"agent_created":          {"made the agent", "agent", ""},
+	"agent_edited":           {"changed the agent", "agent", ""},
+	"agent_paused":           {"paused the agent", "agent", ""},
+	"agent_resumed":          {"resumed the agent", "agent", ""},
+	"agent_deleted":          {"deleted the agent", "agent", ""},
+	"trigger_url_opened":     {"opened a trigger URL of", "agent", ""},
+	"trigger_url_closed":     {"closed a trigger URL of", "agent", ""},
+	"worker_registered":      {"registered for", "agent", ""},
+	"worker_online":          {"came online for", "agent", ""},
+	"worker_offline":         {"went offline for", "agent", ""},
+	"worker_edited":          {"changed a worker of", "agent", ""},
+	"worker_deleted":         {"removed a worker of", "agent", ""},
+	"signal_sent":            {"sent a signal to a worker of", "agent", ""},
+	"signal_acknowledged":    {"acknowledged a signal, serving", "agent", ""},
+	"workspace_created":      {"made this workspace", "", ""},
+	"workspace_renamed":      {"renamed this workspace", "", ""},
+	"member_invited":         {"invited somebody", "", ""},
+	"member_joined":          {"joined", "", ""},
+	"member_role_changed":    {"changed a member's role", "", ""},
+	"member_removed":         {"removed a member", "", ""},
+	"invitation_revoked":     {"revoked an invitation", "", ""},
+	"key_created":            {"made an API key", "", ""},
+	"key_revoked":            {"revoked an API key", "", ""},
+	"signed_in":              {"signed in", "", ""},
+	"identity_linked":        {"linked an account", "", ""},
+	"identity_unlinked":      {"unlinked an account", "", ""},
+	"program_signed_in":      {"signed a program in", "", ""},
+	"program_signed_out":     {"signed a program out", "", ""},
+	"webhook_created":        {"made a webhook", "", ""},
+	"webhook_edited":         {"changed a webhook", "", ""},
+	"webhook_rotated":        {"gave a webhook a new secret", "", ""},
+	"webhook_disabled":       {"disabled a webhook", "", ""},
+	"webhook_deleted":        {"deleted a webhook", "", ""},
+}
+
+// phraseOf finds the sentence of an entry. An entry that lacks what its sentence
+// speaks of has none.
+func phraseOf(e api.AuditEntry) (phrase, bool) {
+	p, ok := phrases[e.Type]
+	switch {
+	case p.of == "session" && e.SessionID == 0, p.of == "agent" && e.AgentID == 0:
+		return phrase{}, false
+	}
+	return p, ok
+}
+
+// doer names who did it, at the beginning of a sentence.
+func doer(e api.AuditEntry) string {
+	name := e.ActorName
+	switch {
+	case e.Actor == "system":
+		return "Stint"
+	case e.Actor == "scheduler":
+		return "The schedule"
+	case strings.HasPrefix(e.Actor, "ses_") && name == e.Actor:
+		return "A run"
+	case strings.HasPrefix(name, "worker worker"): // a worker that nobody has named
+		name = strings.TrimPrefix(name, "worker ")
+	}
+	if name == "" {
+		return e.Actor
+	}
+	return strings.ToUpper(name[:1]) + name[1:]
+}
+
+// plainFacts are names that the sentence has said already, or that say nothing to a reader.
+var plainFacts = []string{"version", "fence", "prompt", "thread", "id", "key", "invitation", "trigger", "signIn", "message", "identity", "knownName"}
+
+// factsOf tells the rest of an event's data in words.
+func factsOf(e api.AuditEntry) string {
+	var out []string
+	for _, key := range slices.Sorted(maps.Keys(e.Data)) {
+		moved := (key == "from" || key == "to") && e.SessionID != 0
+		if moved || slices.Contains(plainFacts, key) {
+			continue
+		}
+		text, ok := e.Data[key].(string)
+		if !ok {
+			line, err := json.Marshal(e.Data[key], json.Deterministic(true))
+			if err != nil {
+				continue
+			}
+			text = string(line)
+		}
+		if words := reasons[text]; words != "" {
+			text = words
+		}
+		if text == "" {
+			continue
+		}
+		if key == "reason" || key == "code" {
+			out = append(out, text)
+		} else {
+			out = append(out, fmt.Sprintf("%s: %s", key, text))
+		}
+	}
+	return strings.Join(out, ", ")
+}
