@@ -17,12 +17,18 @@ type Failure struct {
 	Message string `json:"message"`
 }
 
+// RunTokenPrefix begins the token of a run, which a session's agent has.
+const RunTokenPrefix = "stint_run_"
+
 // Waiting says why a pending, queued or stale session isn't running, from the
 // same pure function that a claim obeys (contract 2.4).
 type Waiting struct {
 	Code     string `json:"code"`
 	Sentence string `json:"sentence"`
 	Until    Time   `json:"until,omitzero"` // when time alone lifts it
+
+	SessionID SessionID `json:"sessionId,omitzero"` // that holds it, where who sees the waiting one may see that
+	Ancestor  bool      `json:"ancestor,omitzero"`  // that session started this one, itself or through others, and may wait for it
 }
 
 // MaxUsage is the most that each total of a [Usage] may be: a trillion tokens or

@@ -2,9 +2,11 @@ package engine_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"stint/api"
+	"stint/engine"
 	"stint/engine/enginetest"
 )
 
@@ -57,5 +59,59 @@ func TestClaim_OneSessionInAFolderAndWhatLiesInIt(t *testing.T) {
 				t.Fatalf("with the folder free claim-next gave %v", next)
 			}
 		})
+	}
+}
+
+// What waits names what is in its way, to those who may see that; and says so
+// when it is a session that started it and may wait for it.
+func TestWaitingFor_NamesWhatIsInTheWay(t *testing.T) {
+	w, _ := withOwner(t)
+	in := func(in *api.WorkerInput) { in.FolderKey = "m/a" }
+	outer, inner, busy := w.Agent(), w.Agent(), w.Agent()
+	k := w.Worker(outer, in)
+	w.Worker(inner, in)
+	held := k.Claim(w.New(outer).ID)
+	check := func(id api.SessionID, code string, holder api.SessionID, ancestor bool) {
+		t.Helper()
+		got := w.Get(id).WaitingFor
+		if got == nil || got.Code != code || got.SessionID != holder || got.Ancestor != ancestor ||
+			strings.Contains(got.Sentence, held.SessionID.String()) != (holder == held.SessionID) || strings.Contains(got.Sentence, "for ever") != ancestor {
+			t.Errorf("it waits for %+v", got)
+		}
+	}
+	check(w.New(inner).ID, "folder_busy", held.SessionID, false)
+	check(w.New(outer).ID, "agent_full", held.SessionID, false)
+	by, err := acts(t, w, held.RunToken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := func(by engine.Caller, a api.Agent) api.Session {
+		t.Helper()
+		s, _, err := w.CreateSession(t.Context(), by, a.Slug, api.SessionInput{}, engine.Idempotency{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	check(start(by, inner).ID, "folder_busy", held.SessionID, true)
+	own := start(by, outer)
+	check(own.ID, "agent_full", held.SessionID, true)
+	w.Edit(outer.ID, func(in *api.AgentInput) { in.MaxConcurrent = 2 })
+	other := w.Worker(outer, func(in *api.WorkerInput) { in.FolderKey = "m/b" })
+	second := other.Claim(w.New(outer).ID)
+	check(own.ID, "agent_full", held.SessionID, false) // the other place will be free
+	// Below the one that it started in turn.
+	c := w.Worker(busy, func(in *api.WorkerInput) { in.FolderKey = "m/c" }).Claim(start(by, busy).ID)
+	below, err := acts(t, w, c.RunToken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(start(below, inner).ID, "folder_busy", held.SessionID, true)
+	// A cloud session is everybody's, and a local one in its way is not.
+	cloud := w.Agent(func(in *api.AgentInput) { in.Mode = api.Cloud })
+	w.Worker(cloud, func(in *api.WorkerInput) { in.Mode, in.FolderKey = api.Cloud, "m/a" })
+	check(w.New(cloud).ID, "folder_busy", 0, false)
+	if _, err := other.Complete(second, ""); err != nil {
+		t.Fatal(err)
 	}
 }

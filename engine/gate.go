@@ -46,6 +46,7 @@ type facts struct {
 	undrained   bool       // the session's own last claim isn't drained
 	threadBusy  bool       // another session of the thread runs or isn't drained
 	workers     []workerFacts
+	holder      *holder // what runs in the way, for the sentence alone; nil = not looked up, or not to be named
 }
 
 type workerFacts struct {
@@ -91,7 +92,7 @@ func (f *facts) claimGate(now int64, exempt bool) *api.Waiting {
 	case f.undrained:
 		return hold(gateUndrained, "The last worker hasn't confirmed yet that its processes are gone.")
 	case f.threadBusy:
-		return hold(gateThreadBusy, "Another session of the same thread is running.")
+		return f.held(gateThreadBusy, "Another session of the same thread is running.")
 	case exempt:
 		return nil
 	case a.Paused != 0:
@@ -99,7 +100,7 @@ func (f *facts) claimGate(now int64, exempt bool) *api.Waiting {
 	case spentAll(a, now):
 		return holdUntil(gateSpendLimit, fmt.Sprintf("The agent has spent %s today, its limit.", dollars(a.SpentOnDay)), nextDay(a, now))
 	case a.Running >= a.MaxConcurrent:
-		return hold(gateAgentFull, fmt.Sprintf("The agent is at its limit: %d of %d running.", a.Running, a.MaxConcurrent))
+		return f.held(gateAgentFull, fmt.Sprintf("The agent is at its limit: %d of %d running.", a.Running, a.MaxConcurrent))
 	case s.Status == api.Stale && s.ReclaimAt > now:
 		return holdUntil(gateReclaimDelay, "After a lapse this agent waits until "+clock(s.ReclaimAt)+" before it is tried again.", s.ReclaimAt)
 	}
@@ -129,7 +130,7 @@ func (f *facts) workerGate(wf *workerFacts, now int64, exempt bool) *api.Waiting
 	case wf.running >= w.MaxConcurrent:
 		return hold(gateWorkerFull, fmt.Sprintf("The worker is at its limit: %d of %d running.", wf.running, w.MaxConcurrent))
 	case wf.inFolder > 0:
-		return hold(gateFolderBusy, "Another session is running in the same work folder, or in one above or below it.")
+		return f.held(gateFolderBusy, "Another session is running in the same work folder, or in one above or below it.")
 	case s.AffinityUntil > now && s.ProcessID != w.ProcessID:
 		return holdUntil(gateAffinity, "It can be resumed where it ran before; until "+clock(s.AffinityUntil)+" it waits for that worker.", s.AffinityUntil)
 	}
@@ -253,8 +254,8 @@ func plainFolder(w *workerRow) string {
 	return w.FolderKey
 }
 
-// waiting computes waitingFor of a session in its transaction. The workers are
-// read only as far as the answer needs them.
+// waiting computes waitingFor of a session in its transaction, and names what is
+// in its way.
 func waiting(ctx context.Context, q queries.Querier, s *sessionRow, a *agentRow, now int64) (*api.Waiting, error) {
 	if !s.Status.Waiting() {
 		return nil, nil
@@ -263,10 +264,22 @@ func waiting(ctx context.Context, q queries.Querier, s *sessionRow, a *agentRow,
 	if err != nil {
 		return nil, err
 	}
+	g, err := f.waiting(ctx, q, now)
+	if err != nil {
+		return nil, err
+	}
+	if f.holder, err = f.loadHolder(ctx, q, g.Code); err != nil || f.holder == nil {
+		return g, err
+	}
+	return f.waitingFor(now), nil
+}
+
+// waiting reads the workers only as far as the answer needs them.
+func (f *facts) waiting(ctx context.Context, q queries.Querier, now int64) (*api.Waiting, error) {
 	if g := f.claimGate(now, false); g != nil {
 		return g, nil
 	}
-	likely, err := q.LikelyWorker(ctx, a.ID)
+	likely, err := q.LikelyWorker(ctx, f.a.ID)
 	if err != nil && !none(err) {
 		return nil, err
 	}
@@ -276,7 +289,7 @@ func waiting(ctx context.Context, q queries.Querier, s *sessionRow, a *agentRow,
 			return g, nil
 		}
 	}
-	rows, err := q.WorkersOfAgent(ctx, a.ID)
+	rows, err := q.WorkersOfAgent(ctx, f.a.ID)
 	if err != nil {
 		return nil, err
 	}

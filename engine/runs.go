@@ -27,7 +27,7 @@ type Run struct {
 	Depth    int64 // of the session
 }
 
-const runPrefix = "stint_run_"
+const runPrefix = api.RunTokenPrefix
 
 // runToken is the token of the agent that a claim's holder runs. It is derived from
 // the claim's secret, so that nothing more is written with each claim, every answer

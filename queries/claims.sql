@@ -52,6 +52,21 @@ SELECT (SELECT COUNT(*) FROM claims c WHERE c.worker_id = @worker_id AND c.drain
        (SELECT COUNT(*) FROM claims f WHERE f.drained = 0 AND f.folder_key <> '' AND CAST(@folder_key AS TEXT) <> ''
            AND (f.folder_key = CAST(@folder_key AS TEXT) OR f.folder_key LIKE CAST(@folder_key AS TEXT) || '/%' OR CAST(@folder_key AS TEXT) LIKE f.folder_key || '/%')) AS in_folder;
 
+-- What runs, or isn't drained, in a folder or in one above or below it.
+-- name: HoldersOfFolder :many
+SELECT sqlc.embed(s), a.slug FROM claims f JOIN sessions s ON s.id = f.session_id JOIN agents a ON a.id = s.agent_id
+WHERE f.drained = 0 AND f.folder_key <> '' AND CAST(@folder_key AS TEXT) <> ''
+  AND (f.folder_key = CAST(@folder_key AS TEXT) OR f.folder_key LIKE CAST(@folder_key AS TEXT) || '/%' OR CAST(@folder_key AS TEXT) LIKE f.folder_key || '/%')
+ORDER BY f.id LIMIT @n;
+
+-- name: HoldersOfAgent :many
+SELECT sqlc.embed(s), a.slug FROM claims c JOIN sessions s ON s.id = c.session_id JOIN agents a ON a.id = s.agent_id
+WHERE c.drained = 0 AND c.agent_id = @agent_id ORDER BY c.id LIMIT @n;
+
+-- name: HoldersOfThread :many
+SELECT sqlc.embed(s), a.slug FROM claims c JOIN sessions s ON s.id = c.session_id JOIN agents a ON a.id = s.agent_id
+WHERE c.drained = 0 AND c.thread_id = @thread_id AND c.session_id <> @except ORDER BY c.id LIMIT @n;
+
 -- name: UndrainedScheduled :one
 SELECT COUNT(*) FROM claims c JOIN sessions s ON s.id = c.session_id
 WHERE c.drained = 0 AND c.agent_id = @agent_id AND s.triggered_by = 'scheduler' AND s.id <> @except;

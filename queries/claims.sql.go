@@ -301,6 +301,286 @@ func (q *Queries) GraceDrains(ctx context.Context, arg GraceDrainsParams) (int64
 	return result.RowsAffected()
 }
 
+const holdersOfAgent = `-- name: HoldersOfAgent :many
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, a.slug FROM claims c JOIN sessions s ON s.id = c.session_id JOIN agents a ON a.id = s.agent_id
+WHERE c.drained = 0 AND c.agent_id = ?1 ORDER BY c.id LIMIT ?2
+`
+
+type HoldersOfAgentParams struct {
+	AgentID api.AgentID
+	N       int64
+}
+
+type HoldersOfAgentRow struct {
+	Session Session
+	Slug    string
+}
+
+func (q *Queries) HoldersOfAgent(ctx context.Context, arg HoldersOfAgentParams) ([]HoldersOfAgentRow, error) {
+	rows, err := q.query(ctx, q.holdersOfAgentStmt, holdersOfAgent, arg.AgentID, arg.N)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []HoldersOfAgentRow{}
+	for rows.Next() {
+		var i HoldersOfAgentRow
+		if err := rows.Scan(
+			&i.Session.ID,
+			&i.Session.WorkspaceID,
+			&i.Session.AgentID,
+			&i.Session.ThreadID,
+			&i.Session.Status,
+			&i.Session.Mode,
+			&i.Session.TriggeredBy,
+			&i.Session.TriggeredByUserID,
+			&i.Session.TriggeredAt,
+			&i.Session.OwnerUserID,
+			&i.Session.Lane,
+			&i.Session.Labels,
+			&i.Session.Priority,
+			&i.Session.Title,
+			&i.Session.Prompt,
+			&i.Session.Instructions,
+			&i.Session.UntrustedContext,
+			&i.Session.NotBefore,
+			&i.Session.AdmitAt,
+			&i.Session.AfterID,
+			&i.Session.AfterAny,
+			&i.Session.Followers,
+			&i.Session.OverlapHeld,
+			&i.Session.PromptID,
+			&i.Session.ClaimID,
+			&i.Session.WorkerID,
+			&i.Session.Fence,
+			&i.Session.Attempt,
+			&i.Session.RetryOf,
+			&i.Session.ParentID,
+			&i.Session.Depth,
+			&i.Session.AgentSessionID,
+			&i.Session.ProcessID,
+			&i.Session.AffinityUntil,
+			&i.Session.ReclaimAt,
+			&i.Session.StopRequestedAt,
+			&i.Session.Lapses,
+			&i.Session.Plan,
+			&i.Session.ExternalUrl,
+			&i.Session.Result,
+			&i.Session.Outcome,
+			&i.Session.ErrorCode,
+			&i.Session.ErrorMessage,
+			&i.Session.InputTokens,
+			&i.Session.OutputTokens,
+			&i.Session.CostMicros,
+			&i.Session.Turns,
+			&i.Session.CreatedAt,
+			&i.Session.QueuedAt,
+			&i.Session.StartedAt,
+			&i.Session.EndedAt,
+			&i.Session.ArchivedAt,
+			&i.Slug,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const holdersOfFolder = `-- name: HoldersOfFolder :many
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, a.slug FROM claims f JOIN sessions s ON s.id = f.session_id JOIN agents a ON a.id = s.agent_id
+WHERE f.drained = 0 AND f.folder_key <> '' AND CAST(?1 AS TEXT) <> ''
+  AND (f.folder_key = CAST(?1 AS TEXT) OR f.folder_key LIKE CAST(?1 AS TEXT) || '/%' OR CAST(?1 AS TEXT) LIKE f.folder_key || '/%')
+ORDER BY f.id LIMIT ?2
+`
+
+type HoldersOfFolderParams struct {
+	FolderKey string
+	N         int64
+}
+
+type HoldersOfFolderRow struct {
+	Session Session
+	Slug    string
+}
+
+// What runs, or isn't drained, in a folder or in one above or below it.
+func (q *Queries) HoldersOfFolder(ctx context.Context, arg HoldersOfFolderParams) ([]HoldersOfFolderRow, error) {
+	rows, err := q.query(ctx, q.holdersOfFolderStmt, holdersOfFolder, arg.FolderKey, arg.N)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []HoldersOfFolderRow{}
+	for rows.Next() {
+		var i HoldersOfFolderRow
+		if err := rows.Scan(
+			&i.Session.ID,
+			&i.Session.WorkspaceID,
+			&i.Session.AgentID,
+			&i.Session.ThreadID,
+			&i.Session.Status,
+			&i.Session.Mode,
+			&i.Session.TriggeredBy,
+			&i.Session.TriggeredByUserID,
+			&i.Session.TriggeredAt,
+			&i.Session.OwnerUserID,
+			&i.Session.Lane,
+			&i.Session.Labels,
+			&i.Session.Priority,
+			&i.Session.Title,
+			&i.Session.Prompt,
+			&i.Session.Instructions,
+			&i.Session.UntrustedContext,
+			&i.Session.NotBefore,
+			&i.Session.AdmitAt,
+			&i.Session.AfterID,
+			&i.Session.AfterAny,
+			&i.Session.Followers,
+			&i.Session.OverlapHeld,
+			&i.Session.PromptID,
+			&i.Session.ClaimID,
+			&i.Session.WorkerID,
+			&i.Session.Fence,
+			&i.Session.Attempt,
+			&i.Session.RetryOf,
+			&i.Session.ParentID,
+			&i.Session.Depth,
+			&i.Session.AgentSessionID,
+			&i.Session.ProcessID,
+			&i.Session.AffinityUntil,
+			&i.Session.ReclaimAt,
+			&i.Session.StopRequestedAt,
+			&i.Session.Lapses,
+			&i.Session.Plan,
+			&i.Session.ExternalUrl,
+			&i.Session.Result,
+			&i.Session.Outcome,
+			&i.Session.ErrorCode,
+			&i.Session.ErrorMessage,
+			&i.Session.InputTokens,
+			&i.Session.OutputTokens,
+			&i.Session.CostMicros,
+			&i.Session.Turns,
+			&i.Session.CreatedAt,
+			&i.Session.QueuedAt,
+			&i.Session.StartedAt,
+			&i.Session.EndedAt,
+			&i.Session.ArchivedAt,
+			&i.Slug,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const holdersOfThread = `-- name: HoldersOfThread :many
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, a.slug FROM claims c JOIN sessions s ON s.id = c.session_id JOIN agents a ON a.id = s.agent_id
+WHERE c.drained = 0 AND c.thread_id = ?1 AND c.session_id <> ?2 ORDER BY c.id LIMIT ?3
+`
+
+type HoldersOfThreadParams struct {
+	ThreadID api.ThreadID
+	Except   api.SessionID
+	N        int64
+}
+
+type HoldersOfThreadRow struct {
+	Session Session
+	Slug    string
+}
+
+func (q *Queries) HoldersOfThread(ctx context.Context, arg HoldersOfThreadParams) ([]HoldersOfThreadRow, error) {
+	rows, err := q.query(ctx, q.holdersOfThreadStmt, holdersOfThread, arg.ThreadID, arg.Except, arg.N)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []HoldersOfThreadRow{}
+	for rows.Next() {
+		var i HoldersOfThreadRow
+		if err := rows.Scan(
+			&i.Session.ID,
+			&i.Session.WorkspaceID,
+			&i.Session.AgentID,
+			&i.Session.ThreadID,
+			&i.Session.Status,
+			&i.Session.Mode,
+			&i.Session.TriggeredBy,
+			&i.Session.TriggeredByUserID,
+			&i.Session.TriggeredAt,
+			&i.Session.OwnerUserID,
+			&i.Session.Lane,
+			&i.Session.Labels,
+			&i.Session.Priority,
+			&i.Session.Title,
+			&i.Session.Prompt,
+			&i.Session.Instructions,
+			&i.Session.UntrustedContext,
+			&i.Session.NotBefore,
+			&i.Session.AdmitAt,
+			&i.Session.AfterID,
+			&i.Session.AfterAny,
+			&i.Session.Followers,
+			&i.Session.OverlapHeld,
+			&i.Session.PromptID,
+			&i.Session.ClaimID,
+			&i.Session.WorkerID,
+			&i.Session.Fence,
+			&i.Session.Attempt,
+			&i.Session.RetryOf,
+			&i.Session.ParentID,
+			&i.Session.Depth,
+			&i.Session.AgentSessionID,
+			&i.Session.ProcessID,
+			&i.Session.AffinityUntil,
+			&i.Session.ReclaimAt,
+			&i.Session.StopRequestedAt,
+			&i.Session.Lapses,
+			&i.Session.Plan,
+			&i.Session.ExternalUrl,
+			&i.Session.Result,
+			&i.Session.Outcome,
+			&i.Session.ErrorCode,
+			&i.Session.ErrorMessage,
+			&i.Session.InputTokens,
+			&i.Session.OutputTokens,
+			&i.Session.CostMicros,
+			&i.Session.Turns,
+			&i.Session.CreatedAt,
+			&i.Session.QueuedAt,
+			&i.Session.StartedAt,
+			&i.Session.EndedAt,
+			&i.Session.ArchivedAt,
+			&i.Slug,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const insertClaim = `-- name: InsertClaim :exec
 INSERT INTO claims (
     id, secret, session_id, agent_id, thread_id, worker_id, instance_id, fence, lease_seconds, offline_after,

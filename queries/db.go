@@ -255,6 +255,15 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.heldByOverlapStmt, err = db.PrepareContext(ctx, heldByOverlap); err != nil {
 		return nil, fmt.Errorf("error preparing query HeldByOverlap: %w", err)
 	}
+	if q.holdersOfAgentStmt, err = db.PrepareContext(ctx, holdersOfAgent); err != nil {
+		return nil, fmt.Errorf("error preparing query HoldersOfAgent: %w", err)
+	}
+	if q.holdersOfFolderStmt, err = db.PrepareContext(ctx, holdersOfFolder); err != nil {
+		return nil, fmt.Errorf("error preparing query HoldersOfFolder: %w", err)
+	}
+	if q.holdersOfThreadStmt, err = db.PrepareContext(ctx, holdersOfThread); err != nil {
+		return nil, fmt.Errorf("error preparing query HoldersOfThread: %w", err)
+	}
 	if q.idempotencyKeyStmt, err = db.PrepareContext(ctx, idempotencyKey); err != nil {
 		return nil, fmt.Errorf("error preparing query IdempotencyKey: %w", err)
 	}
@@ -1225,6 +1234,21 @@ func (q *Queries) Close() error {
 	if q.heldByOverlapStmt != nil {
 		if cerr := q.heldByOverlapStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing heldByOverlapStmt: %w", cerr)
+		}
+	}
+	if q.holdersOfAgentStmt != nil {
+		if cerr := q.holdersOfAgentStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing holdersOfAgentStmt: %w", cerr)
+		}
+	}
+	if q.holdersOfFolderStmt != nil {
+		if cerr := q.holdersOfFolderStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing holdersOfFolderStmt: %w", cerr)
+		}
+	}
+	if q.holdersOfThreadStmt != nil {
+		if cerr := q.holdersOfThreadStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing holdersOfThreadStmt: %w", cerr)
 		}
 	}
 	if q.idempotencyKeyStmt != nil {
@@ -2313,6 +2337,9 @@ type Queries struct {
 	graceWorkersStmt           *sql.Stmt
 	growLedgerStmt             *sql.Stmt
 	heldByOverlapStmt          *sql.Stmt
+	holdersOfAgentStmt         *sql.Stmt
+	holdersOfFolderStmt        *sql.Stmt
+	holdersOfThreadStmt        *sql.Stmt
 	idempotencyKeyStmt         *sql.Stmt
 	identitiesOfStmt           *sql.Stmt
 	identityBySubjectStmt      *sql.Stmt
@@ -2590,6 +2617,9 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		graceWorkersStmt:           q.graceWorkersStmt,
 		growLedgerStmt:             q.growLedgerStmt,
 		heldByOverlapStmt:          q.heldByOverlapStmt,
+		holdersOfAgentStmt:         q.holdersOfAgentStmt,
+		holdersOfFolderStmt:        q.holdersOfFolderStmt,
+		holdersOfThreadStmt:        q.holdersOfThreadStmt,
 		idempotencyKeyStmt:         q.idempotencyKeyStmt,
 		identitiesOfStmt:           q.identitiesOfStmt,
 		identityBySubjectStmt:      q.identityBySubjectStmt,

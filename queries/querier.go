@@ -92,6 +92,10 @@ type Querier interface {
 	GraceWorkers(ctx context.Context, arg GraceWorkersParams) (int64, error)
 	GrowLedger(ctx context.Context, arg GrowLedgerParams) (int64, error)
 	HeldByOverlap(ctx context.Context, agentID api.AgentID) ([]Session, error)
+	HoldersOfAgent(ctx context.Context, arg HoldersOfAgentParams) ([]HoldersOfAgentRow, error)
+	// What runs, or isn't drained, in a folder or in one above or below it.
+	HoldersOfFolder(ctx context.Context, arg HoldersOfFolderParams) ([]HoldersOfFolderRow, error)
+	HoldersOfThread(ctx context.Context, arg HoldersOfThreadParams) ([]HoldersOfThreadRow, error)
 	IdempotencyKey(ctx context.Context, arg IdempotencyKeyParams) (IdempotencyKey, error)
 	IdentitiesOf(ctx context.Context, userID api.UserID) ([]Identity, error)
 	IdentityBySubject(ctx context.Context, arg IdentityBySubjectParams) (Identity, error)

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"stint/api"
@@ -57,6 +59,12 @@ func (f *follower) run(ctx context.Context) (api.Session, error) {
 				}
 			}
 		}
+		if err == nil && f.c.waitsForItself(s) {
+			return s, &problem{
+				code: exitConflict, what: fmt.Sprintf("cannot wait for the session %s in this run", s.ID),
+				why: plain(s.WaitingFor.Sentence), next: fmt.Sprintf("it stays %s; end this run, or: stint cancel %s", s.Status, s.ID),
+			}
+		}
 		if err == nil {
 			told, last = true, s
 			if s.Status.Terminal() || f.asked && s.Status == api.AwaitingInput {
@@ -72,6 +80,12 @@ func (f *follower) run(ctx context.Context) (api.Session, error) {
 		case <-time.After(pause):
 		}
 	}
+}
+
+// waitsForItself reports whether this command runs inside a session and a session
+// that it waits for is held up by that one, or by one that started it.
+func (c *cli) waitsForItself(s api.Session) bool {
+	return s.WaitingFor != nil && s.WaitingFor.Ancestor && strings.HasPrefix(c.env("STINT_TOKEN"), api.RunTokenPrefix)
 }
 
 // look reads the session first and its items after it, so that a session seen
