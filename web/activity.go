@@ -118,12 +118,12 @@ func (v *visit) exportActivity() error {
 
 const exportPage = 200
 
-// sessionName is a session's title, or its id where nobody has given it one.
+// sessionName is a session's title, where somebody has given it one.
 func (p activityPage) sessionName(e api.AuditEntry) string {
 	if s := p.names.Sessions[e.SessionID]; s.Title != "" {
 		return "“" + s.Title + "”"
 	}
-	return e.SessionID.String()
+	return "a run"
 }
 
 // eventWords is an event's type in words.

@@ -23,7 +23,7 @@ func TestActivity_IsToldInSentences(t *testing.T) {
 	page := s.get("/activity?session=" + done.ID.String() + "&type=session_complete").Body.String()
 	wholePage(t, "/activity", page)
 	text := readOut(t, page)
-	if !strings.Contains(text, "completed") || strings.Contains(text, "orker worker") || strings.Contains(text, `"to"`) {
+	if !strings.Contains(text, "completed a run of ") && !strings.Contains(text, "completed “") || strings.Contains(text, "orker worker") || strings.Contains(text, `"to"`) {
 		t.Errorf("the completion is told as %s", text)
 	}
 	for _, want := range []string{`href="` + sessionURL(done.ID) + `"`, `href="` + agentURL(done.AgentSlug) + `"`, ` UTC"`, "<time datetime="} {

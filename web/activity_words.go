@@ -30,6 +30,7 @@ var phrases = map[string]phrase{
 	"session_cancelled":      {"cancelled", "session", ""},
 	"session_archived":       {"archived", "session", ""},
 	"session_awaiting_input": {"asked something in", "session", ""},
+	"activity":               {"reported on", "session", ""},
 	"session_resumed":        {"went on with", "session", ""},
 	"stop_requested":         {"asked", "session", "to stop"},
 	"message_posted":         {"wrote to", "session", ""},
@@ -42,7 +43,7 @@ var phrases = map[string]phrase{
 	"agent_deleted":          {"deleted the agent", "agent", ""},
 	"trigger_url_opened":     {"opened a trigger URL of", "agent", ""},
 	"trigger_url_closed":     {"closed a trigger URL of", "agent", ""},
-	"worker_registered":      {"registered for", "agent", ""},
+	"worker_registered":      {"registered a worker for", "agent", ""},
 	"worker_online":          {"came online for", "agent", ""},
 	"worker_offline":         {"went offline for", "agent", ""},
 	"worker_edited":          {"changed a worker of", "agent", ""},
@@ -101,7 +102,7 @@ func doer(e api.AuditEntry) string {
 }
 
 // plainFacts are names that the sentence has said already, or that say nothing to a reader.
-var plainFacts = []string{"version", "fence", "prompt", "thread", "id", "key", "invitation", "trigger", "signIn", "message", "identity", "knownName"}
+var plainFacts = []string{"version", "fence", "prompt", "thread", "id", "key", "invitation", "trigger", "signIn", "message", "identity", "knownName", "worker"}
 
 // factsOf tells the rest of an event's data in words.
 func factsOf(e api.AuditEntry) string {

@@ -314,6 +314,7 @@
   const start = () => {
     reveal()
     $$('[data-view]').forEach(follow)
+    $$('.tabs [aria-current]').forEach(t => { t.parentElement.scrollLeft = t.offsetLeft + t.offsetWidth - t.parentElement.clientWidth })
     $$('[data-toast]').forEach(fade)
     settle()
     if (source()) setTimeout(() => { if (!live.connection && !live.tries) connect() }, 3000)
