@@ -144,6 +144,9 @@ func (e *Engine) editTx(tx *db.Tx, c Caller, a *agentRow, in api.AgentInput, rea
 	if same(before, in) {
 		return false, nil
 	}
+	if err := checkRunsAs(tx, a, in); err != nil {
+		return false, err
+	}
 	now := micros(tx.Now)
 	if before.Schedule != in.Schedule || before.TimeZone != in.TimeZone {
 		if err := e.settleDue(tx, a); err != nil {

@@ -19,9 +19,21 @@ var (
 	toAnswer  = over{mayAnswerOwn, mayAnswerAny}
 )
 
+// mayTrigger refuses a caller who may not start sessions of a mode, in whatever way.
+func (c Caller) mayTrigger(mode api.Mode) error {
+	if mode == api.Local {
+		return c.may(mayTriggerLocal)
+	}
+	return c.may(mayTriggerCloud)
+}
+
 // mayWith refuses a caller who has no such right over this session: a member
-// has it over his own, an admin over any (contract 8.3).
+// has it over his own, an admin over any (contract 8.3). A retry starts it anew, so
+// that of a cloud session takes whoever may start one.
 func (c Caller) mayWith(s *sessionRow, right over) error {
+	if right == toRetry && s.Mode == api.Cloud {
+		return c.mayTrigger(s.Mode)
+	}
 	if s.TriggeredByUserID == c.UserID || s.OwnerUserID == c.UserID {
 		return c.may(right.own)
 	}
@@ -139,7 +151,9 @@ func (e *Engine) StopSession(ctx context.Context, c Caller, id api.SessionID) (a
 
 // RetrySession makes a new session of an ended one, in the same thread; a stale
 // one is queued again with its lapses forgotten. Where the agent's mode is another
-// one meanwhile, the new session begins a thread of its own. Errors: session_running.
+// one meanwhile, the new session begins a thread of its own. Rights: a member for
+// his own local session, an admin for a cloud one. Errors: session_running,
+// not_found, forbidden.
 func (e *Engine) RetrySession(ctx context.Context, c Caller, id api.SessionID) (out api.Session, err error) {
 	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
 		s, err := visible(wctx(), tx, c, id)
@@ -158,6 +172,9 @@ func (e *Engine) RetrySession(ctx context.Context, c Caller, id api.SessionID) (
 		a, err := agentOf(wctx(), tx, c, s.AgentID.String())
 		if err != nil {
 			return err
+		}
+		if err := c.mayTrigger(a.Mode); err != nil {
+			return err // the agent's mode may be another than the session's by now
 		}
 		again, err := e.newSession(tx, a, newSession{
 			by: api.ByUser, user: c.UserID, actor: c.actor(), at: manualTrigger(a, micros(tx.Now)),

@@ -72,6 +72,14 @@ SELECT 'session ' || s.id || ' is ' || s.status FROM sessions s LEFT JOIN agents
 WHERE s.ended_at = 0 AND (a.id IS NULL OR a.deleted_at <> 0)`},
 	{rule: "a local session has an owner and a cloud session none", query: `
 SELECT 'session ' || id || ' is ' || mode FROM sessions WHERE (mode = 'local') <> (owner_user_id <> 0)`},
+	{rule: "an open local session has an owner who may run it", query: `
+SELECT 'session ' || s.id || ' of user ' || s.owner_user_id FROM sessions s
+WHERE s.ended_at = 0 AND s.mode = 'local'
+  AND NOT EXISTS (SELECT 1 FROM members m WHERE m.workspace_id = s.workspace_id AND m.user_id = s.owner_user_id AND m.role <> 'viewer')`},
+	{rule: "a local agent that fires runs as somebody who may", query: `
+SELECT 'agent ' || a.id || ' runs as user ' || a.runs_as_user_id FROM agents a
+WHERE a.next_slot_at <> 0 AND a.mode = 'local'
+  AND NOT EXISTS (SELECT 1 FROM members m WHERE m.workspace_id = a.workspace_id AND m.user_id = a.runs_as_user_id AND m.role <> 'viewer')`},
 	{rule: "a signal is closed as a whole", query: `
 SELECT 'signal ' || id FROM signals WHERE (closed_at = 0) <> (resolution = '')`},
 	{rule: "a pending signal is its worker's newest and says what is desired of it", query: `

@@ -104,6 +104,8 @@ func TestCheck_EveryRuleFindsWhatBreaksIt(t *testing.T) {
 		{"only a pending session waits for the timer", "UPDATE sessions SET admit_at = 1 WHERE id = " + waiting},
 		{"a session that hasn't ended has an agent", "UPDATE agents SET deleted_at = 1"},
 		{"a local session has an owner and a cloud session none", "UPDATE sessions SET owner_user_id = 0 WHERE id = " + waiting},
+		{"an open local session has an owner who may run it", "UPDATE members SET role = 'viewer'"},
+		{"a local agent that fires runs as somebody who may", "DELETE FROM members"},
 		{"a worker had the right to what it claimed", "UPDATE workers SET owner_user_id = owner_user_id + 1 WHERE id = (SELECT worker_id FROM claims WHERE closed_at = 0 LIMIT 1)"},
 		{"a signal is closed as a whole", "UPDATE signals SET closed_at = 1 WHERE closed_at = 0"},
 		{"a pending signal is its worker's newest and says what is desired of it", "UPDATE workers SET desired = 'running' WHERE desired = 'stopped'"},

@@ -27,8 +27,8 @@ const (
 )
 
 // Idempotency makes a creation repeatable: the same key, route and body for the
-// same agent answer the first session again for 24 hours (contract 2.8). The zero
-// value is none.
+// same agent answer the first session again for 24 hours (contract 2.8). Each of a
+// user's runs has keys of its own. The zero value is none.
 type Idempotency struct {
 	Key   string
 	Route string
@@ -55,14 +55,13 @@ func (e *Engine) createTx(tx *db.Tx, c Caller, agentRef string, in api.SessionIn
 	if err != nil {
 		return api.Session{}, false, err
 	}
-	needed := mayTriggerCloud
-	if a.Mode == api.Local {
-		needed = mayTriggerLocal
-	}
-	if err := c.may(needed); err != nil {
+	if err := c.mayTrigger(a.Mode); err != nil {
 		return api.Session{}, false, err
 	}
 	idem.Route += " of " + a.ID.String() // whether the agent was named by its slug or its id
+	if c.Run != nil {
+		idem.Route += " by " + c.Run.Session.String() // a run sees what it started itself and nothing else
+	}
 	if idem.Key != "" {
 		first, err := e.replay(tx, c, idem)
 		if err != nil {

@@ -96,18 +96,28 @@ func (e *Engine) RevokeInvitation(ctx context.Context, c Caller, id api.InviteID
 
 var errNoInvitation = api.Refuse(api.CodeUnauthenticated, "This invitation is unknown, used, revoked or older than 7 days. Ask for a new one.")
 
-func openInvitation(i *queries.Invitation, err error, now int64) error {
+// openInvitation reads an invitation that is still good: whoever made it must be
+// one who may invite now too.
+func openInvitation(ctx context.Context, q queries.Querier, hash []byte, now int64) (queries.Invitation, error) {
+	i, err := q.InvitationByHash(ctx, hash)
 	if none(err) || (err == nil && (i.UsedAt != 0 || i.RevokedAt != 0 || i.ExpiresAt <= now)) {
-		return errNoInvitation
+		return i, errNoInvitation
 	}
-	return err
+	if err != nil {
+		return i, fmt.Errorf("read an invitation: %w", err)
+	}
+	role, err := roleOf(ctx, q, i.WorkspaceID, i.InvitedBy)
+	if err == nil && !role.AtLeast(rights[mayManageMembers].role) {
+		err = errNoInvitation
+	}
+	return i, err
 }
 
 // readsInvitation refuses a code that is no good before anything is spent on it.
 func (e *Engine) readsInvitation(ctx context.Context, code string) error {
 	return e.store.Read(ctx, func(tx *db.ReadTx) error {
-		i, err := tx.InvitationByHash(ctx, hashOf(code))
-		return openInvitation(&i, err, micros(e.Now()))
+		_, err := openInvitation(ctx, tx, hashOf(code), micros(e.Now()))
+		return err
 	})
 }
 
@@ -163,8 +173,8 @@ func (e *Engine) joinTx(tx *db.Tx, code string, user api.UserID, name string) (w
 }
 
 func (e *Engine) joinHashTx(tx *db.Tx, hash []byte, user api.UserID, name string) (ws queries.Workspace, err error) {
-	i, err := tx.InvitationByHash(wctx(), hash)
-	if err := openInvitation(&i, err, micros(tx.Now)); err != nil {
+	i, err := openInvitation(wctx(), tx, hash, micros(tx.Now))
+	if err != nil {
 		return ws, err
 	}
 	err = tx.InsertMember(wctx(), queries.InsertMemberParams{WorkspaceID: i.WorkspaceID, UserID: user, Role: i.Role, CreatedAt: micros(tx.Now)})

@@ -57,7 +57,9 @@ func checkRole(role api.Role) error {
 }
 
 // SetRole gives a member another role, at once for every request and stream of
-// his; one that may have no webhooks disables his. Rights: owner. Errors: forbidden, not_found, last_owner, invalid.
+// his. What he has no right to any more ends with it: as no owner his invitations,
+// as no admin his webhooks, as a viewer his local sessions, and the agents that run
+// as him pause. Rights: owner. Errors: forbidden, not_found, last_owner, invalid.
 func (e *Engine) SetRole(ctx context.Context, c Caller, user api.UserID, role api.Role) (out api.WorkspaceMember, err error) {
 	if err := c.may(mayManageMembers); err != nil {
 		return out, err
@@ -83,12 +85,11 @@ func (e *Engine) SetRole(ctx context.Context, c Caller, user api.UserID, role ap
 		if err != nil {
 			return fmt.Errorf("set the role of user %s: %w", user, err)
 		}
-		if !role.AtLeast(rights[mayManageWebhooks].role) {
-			if err := e.disableWebhooksOf(tx, c, user, u.Name+" is no longer an admin here"); err != nil {
-				return err
-			}
+		data := api.EventData{"user": user.String(), "from": m.Role, "to": role}
+		if err := e.lessen(tx, c, u, role, data); err != nil {
+			return err
 		}
-		return e.logPeople(tx, c.WorkspaceID, c.actor(), evMemberRole, api.EventData{"user": user.String(), "from": m.Role, "to": role})
+		return e.logPeople(tx, c.WorkspaceID, c.actor(), evMemberRole, data)
 	})
 	return out, err
 }
@@ -115,7 +116,7 @@ func (e *Engine) RemoveMember(ctx context.Context, c Caller, user api.UserID) (o
 			return fmt.Errorf("read user %s: %w", user, err)
 		}
 		why := u.Name + " is no longer a member."
-		if out.Sessions, err = e.cancelOf(tx, c, user, why); err != nil {
+		if out.Sessions, err = e.cancelOf(tx, c, user, ending{"member_removed", why, func(*sessionRow) bool { return true }}); err != nil {
 			return err
 		}
 		if out.Workers, err = e.forgetWorkersOf(tx, c, user); err != nil {
@@ -140,7 +141,13 @@ func (e *Engine) RemoveMember(ctx context.Context, c Caller, user api.UserID) (o
 	return out, err
 }
 
-func (e *Engine) cancelOf(tx *db.Tx, c Caller, user api.UserID, why string) (n int, err error) {
+// ending says which of a user's open sessions are cancelled, and why.
+type ending struct {
+	code, why string
+	of        func(*sessionRow) bool
+}
+
+func (e *Engine) cancelOf(tx *db.Tx, c Caller, user api.UserID, end ending) (n int, err error) {
 	open, err := tx.OpenOfMember(wctx(), queries.OpenOfMemberParams{WorkspaceID: c.WorkspaceID, UserID: user})
 	if err != nil {
 		return 0, fmt.Errorf("list what is open of user %s: %w", user, err)
@@ -151,10 +158,10 @@ func (e *Engine) cancelOf(tx *db.Tx, c Caller, user api.UserID, why string) (n i
 		if err != nil {
 			return 0, fmt.Errorf("read session %s: %w", id, err)
 		}
-		if s.Status.Terminal() {
+		if s.Status.Terminal() || !end.of(&s) {
 			continue
 		}
-		if err := e.cancelTx(tx, &s, c.actor(), "member_removed", why); err != nil {
+		if err := e.cancelTx(tx, &s, c.actor(), end.code, end.why); err != nil {
 			return 0, err
 		}
 		n++

@@ -19,7 +19,8 @@ const (
 // While the thread's newest session waits or runs, the message queues and is
 // taken in between turns; when it has ended, the message becomes the prompt of a
 // new session of the thread. The same client id and text twice by one user is one
-// message. Rights: as for an answer. Errors: not_found, forbidden, invalid,
+// message. Rights: as for an answer, and for a new session as to trigger the
+// agent. Errors: not_found, forbidden, invalid,
 // idempotency_key_reused for a client id with another text, conflict for an agent
 // that doesn't converse and for an ended conversation whose agent is of another
 // mode meanwhile.
@@ -95,6 +96,9 @@ func (e *Engine) say(tx *db.Tx, c Caller, s *sessionRow, a *agentRow, in api.Mes
 	}
 	m := queries.InsertMessageParams{ID: api.MessageID(tx.NewID()), ThreadID: s.ThreadID, SessionID: s.ID, ClientID: key, UserID: c.UserID, Text: in.Text, At: micros(tx.Now)}
 	if s.Status.Terminal() {
+		if err := c.mayTrigger(a.Mode); err != nil {
+			return nil, err
+		}
 		next, err := e.followUp(tx, s, a, followUp{user: c.UserID, actor: c.actor(), prompt: in.Text})
 		if err != nil {
 			return nil, err
@@ -163,11 +167,22 @@ func (e *Engine) goOn(tx *db.Tx, s *sessionRow) error {
 		return nil // it takes no messages any more, or others would read them: they stay where they were said
 	}
 	var said []string
+	var by api.UserID
 	for _, m := range left {
 		said = append(said, m.Text)
+		role, err := roleOf(wctx(), tx, s.WorkspaceID, m.UserID)
+		if err != nil {
+			return err
+		}
+		if (Caller{Role: role}).mayTrigger(a.Mode) == nil {
+			by = m.UserID
+		}
+	}
+	if by == 0 {
+		return nil // none of them may start the agent now; the thread keeps what they said
 	}
 	last := left[len(left)-1] // what was said after it is told to the claim on the new session
-	_, err = e.followUp(tx, s, &a, followUp{user: last.UserID, actor: last.UserID.String(), prompt: strings.Join(said, betweenMessages)})
+	_, err = e.followUp(tx, s, &a, followUp{user: by, actor: by.String(), prompt: strings.Join(said, betweenMessages)})
 	if err != nil {
 		return err
 	}

@@ -74,13 +74,40 @@ func triggerAgent(ctx context.Context, q queries.Querier, c Caller, ref string) 
 	if err != nil {
 		return nil, err
 	}
-	if a.Mode == api.Local && a.RunsAsUserID != 0 && a.RunsAsUserID != c.UserID {
-		return nil, api.Refuse(api.CodeForbidden, "Only the user as whom this local agent runs can open addresses that start it.")
+	return a, c.mayOpen(a)
+}
+
+// mayOpen refuses a caller who may have no address that starts the agent.
+func (c Caller) mayOpen(a *agentRow) error {
+	switch {
+	case a.Mode != api.Local || a.RunsAsUserID == 0:
+		return c.may(mayOpenTriggersAny)
+	case a.RunsAsUserID != c.UserID:
+		return api.Refuse(api.CodeForbidden, "Only the user as whom this local agent runs can open addresses that start it.")
 	}
-	if a.Mode == api.Local && a.RunsAsUserID == c.UserID {
-		return a, c.may(mayOpenTriggersOwn)
+	return c.may(mayOpenTriggersOwn)
+}
+
+// opened reads the agent that an address starts. One whose agent is gone, or whose
+// maker could not open it today, is answered as if it weren't there: the agent runs
+// as somebody else now, or he is no admin, or no member, any more.
+func opened(ctx context.Context, q queries.Querier, t *queries.TriggerUrl) (*agentRow, error) {
+	a, err := q.Agent(ctx, t.AgentID)
+	if none(err) {
+		return nil, notFound("address")
 	}
-	return a, c.may(mayOpenTriggersAny)
+	if err != nil {
+		return nil, fmt.Errorf("read agent %s: %w", t.AgentID, err)
+	}
+	role, err := roleOf(ctx, q, t.WorkspaceID, t.CreatedBy)
+	if err != nil {
+		return nil, err
+	}
+	ownerless := a.Mode == api.Local && a.RunsAsUserID == 0
+	if maker := (Caller{UserID: t.CreatedBy, Role: role}); ownerless || maker.mayOpen(&a) != nil {
+		return nil, notFound("address")
+	}
+	return &a, nil
 }
 
 // TriggerURLs lists an agent's addresses, without what is secret about them.
@@ -153,7 +180,7 @@ type TriggerKey struct {
 }
 
 // TriggerKeyOf finds the address that a path names. Error: not_found, also for
-// one whose agent is gone.
+// one whose agent is gone, or whose maker could not open it today.
 func (e *Engine) TriggerKeyOf(ctx context.Context, path string) (out TriggerKey, err error) {
 	hash := sha256.Sum256([]byte(path))
 	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
@@ -164,10 +191,8 @@ func (e *Engine) TriggerKeyOf(ctx context.Context, path string) (out TriggerKey,
 		if err != nil {
 			return fmt.Errorf("read a trigger URL: %w", err)
 		}
-		if _, err := tx.Agent(ctx, t.AgentID); none(err) {
-			return notFound("address")
-		} else if err != nil {
-			return fmt.Errorf("read agent %s: %w", t.AgentID, err)
+		if _, err := opened(ctx, tx, &t); err != nil {
+			return err
 		}
 		out = TriggerKey{ID: t.ID, Scheme: api.SignatureScheme(t.Signature), Secret: t.Secret}
 		if out.Scheme == api.SignedGitHub {
@@ -198,12 +223,9 @@ func (e *Engine) Trigger(ctx context.Context, id api.TriggerID, messageID string
 		if err != nil {
 			return fmt.Errorf("read trigger URL %s: %w", id, err)
 		}
-		a, err := tx.Agent(wctx(), t.AgentID)
-		if none(err) {
-			return notFound("address")
-		}
+		a, err := opened(wctx(), tx, &t)
 		if err != nil {
-			return fmt.Errorf("read agent %s: %w", t.AgentID, err)
+			return err
 		}
 		key := Idempotency{Key: messageID, Route: "hook " + id.String(), Body: payload}
 		first, err := e.replay(tx, Caller{UserID: t.CreatedBy}, key)
@@ -217,8 +239,8 @@ func (e *Engine) Trigger(ctx context.Context, id api.TriggerID, messageID string
 			out, replayed = first, true
 			return nil
 		}
-		s, err := e.newSession(tx, &a, newSession{
-			by: api.ByWebhook, actor: id.String(), at: manualTrigger(&a, micros(tx.Now)), attempt: 1,
+		s, err := e.newSession(tx, a, newSession{
+			by: api.ByWebhook, actor: id.String(), at: manualTrigger(a, micros(tx.Now)), attempt: 1,
 			in: api.SessionInput{Prompt: a.Prompt, UntrustedContext: string(payload)},
 		})
 		if err != nil {

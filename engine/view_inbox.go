@@ -70,7 +70,7 @@ func (e *Engine) NeedsYou(ctx context.Context, c Caller) (n int, err error) {
 func (c Caller) CanAnswer(s api.Session) bool { return c.canWith(s, toAnswer) }
 
 func (c Caller) canWith(s api.Session, right over) bool {
-	return c.mayWith(&sessionRow{TriggeredByUserID: s.TriggeredByUserID, OwnerUserID: s.OwnerUserID}, right) == nil
+	return c.mayWith(&sessionRow{Mode: s.Mode, TriggeredByUserID: s.TriggeredByUserID, OwnerUserID: s.OwnerUserID}, right) == nil
 }
 
 // inbox reads the items and, beside, the views of their sessions.
