@@ -209,13 +209,25 @@ func (e *Engine) Epoch() uint64 { return e.epoch.Load() }
 func (e *Engine) lessRights(tx *db.Tx) { tx.AfterCommit(func() { e.epoch.Add(1) }) }
 
 // NewLink makes a secret that signs a browser in once, within 10 minutes (contract
-// 8.1). Error: user_token_required for a program that somebody signed in, which
-// must not turn its sign-in into one of another kind.
+// 8.1). Such a link may be posted from anywhere, so that whoever makes one can have
+// somebody else's browser signed in as himself: only the coordinator makes them, for
+// whom TokenID is 0, and whoever has the token in the data directory. Errors:
+// user_token_required for a program that somebody signed in, which must not turn its
+// sign-in into one of another kind, forbidden for a browser's sign-in.
 func (e *Engine) NewLink(ctx context.Context, who Identity) (secret string, err error) {
 	if who.Client != "" || !who.Person() {
 		return "", api.Refuse(api.CodeUserTokenRequired, "A program can't sign a browser in; sign in there.")
 	}
 	err = e.write(ctx, func(tx *db.Tx) error {
+		if who.TokenID != 0 {
+			t, err := tx.Token(wctx(), who.TokenID)
+			if err != nil {
+				return fmt.Errorf("read a token: %w", err)
+			}
+			if t.Kind != tokenBearer {
+				return api.Refuse(api.CodeForbidden, "Only who has the token in the data directory makes such links; sign in with your name and password.")
+			}
+		}
 		secret, err = issue(tx, who.UserID, tokenLink, linkLife, From{})
 		return err
 	})

@@ -29,8 +29,9 @@ var signInTemplate = template.Must(template.ParseFS(signInFiles, "signin.html"))
 
 // isSignIn reports whether the request is the one write that may come from
 // another origin: `stint open` posts from a file of its own, whose origin is
-// null. The one-time link in it is proof enough, and no cookie is read. A
-// password in it is no such proof: that is checked where the form is read.
+// null. The one-time link in it is proof enough, since nobody makes one but by the
+// token in the data directory, and no cookie is read. A password in it is no such
+// proof: that is checked where the form is read.
 func isSignIn(r *http.Request) bool {
 	return r.Method == http.MethodPost && r.URL.Path == signInRoute
 }
@@ -218,8 +219,8 @@ func (x *exchange) signedInTo(cookie string, expires time.Time, next string) (an
 }
 
 // newSignInLink makes a one-time link for the caller's own browser: `stint open`
-// asks for it with the owner's token and hands it over in a file that posts it
-// (contract 8.1).
+// asks for it with the token in the data directory, which alone makes such links, and
+// hands it over in a file that posts it (contract 8.1).
 func (s *Server) newSignInLink(x *exchange) (answer, error) {
 	if err := x.decodeOptional(&noBody{}); err != nil {
 		return answer{}, err

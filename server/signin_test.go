@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"stint/api"
+	"stint/engine"
 	"stint/server"
 	"stint/server/servertest"
 )
@@ -144,5 +145,33 @@ func TestSignIn_WorksWithACookieJar(t *testing.T) {
 	}
 	if len(jar.Cookies(other)) != 0 {
 		t.Error("the cookie goes to another host")
+	}
+}
+
+// A link may be posted by a page of any site, so nobody makes one by which another's
+// browser would be signed in as himself: only the data directory's token does.
+func TestSignIn_NobodyElseMakesLinks(t *testing.T) {
+	d := newDesk(t, servertest.Options{Server: func(o *server.Options) { o.Web = page() }})
+	d.named()
+	invited := servertest.Must[api.Invitation](d.Server, 201, "POST", "invitations", m{"role": "member"})
+	_, _, err := d.Engine.Join(t.Context(), invited.Code, api.LoginInput{Login: "eve", Password: password}, engine.From{Address: "192.0.2.9"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, login := range []string{"eve", "ann"} {
+		cookie := cookieIn(t, d.tries(login, password))
+		if a := d.Do("GET", "/api/v1/whoami", nil, d.browser(cookie)...); a.Status != 200 {
+			t.Fatalf("%s is not signed in: %d", login, a.Status)
+		}
+		a := d.Do("POST", "/api/v1/signin-links", nil, d.browser(cookie)...)
+		if a.Status != 403 || a.Problem(t).Code != api.CodeForbidden || strings.Contains(string(a.Body), "stk_") {
+			t.Errorf("%s's browser gets %d %s", login, a.Status, a.Body)
+		}
+	}
+	link := servertest.Must[api.SignInLink](d.Server, 201, "POST", "/api/v1/signin-links", nil).Link
+	a := d.Do("POST", "/signin", url.Values{"link": {link}}.Encode(), servertest.With("Authorization", ""), servertest.With("Content-Type", formType), noRedirect(d),
+		servertest.With("Origin", "null"), servertest.With("Sec-Fetch-Site", "cross-site"))
+	if a.Status != http.StatusSeeOther || a.Header.Get("Set-Cookie") == "" {
+		t.Errorf("the file that “stint open” writes is answered %d %s", a.Status, a.Body)
 	}
 }
