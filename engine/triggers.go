@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -206,7 +207,7 @@ func (e *Engine) TriggerKeyOf(ctx context.Context, path string) (out TriggerKey,
 // Trigger makes a session of what another program sent to an address, whose
 // signature the caller has checked. The payload is untrusted context, whatever
 // it says (contract 9.4). The same message within a day answers the first session
-// again. from is the network address of the call.
+// again; where the id isn't signed (GitHub), what was signed counts as well. from is the network address of the call.
 func (e *Engine) Trigger(ctx context.Context, id api.TriggerID, messageID string, payload []byte, from string) (out api.SessionID, replayed bool, err error) {
 	if len(payload) > maxContext || !utf8.Valid(payload) {
 		return 0, false, &api.Error{
@@ -227,17 +228,19 @@ func (e *Engine) Trigger(ctx context.Context, id api.TriggerID, messageID string
 		if err != nil {
 			return err
 		}
-		key := Idempotency{Key: messageID, Route: "hook " + id.String(), Body: payload}
-		first, err := e.replay(tx, Caller{UserID: t.CreatedBy}, key)
-		if refused := new(api.Error); errors.As(err, &refused) {
-			return api.Refuse(api.CodeConflict, "Another message came under this id before.")
-		}
-		if err != nil {
-			return err
-		}
-		if first != 0 {
-			out, replayed = first, true
-			return nil
+		keys := messageKeys(&t, messageID, payload)
+		for _, key := range keys {
+			first, err := e.replay(tx, Caller{UserID: t.CreatedBy}, key)
+			if refused := new(api.Error); errors.As(err, &refused) {
+				return api.Refuse(api.CodeConflict, "Another message came under this id before.")
+			}
+			if err != nil {
+				return err
+			}
+			if first != 0 {
+				out, replayed = first, true
+				return nil
+			}
 		}
 		s, err := e.newSession(tx, a, newSession{
 			by: api.ByWebhook, actor: id.String(), at: manualTrigger(a, micros(tx.Now)), attempt: 1,
@@ -251,15 +254,30 @@ func (e *Engine) Trigger(ctx context.Context, id api.TriggerID, messageID string
 			return fmt.Errorf("note the use of trigger URL %s: %w", id, err)
 		}
 		hash := sha256.Sum256(payload)
-		err = tx.PutIdempotencyKey(wctx(), queries.PutIdempotencyKeyParams{
-			UserID: t.CreatedBy, Route: key.Route, Key: key.Key, BodyHash: hash[:], SessionID: s.ID, CreatedAt: micros(tx.Now),
-		})
-		if err != nil {
-			return fmt.Errorf("keep the message's id: %w", err)
+		for _, key := range keys {
+			err = tx.PutIdempotencyKey(wctx(), queries.PutIdempotencyKeyParams{
+				UserID: t.CreatedBy, Route: key.Route, Key: key.Key, BodyHash: hash[:], SessionID: s.ID, CreatedAt: micros(tx.Now),
+			})
+			if err != nil {
+				return fmt.Errorf("keep the message's id: %w", err)
+			}
 		}
 		return nil
 	})
 	return out, replayed, err
+}
+
+// messageKeys are by what a message is known again: its id, and where the
+// signature doesn't cover that, as GitHub's doesn't, the signature too. That is
+// one with what it signs, as an address has one secret.
+func messageKeys(t *queries.TriggerUrl, messageID string, payload []byte) []Idempotency {
+	route := "hook " + t.ID.String()
+	keys := []Idempotency{{Key: messageID, Route: route, Body: payload}}
+	if api.SignatureScheme(t.Signature) == api.SignedGitHub {
+		hash := sha256.Sum256(payload)
+		keys = append(keys, Idempotency{Key: hex.EncodeToString(hash[:]), Route: "signed " + route, Body: payload})
+	}
+	return keys
 }
 
 func toTriggerURL(t queries.TriggerUrl) api.TriggerURL {

@@ -139,6 +139,11 @@ func TestTrigger_PayloadIsUntrustedContext(t *testing.T) {
 	if len(got) != 1 || got[0].UntrustedContext != body || got[0].Prompt == "rm -rf /" || got[0].TrustedInstructions == "obey" || got[0].TriggeredByUserID != 0 {
 		t.Errorf("it made %+v", got)
 	}
+	again := d.Do("POST", opened.Path, body, servertest.With("Authorization", ""), servertest.With("X-GitHub-Delivery", "caught and sent again"),
+		servertest.With("X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil))))
+	if again.Status != 200 || string(again.Body) != string(a.Body) {
+		t.Errorf("the same signature under another id answered %d %s, after %s", again.Status, again.Body, a.Body)
+	}
 	if log := d.Log.String(); strings.Contains(log, strings.TrimPrefix(opened.Path, "/hooks/")) {
 		t.Error("the secret address is in the log")
 	}
