@@ -153,6 +153,10 @@ func (e *Unanswered) Error() string { return e.Op + ": " + e.Err.Error() }
 // Unwrap returns the cause.
 func (e *Unanswered) Unwrap() error { return e.Err }
 
+// ErrTooLargeAnswer says that an answer came and is larger than a client reads:
+// the same call again gives the same, a smaller page less.
+var ErrTooLargeAnswer = errors.New("the answer is over 64 MiB; ask for less at a time")
+
 // Retriable reports whether the same call may succeed later without anybody
 // changing it: nothing answered, or the coordinator said that it can't now.
 func Retriable(err error) bool {
@@ -266,7 +270,7 @@ func (c *Client) do(ctx context.Context, k call, out any) (*http.Response, error
 		return nil, &Unanswered{Op: op, Status: resp.StatusCode, Err: fmt.Errorf("read the answer: %w", err)}
 	}
 	if len(b) > answerLimit {
-		return nil, &Unanswered{Op: op, Status: resp.StatusCode, Err: errors.New("the answer is over 64 MiB")}
+		return nil, fmt.Errorf("%s: %w", op, ErrTooLargeAnswer)
 	}
 	if resp.StatusCode/100 != 2 {
 		return nil, refusal(op, resp, b)

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -93,6 +94,22 @@ func TestClient_TellsRefusalsFromSilence(t *testing.T) {
 				t.Errorf("the token is in the error: %v", err)
 			}
 		})
+	}
+}
+
+// An answer that is larger than is read came all the same: that is said, and the
+// same call isn't made again.
+func TestClient_TooLargeAnAnswerIsNoSilence(t *testing.T) {
+	block := bytes.Repeat([]byte(" "), 1<<20)
+	_, err := clientFor(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		for range 65 {
+			_, _ = w.Write(block)
+		}
+	}).Session(context.Background(), 1)
+	silent := new(Unanswered)
+	if !errors.Is(err, ErrTooLargeAnswer) || errors.As(err, &silent) || Retriable(err) {
+		t.Errorf("err %v, retriable %v", err, Retriable(err))
 	}
 }
 

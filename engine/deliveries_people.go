@@ -93,12 +93,17 @@ func (e *Engine) Deliveries(ctx context.Context, c Caller, id api.WebhookID, pag
 			return err
 		}
 		sight := newEyes(tx, c.WorkspaceID, c.UserID)
-		out, err = gather(n, before, func(before, n int64) ([]queries.Delivery, error) {
-			return tx.ListDeliveries(ctx, queries.ListDeliveriesParams{WebhookID: id, Before: api.DeliveryID(before), N: n})
-		}, func(d queries.Delivery) int64 { return int64(d.ID) }, func(d queries.Delivery) (api.Delivery, bool, error) {
-			seen, err := sight.seeMessage(ctx, d.Body)
-			return toDelivery(d), seen, err
-		})
+		out, err = gathering[queries.Delivery, api.Delivery]{
+			read: func(before, n int64) ([]queries.Delivery, error) {
+				return tx.ListDeliveries(ctx, queries.ListDeliveriesParams{WebhookID: id, Before: api.DeliveryID(before), N: n})
+			},
+			key: func(d queries.Delivery) int64 { return int64(d.ID) },
+			take: func(d queries.Delivery) (api.Delivery, bool, error) {
+				seen, err := sight.seeMessage(ctx, d.Body)
+				return toDelivery(d), seen, err
+			},
+			size: func(d *api.Delivery) int { return len(d.Body) + len(d.Answer) + len(d.Problem) },
+		}.page(n, before)
 		return err
 	})
 	return out, err

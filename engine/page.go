@@ -37,27 +37,41 @@ func pageOf(p api.Page, start int64) (n, before int64, err error) {
 	return n, before, nil
 }
 
-// gather makes a page of a newest-first list whose rows it reads a few at a time:
-// of those that take gives, at most n. So what is left out costs no page, and no
-// more is read than is shown.
-func gather[R, T any](n, before int64, read func(before, n int64) ([]R, error), key func(R) int64, take func(R) (item T, ok bool, err error)) (api.List[T], error) {
+// pageTexts bounds the texts of a page of a list; one item may hold more.
+const pageTexts = 4 << 20 // bytes
+
+// gathering makes a page of a newest-first list whose rows it reads a few at a
+// time: of those that take gives, at most n, and fewer when their texts pass
+// pageTexts. So what is left out costs no page, and hardly more is read than is shown.
+type gathering[R, T any] struct {
+	read func(before, n int64) ([]R, error)
+	key  func(R) int64
+	take func(R) (item T, ok bool, err error)
+	size func(*T) int // bytes of its texts
+}
+
+func (g gathering[R, T]) page(n, before int64) (api.List[T], error) {
 	out := api.List[T]{Items: []T{}}
-	for {
-		step := n + 1 - int64(len(out.Items))
-		rows, err := read(before, step)
+	size, read := 0, 0
+	for step := int64(firstRead / 4); ; step = 1 + int64((pageTexts-size)*read/max(size, 1)) {
+		step = min(max(step, 1), n+1-int64(len(out.Items)))
+		rows, err := g.read(before, step)
 		if err != nil {
 			return out, err
 		}
 		for _, r := range rows {
-			item, ok, err := take(r)
+			item, ok, err := g.take(r)
 			if err != nil {
 				return out, err
 			}
-			if ok && int64(len(out.Items)) == n {
+			if read++; ok {
+				size += g.size(&item)
+			}
+			if ok && (int64(len(out.Items)) == n || (size > pageTexts && len(out.Items) > 0)) {
 				out.NextCursor = strconv.FormatInt(before, 36)
 				return out, nil
 			}
-			if before = key(r); ok {
+			if before = g.key(r); ok {
 				out.Items = append(out.Items, item)
 			}
 		}

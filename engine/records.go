@@ -68,7 +68,8 @@ func toActivity(r queries.Activity) api.Activity {
 	return api.Activity{ID: r.ID, SessionID: r.SessionID, Type: r.Type, Text: r.Text, Detail: r.Detail, At: api.At(r.At)}
 }
 
-// Activities lists a session's activities, newest first.
+// Activities lists a session's activities, newest first. A page ends sooner when
+// it holds a few MiB of text.
 func (e *Engine) Activities(ctx context.Context, c Caller, id api.SessionID, page api.Page) (api.List[api.Activity], error) {
 	out := api.List[api.Activity]{Items: []api.Activity{}}
 	n, before, err := pageOf(page, math.MaxInt64)
@@ -79,8 +80,14 @@ func (e *Engine) Activities(ctx context.Context, c Caller, id api.SessionID, pag
 		if _, err := visible(ctx, tx, c, id); err != nil {
 			return err
 		}
-		rows, err := tx.ListActivities(ctx, queries.ListActivitiesParams{SessionID: id, Before: api.ActivityID(before), N: n + 1})
-		out = listOf(rows, n, toActivity, func(r queries.Activity) int64 { return int64(r.ID) })
+		out, err = gathering[queries.Activity, api.Activity]{
+			read: func(before, n int64) ([]queries.Activity, error) {
+				return tx.ListActivities(ctx, queries.ListActivitiesParams{SessionID: id, Before: api.ActivityID(before), N: n})
+			},
+			key:  func(r queries.Activity) int64 { return int64(r.ID) },
+			take: func(r queries.Activity) (api.Activity, bool, error) { return toActivity(r), true, nil },
+			size: func(a *api.Activity) int { return len(a.Text) + len(a.Detail) },
+		}.page(n, before)
 		return err
 	})
 	return out, err

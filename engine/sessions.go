@@ -95,7 +95,8 @@ func toSession(s *sessionRow, agentSlug string) api.Session {
 	return out
 }
 
-// Sessions lists sessions that the caller may see, newest first.
+// Sessions lists sessions that the caller may see, newest first. A page ends
+// sooner when it holds a few MiB of text.
 func (e *Engine) Sessions(ctx context.Context, c Caller, f api.SessionFilter, page api.Page) (api.List[api.Session], error) {
 	out := api.List[api.Session]{Items: []api.Session{}}
 	n, before, err := pageOf(page, math.MaxInt64)
@@ -107,39 +108,51 @@ func (e *Engine) Sessions(ctx context.Context, c Caller, f api.SessionFilter, pa
 		if err != nil {
 			return err
 		}
-		rows, err := listRows(ctx, tx, c, f, agent, before, n+1)
+		now, agents := micros(e.Now()), map[api.AgentID]*agentRow{}
+		out, err = gathering[sessionRow, api.Session]{
+			read: func(before, n int64) ([]sessionRow, error) { return listRows(ctx, tx, c, f, agent, before, n) },
+			key:  func(s sessionRow) int64 { return int64(s.ID) },
+			take: func(s sessionRow) (api.Session, bool, error) {
+				a, err := agentOnce(ctx, tx, agents, s.AgentID)
+				if err != nil {
+					return api.Session{}, false, err
+				}
+				shown, err := e.present(ctx, tx, &s, a, now)
+				return shown, true, err
+			},
+			size: sizeOfSession,
+		}.page(n, before)
 		if err != nil {
 			return fmt.Errorf("list sessions: %w", err)
 		}
-		keys := listOf(rows, n, func(s sessionRow) *sessionRow { return &s }, func(s sessionRow) int64 { return int64(s.ID) })
-		out.NextCursor = keys.NextCursor
-		out.Items, err = e.presentAll(ctx, tx, keys.Items, micros(e.Now()))
-		return err
+		return nil
 	})
 	return out, err
 }
 
-// presentAll presents rows, reading each agent once.
-func (e *Engine) presentAll(ctx context.Context, q queries.Querier, rows []*sessionRow, now int64) ([]api.Session, error) {
-	out := make([]api.Session, 0, len(rows))
-	agents := map[api.AgentID]*agentRow{}
-	for _, s := range rows {
-		a := agents[s.AgentID]
-		if a == nil {
-			row, err := q.AgentEvenDeleted(ctx, s.AgentID)
-			if err != nil {
-				return nil, fmt.Errorf("read agent %s: %w", s.AgentID, err)
-			}
-			a = &row
-			agents[s.AgentID] = a
-		}
-		shown, err := e.present(ctx, q, s, a, now)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, shown)
+// sizeOfSession is about how many bytes the texts of a session have.
+func sizeOfSession(s *api.Session) int {
+	n := len(s.Prompt) + len(s.UntrustedContext) + len(s.TrustedInstructions) + len(s.Plan) + len(s.Result) + len(s.Outcome)
+	if s.Error != nil {
+		n += len(s.Error.Message)
 	}
-	return out, nil
+	if s.Prompted != nil {
+		n += len(s.Prompted.Text)
+	}
+	return n
+}
+
+// agentOnce reads an agent that isn't known yet.
+func agentOnce(ctx context.Context, q queries.Querier, known map[api.AgentID]*agentRow, id api.AgentID) (*agentRow, error) {
+	if a := known[id]; a != nil {
+		return a, nil
+	}
+	a, err := q.AgentEvenDeleted(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("read agent %s: %w", id, err)
+	}
+	known[id] = &a
+	return &a, nil
 }
 
 func filterAgent(ctx context.Context, q queries.Querier, c Caller, f api.SessionFilter) (api.AgentID, error) {

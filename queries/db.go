@@ -801,8 +801,8 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.waitingDeliveriesStmt, err = db.PrepareContext(ctx, waitingDeliveries); err != nil {
 		return nil, fmt.Errorf("error preparing query WaitingDeliveries: %w", err)
 	}
-	if q.waitingOfAgentStmt, err = db.PrepareContext(ctx, waitingOfAgent); err != nil {
-		return nil, fmt.Errorf("error preparing query WaitingOfAgent: %w", err)
+	if q.waitingIDsOfAgentStmt, err = db.PrepareContext(ctx, waitingIDsOfAgent); err != nil {
+		return nil, fmt.Errorf("error preparing query WaitingIDsOfAgent: %w", err)
 	}
 	if q.waitingScheduledStmt, err = db.PrepareContext(ctx, waitingScheduled); err != nil {
 		return nil, fmt.Errorf("error preparing query WaitingScheduled: %w", err)
@@ -2146,9 +2146,9 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing waitingDeliveriesStmt: %w", cerr)
 		}
 	}
-	if q.waitingOfAgentStmt != nil {
-		if cerr := q.waitingOfAgentStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing waitingOfAgentStmt: %w", cerr)
+	if q.waitingIDsOfAgentStmt != nil {
+		if cerr := q.waitingIDsOfAgentStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing waitingIDsOfAgentStmt: %w", cerr)
 		}
 	}
 	if q.waitingScheduledStmt != nil {
@@ -2519,7 +2519,7 @@ type Queries struct {
 	viewWaitingStmt            *sql.Stmt
 	viewWorkerSessionsStmt     *sql.Stmt
 	waitingDeliveriesStmt      *sql.Stmt
-	waitingOfAgentStmt         *sql.Stmt
+	waitingIDsOfAgentStmt      *sql.Stmt
 	waitingScheduledStmt       *sql.Stmt
 	webhookStmt                *sql.Stmt
 	webhooksBehindStmt         *sql.Stmt
@@ -2799,7 +2799,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		viewWaitingStmt:            q.viewWaitingStmt,
 		viewWorkerSessionsStmt:     q.viewWorkerSessionsStmt,
 		waitingDeliveriesStmt:      q.waitingDeliveriesStmt,
-		waitingOfAgentStmt:         q.waitingOfAgentStmt,
+		waitingIDsOfAgentStmt:      q.waitingIDsOfAgentStmt,
 		waitingScheduledStmt:       q.waitingScheduledStmt,
 		webhookStmt:                q.webhookStmt,
 		webhooksBehindStmt:         q.webhooksBehindStmt,

@@ -289,7 +289,7 @@ type Querier interface {
 	ViewWaiting(ctx context.Context, arg ViewWaitingParams) ([]Session, error)
 	ViewWorkerSessions(ctx context.Context, arg ViewWorkerSessionsParams) ([]Session, error)
 	WaitingDeliveries(ctx context.Context, webhookID api.WebhookID) ([]WaitingDeliveriesRow, error)
-	WaitingOfAgent(ctx context.Context, arg WaitingOfAgentParams) ([]Session, error)
+	WaitingIDsOfAgent(ctx context.Context, arg WaitingIDsOfAgentParams) ([]api.SessionID, error)
 	WaitingScheduled(ctx context.Context, agentID api.AgentID) ([]WaitingScheduledRow, error)
 	Webhook(ctx context.Context, id api.WebhookID) (Webhook, error)
 	WebhooksBehind(ctx context.Context, arg WebhooksBehindParams) ([]api.WebhookID, error)

@@ -161,10 +161,10 @@ WHERE s.workspace_id = @workspace_id AND (s.mode = 'cloud' OR s.owner_user_id = 
   AND s.created_at >= @since AND (CAST(@archived AS INTEGER) = 1 OR s.archived_at = 0)
 GROUP BY s.status;
 
--- name: WaitingOfAgent :many
-SELECT * FROM sessions
+-- name: WaitingIDsOfAgent :many
+SELECT id FROM sessions
 WHERE agent_id = @agent_id AND ended_at = 0
-  AND status IN ('pending', 'queued', 'stale') AND id < @before
+  AND status IN ('pending', 'queued', 'stale')
 ORDER BY priority DESC, queued_at, id LIMIT @n;
 
 -- name: ClearPrompt :execrows

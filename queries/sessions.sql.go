@@ -1356,85 +1356,31 @@ func (q *Queries) SetArchived(ctx context.Context, arg SetArchivedParams) (int64
 	return result.RowsAffected()
 }
 
-const waitingOfAgent = `-- name: WaitingOfAgent :many
-SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at FROM sessions
+const waitingIDsOfAgent = `-- name: WaitingIDsOfAgent :many
+SELECT id FROM sessions
 WHERE agent_id = ?1 AND ended_at = 0
-  AND status IN ('pending', 'queued', 'stale') AND id < ?2
-ORDER BY priority DESC, queued_at, id LIMIT ?3
+  AND status IN ('pending', 'queued', 'stale')
+ORDER BY priority DESC, queued_at, id LIMIT ?2
 `
 
-type WaitingOfAgentParams struct {
+type WaitingIDsOfAgentParams struct {
 	AgentID api.AgentID
-	Before  api.SessionID
 	N       int64
 }
 
-func (q *Queries) WaitingOfAgent(ctx context.Context, arg WaitingOfAgentParams) ([]Session, error) {
-	rows, err := q.query(ctx, q.waitingOfAgentStmt, waitingOfAgent, arg.AgentID, arg.Before, arg.N)
+func (q *Queries) WaitingIDsOfAgent(ctx context.Context, arg WaitingIDsOfAgentParams) ([]api.SessionID, error) {
+	rows, err := q.query(ctx, q.waitingIDsOfAgentStmt, waitingIDsOfAgent, arg.AgentID, arg.N)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []Session{}
+	items := []api.SessionID{}
 	for rows.Next() {
-		var i Session
-		if err := rows.Scan(
-			&i.ID,
-			&i.WorkspaceID,
-			&i.AgentID,
-			&i.ThreadID,
-			&i.Status,
-			&i.Mode,
-			&i.TriggeredBy,
-			&i.TriggeredByUserID,
-			&i.TriggeredAt,
-			&i.OwnerUserID,
-			&i.Lane,
-			&i.Labels,
-			&i.Priority,
-			&i.Title,
-			&i.Prompt,
-			&i.Instructions,
-			&i.UntrustedContext,
-			&i.NotBefore,
-			&i.AdmitAt,
-			&i.AfterID,
-			&i.AfterAny,
-			&i.Followers,
-			&i.OverlapHeld,
-			&i.PromptID,
-			&i.ClaimID,
-			&i.WorkerID,
-			&i.Fence,
-			&i.Attempt,
-			&i.RetryOf,
-			&i.ParentID,
-			&i.Depth,
-			&i.AgentSessionID,
-			&i.ProcessID,
-			&i.AffinityUntil,
-			&i.ReclaimAt,
-			&i.StopRequestedAt,
-			&i.Lapses,
-			&i.Plan,
-			&i.ExternalUrl,
-			&i.Result,
-			&i.Outcome,
-			&i.ErrorCode,
-			&i.ErrorMessage,
-			&i.InputTokens,
-			&i.OutputTokens,
-			&i.CostMicros,
-			&i.Turns,
-			&i.CreatedAt,
-			&i.QueuedAt,
-			&i.StartedAt,
-			&i.EndedAt,
-			&i.ArchivedAt,
-		); err != nil {
+		var id api.SessionID
+		if err := rows.Scan(&id); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, id)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err

@@ -61,15 +61,20 @@ func (s *Server) classicSessions(x *exchange) (answer, error) {
 	if err := x.query().end(); err != nil {
 		return answer{}, err
 	}
-	found, err := s.engine.Sessions(x.r.Context(), x.caller, api.SessionFilter{Agent: x.vars["agent"], Archived: true}, api.Page{Limit: classicPage})
-	if err != nil {
-		return answer{}, err
+	out := classicList{Sessions: []classicSession{}}
+	for page := (api.Page{Limit: classicPage}); ; page.Limit = classicPage - len(out.Sessions) {
+		found, err := s.engine.Sessions(x.r.Context(), x.caller, api.SessionFilter{Agent: x.vars["agent"], Archived: true}, page)
+		if err != nil {
+			return answer{}, err
+		}
+		for i := range found.Items {
+			out.Sessions = append(out.Sessions, classic(&found.Items[i]))
+		}
+		// A page may end before its limit.
+		if page.Cursor = found.NextCursor; page.Cursor == "" || len(out.Sessions) == classicPage {
+			return reply(out, nil)
+		}
 	}
-	out := classicList{Sessions: make([]classicSession, 0, len(found.Items))}
-	for i := range found.Items {
-		out.Sessions = append(out.Sessions, classic(&found.Items[i]))
-	}
-	return reply(out, nil)
 }
 
 func (s *Server) classicTrigger(x *exchange) (answer, error) {
