@@ -43,12 +43,26 @@ func agentPolicy() *bluemonday.Policy {
 
 // RenderMarkdown is an agent's text as HTML that is safe to stand in a page.
 // HTML in the text is shown, never taken; a picture becomes its description.
+// A text that would cost much to parse is shown as it was written.
 func RenderMarkdown(text string) string {
+	text = PlainText(text)
 	var body bytes.Buffer
-	if err := agentMarkdown.Convert([]byte(PlainText(text)), &body); err != nil {
-		return "<pre>" + html.EscapeString(PlainText(text)) + "</pre>"
+	if costly(text) || agentMarkdown.Convert([]byte(text), &body) != nil {
+		return "<pre>" + html.EscapeString(text) + "</pre>"
 	}
 	return fitted.Replace(agentHTML.Sanitize(body.String()))
+}
+
+// maxBrackets bounds what is parsed as Markdown: the time to match brackets grows
+// with the square of their number.
+const maxBrackets = 1000
+
+// deep is a line that begins quotes and lists more than thirty levels deep: the
+// time to parse them grows with the square of the levels.
+var deep = regexp.MustCompile(`(?m)^(?:[ \t]*(?:>|(?:[-+*]|\d{1,9}[.)])[ \t])){31}`)
+
+func costly(text string) bool {
+	return strings.Count(text, "[") > maxBrackets || deep.MatchString(text)
 }
 
 // tamed renders what mustn't be in somebody else's page: headings (the page has
