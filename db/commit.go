@@ -47,7 +47,7 @@ func (w *writer) transact(requests []*request, savepoints bool) verdict {
 		return over
 	}
 	if err := w.start(); err != nil {
-		settleAll(waiting, classify(err))
+		settleAll(waiting, w.classed(err))
 		return over
 	}
 	var kept []*request
@@ -72,7 +72,7 @@ func (w *writer) transact(requests []*request, savepoints bool) verdict {
 			kept = append(kept, r)
 		case w.guard.dirty && !savepoints && len(waiting) > 1:
 			if err := w.abort(); err != nil {
-				settleAll(waiting, classify(err))
+				settleAll(waiting, w.classed(err))
 				return over
 			}
 			return apart
@@ -81,7 +81,7 @@ func (w *writer) transact(requests []*request, savepoints bool) verdict {
 		}
 	}
 	for r, err := range refused {
-		r.settle(classify(err))
+		r.settle(w.classed(err))
 	}
 	return w.finish(kept)
 }
@@ -98,7 +98,7 @@ func unsettled(requests []*request) []*request {
 
 // start begins a transaction and with it the write lock.
 func (w *writer) start() error {
-	w.ids.loaded, w.events.loaded = false, false
+	w.ids.loaded, w.events.loaded, w.wrote = false, false, false
 	if err := w.begin.run(); err != nil {
 		return err
 	}
@@ -117,6 +117,7 @@ func (w *writer) attempt(r *request) (failed, lost error) {
 	events := w.events
 	w.guard.dirty = false
 	failed = w.call(r)
+	w.wrote = w.wrote || w.guard.dirty
 	left := w.guard.closeRows()
 	if !w.guard.inTx {
 		return nil, errors.Join(errNoTransaction, failed)
@@ -160,10 +161,10 @@ func (w *writer) lose(r *request, waiting []*request, cause error) verdict {
 	err := errors.Join(cause, w.abort())
 	if primary(err) == codeFull {
 		// The others would only meet the same full disk.
-		settleAll(waiting, classify(err))
+		settleAll(waiting, w.classed(err))
 		return over
 	}
-	r.settle(classify(fmt.Errorf("write rolled back: %w", err)))
+	r.settle(w.classed(fmt.Errorf("write rolled back: %w", err)))
 	return again
 }
 
@@ -184,13 +185,16 @@ func (w *writer) finish(kept []*request) verdict {
 		return over
 	}
 	if err := errors.Join(w.ids.store(w.queries), w.events.store(w.queries)); err != nil {
-		settleAll(kept, classify(errors.Join(err, w.abort())))
+		settleAll(kept, w.classed(errors.Join(err, w.abort())))
 		return over
 	}
 	if err := w.commit.run(); err != nil {
 		return w.refused(kept, err)
 	}
 	w.guard.inTx = false
+	if w.wrote {
+		w.refusal.Store(nil)
+	}
 	for _, r := range kept {
 		w.afterCommit(r)
 	}
@@ -215,11 +219,20 @@ func (w *writer) refused(kept []*request, err error) verdict {
 		return over
 	case codeFull, codeBusy:
 		// Nothing of the transaction is in the log that recovery would accept.
-		settleAll(kept, classify(errors.Join(err, w.abort())))
+		settleAll(kept, w.classed(errors.Join(err, w.abort())))
 		return over
 	default:
 		settleAll(kept, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err))
 		w.fail(err)
 		return over
 	}
+}
+
+// classed is classify, and remembers that the disk refuses writes.
+func (w *writer) classed(err error) error {
+	err = classify(err)
+	if errors.Is(err, ErrFull) || errors.Is(err, ErrReadOnly) {
+		w.refusal.Store(&err)
+	}
+	return err
 }

@@ -30,8 +30,11 @@ func TestWrite_FullDiskIsACleanRefusal(t *testing.T) {
 		wantNotes(t, s, 1) // reading goes on
 		disk.SetFull(false)
 	}
-	if err := s.Write(t.Context(), note(2)); err != nil {
-		t.Errorf("write after there is space again: %v", err)
+	if err := s.Write(t.Context(), func(*Tx) error { return nil }); err != nil || !errors.Is(s.Writable(), ErrFull) {
+		t.Errorf("after a write of nothing (%v) the store says %v", err, s.Writable())
+	}
+	if err := s.Write(t.Context(), note(2)); err != nil || s.Writable() != nil {
+		t.Errorf("write after there is space again: %v; the store says %v", err, s.Writable())
 	}
 	wantNotes(t, s, 1, 2)
 	select {
@@ -86,6 +89,9 @@ func TestWrite_FailedSyncIsAnUnknownOutcomeAndTheEnd(t *testing.T) {
 	}
 	if told != 0 {
 		t.Error("somebody was told of a write that may not be there")
+	}
+	if err := s.Writable(); !errors.Is(err, ErrOutcomeUnknown) {
+		t.Errorf("the store says %v", err)
 	}
 	disk.FailSyncs(false)
 	syncs := disk.Syncs()

@@ -143,6 +143,19 @@ func (s *Store) startRead() bool {
 // Now reads the store's clock: UTC, whole microseconds.
 func (s *Store) Now() time.Time { return s.writer.instant() }
 
+// Writable returns why writes fail at the moment, as far as the last one told:
+// [ErrFull], [ErrReadOnly] or [ErrOutcomeUnknown]; nil when they don't. A later
+// write that succeeds makes it nil again.
+func (s *Store) Writable() error {
+	if err := s.writer.unusable(); err != nil {
+		return err
+	}
+	if err := s.writer.refusal.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
 // Fatal is closed when the outcome of a commit is unknown. Nothing is written
 // from then on; the process has to start again and recover (contract 14).
 func (s *Store) Fatal() <-chan struct{} { return s.writer.failed }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"stint/queries"
@@ -21,6 +22,8 @@ type writer struct {
 	done   chan struct{} // closed when the writer goroutine has ended
 	failed chan struct{} // closed when a commit's outcome is unknown
 
+	refusal atomic.Pointer[error] // why the last write failed, if the disk took it not; nil since one was taken
+
 	// The fields from here on belong to the owner.
 
 	pool    *sql.DB
@@ -33,6 +36,7 @@ type writer struct {
 
 	ids, events counter
 	lastID      int64 // the highest id handed out by this process
+	wrote       bool  // a closure of the transaction that runs has written
 	counterErr  error // why a counter could not be read in the running closure
 }
 

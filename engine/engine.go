@@ -160,6 +160,18 @@ func (e *Engine) write(ctx context.Context, fn func(tx *db.Tx) error) error {
 	}))
 }
 
+// Ready reports whether requests are served: the store can be read, and the last
+// write was taken. Errors: unavailable while writes are refused, as on a full
+// disk, until one is taken again, which is tried every few seconds (contract 13);
+// outcome_unknown once the disk has failed, until the process starts again.
+func (e *Engine) Ready(ctx context.Context) error {
+	if err := e.store.Writable(); err != nil {
+		return refused(err)
+	}
+	_, err := e.LastEvent(ctx)
+	return err
+}
+
 // writeAs is write for a caller: the events of fn tell where the call came from.
 func (e *Engine) writeAs(ctx context.Context, c Caller, fn func(tx *db.Tx) error) error {
 	return e.write(ctx, func(tx *db.Tx) error {

@@ -50,7 +50,7 @@ func (s *Server) ready(x *exchange) (answer, error) {
 	if s.closing.Err() != nil {
 		return answer{}, api.Refuse(api.CodeUnavailable, "The server is shutting down.")
 	}
-	if _, err := s.engine.LastEvent(x.r.Context()); err != nil {
+	if err := s.engine.Ready(x.r.Context()); err != nil {
 		return answer{}, err
 	}
 	return reply(api.Health{Status: "ready"}, nil)
