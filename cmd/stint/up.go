@@ -69,6 +69,9 @@ func (c *cli) welcome(ctx context.Context, k *coordinator, f upFlags, page strin
 		opener = c.opener()
 	}
 	if opener == "" {
+		if f.noOpen && !c.talks {
+			return nil // nobody asked for one, and nobody reads along
+		}
 		how := "Open the dashboard signed in with: stint open    End with Ctrl-C."
 		if c.opener() == "" {
 			how = "There is no browser here. Sign in with a password (stint account password), or with the file that stint open --page prints."
