@@ -87,7 +87,7 @@ func (g *guard) Prepare(query string) (driver.Stmt, error) {
 
 // PrepareContext is part of [driver.ConnPrepareContext].
 func (g *guard) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
-	inner, err := g.sqliteConn.PrepareContext(ctx, plain(query))
+	inner, err := g.sqliteConn.PrepareContext(ctx, query)
 	if err != nil {
 		return nil, err
 	}
