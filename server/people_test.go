@@ -269,17 +269,17 @@ func TestMembers_RemovalEndsEverything(t *testing.T) {
 	d := newDesk(t, servertest.Options{})
 	ben := d.As(d.AddUser(engine.DefaultWorkspace, api.Member))
 	who := servertest.Must[api.Whoami](ben, 200, "GET", "/api/v1/whoami", nil).UserID.String()
+	// A lower role counts at once, and so does its opposite.
+	servertest.Must[api.WorkspaceMember](d.Server, 200, "PATCH", "members/"+who, m{"role": "viewer"})
+	ben.Refused(403, api.CodeForbidden, "POST", "agents/tidy/sessions", m{})
+	servertest.Must[api.WorkspaceMember](d.Server, 200, "PATCH", "members/"+who, m{"role": "member"})
+	ben.Refused(403, api.CodeForbidden, "PATCH", "members/"+who, m{"role": "owner"})
 	session := servertest.Must[api.Session](ben, 201, "POST", "agents/tidy/sessions", m{"prompt": "secret"})
 	w := servertest.Must[api.Registered](ben, 201, "POST", "agents/tidy/workers", m{"name": "ben's", "instanceId": instance, "types": []string{"command"}}).Worker
 	key := d.As(servertest.Must[api.Key](ben, 201, "POST", "keys", m{"name": "ci", "scopes": []string{"read"}}).Key)
 	servertest.Must[list](key, 200, "GET", "sessions", nil)
 	at := "agents/tidy/workers/" + w.ID.String()
 	c := servertest.Must[api.Claim](ben, 200, "POST", at+"/sessions/"+session.ID.String()+"/claim", m{"instanceId": instance})
-	// A lower role counts at once, and so does its opposite.
-	servertest.Must[api.WorkspaceMember](d.Server, 200, "PATCH", "members/"+who, m{"role": "viewer"})
-	ben.Refused(403, api.CodeForbidden, "POST", "agents/tidy/sessions", m{})
-	servertest.Must[api.WorkspaceMember](d.Server, 200, "PATCH", "members/"+who, m{"role": "member"})
-	ben.Refused(403, api.CodeForbidden, "PATCH", "members/"+who, m{"role": "owner"})
 
 	got := servertest.Must[api.MemberRemoved](d.Server, 200, "DELETE", "members/"+who, nil)
 	if got.Sessions != 1 || got.Workers != 1 {
