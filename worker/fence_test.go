@@ -62,12 +62,12 @@ func faultOn(which func(call string) bool, f workertest.Fault) func(string, int)
 func (w *world) leaseEnd(id api.SessionID) (end proc.BootTime) {
 	w.Helper()
 	w.eventually("the session is taken or given back", func() bool {
-		before := proc.BootNow()
 		s, err := w.client.Session(w.Context(), id)
 		w.must(err)
 		if s.Status.Running() {
-			// Two clocks of one machine; the text is cut to the millisecond.
-			end = before.Add(time.Until(s.LeaseExpiresAt.Time) + time.Millisecond)
+			// Two clocks of one machine, read at once; the text is cut to the millisecond.
+			left := time.Until(s.LeaseExpiresAt.Time)
+			end = proc.BootNow().Add(left + time.Millisecond)
 		}
 		return !s.Status.Running()
 	})
