@@ -31,14 +31,15 @@ func (c *Client) Events(ctx context.Context, after int64, limit int) (List[Event
 }
 
 // Follow calls each for every event after the given sequence number, as they
-// happen; a negative number means from now on. It returns when ctx ends, when
-// each returns an error, or when the stream breaks, which is an [*Unanswered]:
-// follow again from the last event seen. [ErrReset] means that there is a gap.
-func (c *Client) Follow(ctx context.Context, after int64, each func(Event) error) error {
-	return c.follow(ctx, after, streamSilence, each)
+// happen; a negative number means from now on, and now is when opened is called,
+// which may be nil. It returns when ctx ends, when each returns an error, or when
+// the stream breaks, which is an [*Unanswered]: follow again from the last event
+// seen. [ErrReset] means that there is a gap.
+func (c *Client) Follow(ctx context.Context, after int64, opened func(), each func(Event) error) error {
+	return c.follow(ctx, after, streamSilence, opened, each)
 }
 
-func (c *Client) follow(ctx context.Context, after int64, silence time.Duration, each func(Event) error) error {
+func (c *Client) follow(ctx context.Context, after int64, silence time.Duration, opened func(), each func(Event) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	k := call{method: http.MethodGet, path: "events", header: http.Header{"Accept": {"text/event-stream"}}}
@@ -60,6 +61,9 @@ func (c *Client) follow(ctx context.Context, after int64, silence time.Duration,
 	if resp.StatusCode != http.StatusOK {
 		b, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 		return refusal(op, resp, b)
+	}
+	if opened != nil {
+		opened()
 	}
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(make([]byte, 0, 64<<10), eventLimit)

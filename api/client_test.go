@@ -184,19 +184,19 @@ func TestFollow_HandsOverEventsUntilTheStreamBreaks(t *testing.T) {
 		answer(200, "text/event-stream", ": hello\n\nid: 8\nevent: session_queued\ndata: {\"seq\":8,\ndata: \"type\":\"session_queued\"}\n\nid: 9\ndata:{\"seq\":9}\n\n")(w, r)
 	})
 	var seqs []int64
-	err := c.Follow(context.Background(), 7, func(e Event) error { seqs = append(seqs, e.Seq); return nil })
+	err := c.Follow(context.Background(), 7, nil, func(e Event) error { seqs = append(seqs, e.Seq); return nil })
 	if !Retriable(err) || len(seqs) != 2 || seqs[0] != 8 || seqs[1] != 9 || last != "7" {
 		t.Errorf("err %v, events %v, Last-Event-ID %q", err, seqs, last)
 	}
 	stop := errors.New("enough")
-	if err := c.Follow(context.Background(), -1, func(Event) error { return stop }); !errors.Is(err, stop) || last != "" {
+	if err := c.Follow(context.Background(), -1, nil, func(Event) error { return stop }); !errors.Is(err, stop) || last != "" {
 		t.Errorf("err %v, Last-Event-ID %q", err, last)
 	}
 }
 
 func TestFollow_SaysThatThereIsAGap(t *testing.T) {
 	c := clientFor(t, answer(200, "text/event-stream", "event: reset\ndata: {}\n\n"))
-	if err := c.Follow(context.Background(), 1, func(Event) error { return nil }); !errors.Is(err, ErrReset) {
+	if err := c.Follow(context.Background(), 1, nil, func(Event) error { return nil }); !errors.Is(err, ErrReset) {
 		t.Errorf("err %v", err)
 	}
 }
@@ -207,7 +207,7 @@ func TestFollow_GivesUpASilentStream(t *testing.T) {
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
 	})
-	err := c.follow(context.Background(), -1, 20*time.Millisecond, func(Event) error { return nil })
+	err := c.follow(context.Background(), -1, 20*time.Millisecond, nil, func(Event) error { return nil })
 	if !Retriable(err) || !strings.Contains(err.Error(), "nothing came") {
 		t.Errorf("err %v", err)
 	}

@@ -184,7 +184,11 @@ func (p *Process) hear(ctx context.Context) {
 	var wait backoff
 	last := int64(-1)
 	for {
-		err := p.client.Follow(ctx, last, func(e api.Event) error {
+		opened := func() { // what happened before, while nobody listened
+			p.relistAgents()
+			p.kickAll()
+		}
+		err := p.client.Follow(ctx, last, opened, func(e api.Event) error {
 			last = e.Seq
 			wait.reset()
 			p.heed(e)
@@ -197,8 +201,6 @@ func (p *Process) hear(ctx context.Context) {
 		if !sleepAwake(ctx, wait.next(api.RetryAfter(err)), nil) {
 			return
 		}
-		p.relistAgents() // what was missed in between
-		p.kickAll()
 	}
 }
 

@@ -272,3 +272,16 @@ func TestRun_SlotsAreShared(t *testing.T) {
 		}
 	}
 }
+
+// An agent made between a worker's first look and the moment from which it hears of
+// changes is found at once, not when the clock next says so.
+func TestRun_AgentMadeBeforeAnybodyListens(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.proxy.Rule(faultOn(func(call string) bool { return call == "GET events" }, workertest.Fault{Delay: 2 * time.Second}))
+	o := w.options()
+	o.Clocks.Agents = time.Hour
+	w.start(o)
+	w.eventually("it has looked", func() bool { return w.proxy.Count("GET agents") > 0 && w.proxy.Count("GET events") > 0 })
+	w.untilStatus(w.trigger(w.agent("late", "echo", "here"), ""), api.Complete)
+}

@@ -16,7 +16,7 @@ type reader struct {
 
 func (r *reader) live(l *life) {
 	for !l.wire.isOver() {
-		err := l.client.Follow(l.Context(), r.last, func(e api.Event) error {
+		err := l.client.Follow(l.Context(), r.last, nil, func(e api.Event) error {
 			r.see(e)
 			l.wire.sawEvent()
 			return nil
@@ -47,7 +47,7 @@ func (r *reader) catchUp(s *siege, c *api.Client) {
 		return
 	}
 	enough := fmt.Errorf("enough")
-	if err := c.Follow(ctx, r.last, func(e api.Event) error {
+	if err := c.Follow(ctx, r.last, nil, func(e api.Event) error {
 		r.see(e)
 		if e.Seq >= all[len(all)-1].Seq {
 			return enough

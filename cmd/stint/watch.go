@@ -113,7 +113,7 @@ func (c *cli) watchAll(ctx context.Context) error {
 	}
 	begun = true
 	for {
-		err := client.Follow(ctx, after, each)
+		err := client.Follow(ctx, after, nil, each)
 		switch {
 		case errors.Is(context.Cause(ctx), errTimeout):
 			return quietly(exitTimeout)
