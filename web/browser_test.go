@@ -307,7 +307,7 @@ func TestBrowser_EverythingWorksWithoutScripts(t *testing.T) {
 	if js[bool](b, `!document.querySelector('.theme').hidden && document.querySelector('[data-dialog=keys]').hidden`) == false {
 		t.Error("a control that needs scripts is shown without them")
 	}
-	js[bool](b, `document.querySelector('#slug').value = 'by-hand', document.querySelector('#command').value = 'true', true`)
+	js[bool](b, `document.querySelector('#slug').value = 'by-hand', document.querySelector('#command').value = 'true', document.querySelector('#workFolder').value = '/tmp', true`)
 	click(".form button.main")
 	b.until("the agent was made", `document.querySelector('#agent-head')`)
 	click("#agent-head a.main")
