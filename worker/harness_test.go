@@ -34,8 +34,8 @@ func TestMain(m *testing.M) {
 		childMain(os.Args[2])
 	}
 	flag.Parse()
-	// They wait for clocks more than they compute: many at a time fit two cores.
-	if err := flag.Set("test.parallel", "12"); err != nil {
+	// They wait for clocks more than they compute: several at a time fit two cores.
+	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
 	goleak.VerifyTestMain(m)
