@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -24,7 +23,8 @@ const (
 // names nothing.
 func wholeID[T ~int64](text, what, thing, next string) (id T, err error) {
 	if err := any(&id).(encoding.TextUnmarshaler).UnmarshalText([]byte(text)); err != nil || id == 0 {
-		return 0, &problem{code: exitNotFound, what: what, why: strconv.Quote(text) + " is no " + thing + "'s id", next: next}
+		kind, _, _ := strings.Cut(fmt.Sprint(T(1)), "_")
+		return 0, &problem{code: exitNotFound, what: what, why: fmt.Sprintf("%q is no %s's id; one begins with %s_", text, thing, kind), next: next}
 	}
 	return id, nil
 }
