@@ -193,16 +193,12 @@ func (e *Engine) Events(ctx context.Context, c Caller, after int64, limit int) (
 		if err != nil {
 			return err
 		}
-		sight := newEyes(tx, c.WorkspaceID, c.UserID)
 		for _, r := range rows {
 			ev := toEvent(r.Event)
 			ev.AgentID = api.AgentID(r.Agent)
-			if err := sight.dim(ctx, &ev); err != nil {
-				return err
-			}
 			out = append(out, ev)
 		}
-		return nil
+		return newEyes(tx, c.WorkspaceID, c.UserID).dimAll(ctx, out)
 	})
 	return out, err
 }
@@ -246,13 +242,7 @@ func (e *Engine) SessionEvents(ctx context.Context, c Caller, id api.SessionID, 
 			ev.AgentID = s.AgentID
 			return ev
 		}, func(r queries.Event) int64 { return r.Seq })
-		sight := newEyes(tx, c.WorkspaceID, c.UserID)
-		for i := range out.Items {
-			if err := sight.dim(ctx, &out.Items[i]); err != nil {
-				return err
-			}
-		}
-		return nil
+		return newEyes(tx, c.WorkspaceID, c.UserID).dimAll(ctx, out.Items)
 	})
 	return out, err
 }

@@ -65,6 +65,16 @@ func (y *eyes) dim(ctx context.Context, ev *api.Event) error {
 	return err
 }
 
+// dimAll is dim for each of them.
+func (y *eyes) dimAll(ctx context.Context, events []api.Event) error {
+	for i := range events {
+		if err := y.dim(ctx, &events[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func sessionNamed(value any) (api.SessionID, bool) {
 	text, ok := value.(string)
 	if !ok || !strings.HasPrefix(text, "ses_") {

@@ -12,12 +12,7 @@ func (c Caller) CanDeleteAgents() bool { return c.can(mayDeleteAgents) }
 func (c Caller) CanAudit() bool { return c.can(mayAudit) }
 
 // CanRun reports whether the caller may start sessions of agents of a mode.
-func (c Caller) CanRun(mode api.Mode) bool {
-	if mode == api.Local {
-		return c.can(mayTriggerLocal)
-	}
-	return c.can(mayTriggerCloud)
-}
+func (c Caller) CanRun(mode api.Mode) bool { return c.mayTrigger(mode) == nil }
 
 // CanCancel reports whether the caller may cancel and stop a session.
 func (c Caller) CanCancel(s api.Session) bool { return c.canWith(s, toCancel) }

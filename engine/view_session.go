@@ -58,11 +58,8 @@ func (e *Engine) SessionPageOf(ctx context.Context, c Caller, id api.SessionID) 
 		for _, ev := range events {
 			out.Events = append(out.Events, toEvent(ev))
 		}
-		sight := newEyes(r.q, c.WorkspaceID, c.UserID)
-		for i := range out.Events {
-			if err := sight.dim(ctx, &out.Events[i]); err != nil {
-				return err
-			}
+		if err := newEyes(r.q, c.WorkspaceID, c.UserID).dimAll(ctx, out.Events); err != nil {
+			return err
 		}
 		activities, err := r.q.ListActivities(ctx, queries.ListActivitiesParams{SessionID: id, Before: maxSeq, N: pageActivities})
 		if err != nil {

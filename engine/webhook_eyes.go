@@ -62,14 +62,8 @@ func (y *eyes) seeMessage(ctx context.Context, body string) (bool, error) {
 
 // mayBeTold reports whether a user may have webhooks: he is a member with the right.
 func mayBeTold(ctx context.Context, q queries.Querier, workspace api.WorkspaceID, user api.UserID) (bool, error) {
-	m, err := q.Member(ctx, queries.MemberParams{WorkspaceID: workspace, UserID: user})
-	if none(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("read the membership of user %s: %w", user, err)
-	}
-	return m.Role.AtLeast(rights[mayManageWebhooks].role), nil
+	role, err := roleOf(ctx, q, workspace, user)
+	return role.AtLeast(rights[mayManageWebhooks].role), err
 }
 
 // lostReader disables a webhook whose user lost the right to have it, and
