@@ -1,7 +1,7 @@
 package api
 
-// Run says what a worker executes for an agent (contract 10.2). Who may set it
-// and whose worker uses it is the stamp rule of the same paragraph.
+// Run says what a worker executes for an agent (contract 10.2). Who may set it and whose
+// worker uses it is the stamp rule of the same paragraph.
 type Run struct {
 	Command    []string `json:"command,omitzero"`    // argv; the prompt is never part of it
 	Check      []string `json:"check,omitzero"`      // argv; run after a command that ended well, it decides whether that counts
@@ -14,21 +14,20 @@ type Run struct {
 	Permissions string    `json:"permissions,omitzero"` // approval or autonomous; empty = approval
 	Unattended  bool      `json:"unattended,omitzero"`  // nobody is asked: what no rule allows is refused
 	Rules       []RunRule `json:"rules,omitzero"`
-	MaxTurns    int64     `json:"maxTurns,omitzero"`  // rounds with the model in one turn; 0 = 200
+	MaxTurns    int64     `json:"maxTurns,omitzero"`  // model rounds in one turn; 0 = 200
 	Workspace   string    `json:"workspace,omitzero"` // folder or worktree; empty = folder
 	BaseBranch  string    `json:"baseBranch,omitzero"`
 }
 
-// RunRule rules over the actions of one area whose text matches a pattern
-// (contract 10.4).
+// RunRule decides about the actions of one area whose text matches a pattern (contract 10.4).
 type RunRule struct {
 	Area    string `json:"area"`    // filesystem, shell, network, workspace, side_effects
 	Pattern string `json:"pattern"` // * stands for any text; empty = every action of the area
 	Ruling  string `json:"ruling"`  // allow, ask, deny, deny_stop
 }
 
-// AgentInput is what a person sets on an agent: the body of a creation, and
-// what a PATCH is merged into.
+// AgentInput is what a person sets on an agent: the body of a creation, and what a PATCH is
+// merged into.
 type AgentInput struct {
 	Slug                 string    `json:"slug"`
 	Name                 string    `json:"name"`
@@ -85,7 +84,7 @@ type SlotPreview struct {
 	InSeconds int64  `json:"inSeconds"`
 }
 
-// SchedulePreview answers what an expression means.
+// SchedulePreview says what an expression means.
 type SchedulePreview struct {
 	Schedule string        `json:"schedule"`
 	TimeZone string        `json:"timeZone"`

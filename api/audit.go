@@ -10,11 +10,11 @@ type AuditFilter struct {
 	Until   Time
 }
 
-// AuditEntry is an event as people look at it: with the actor's name, and where
-// the call came from.
+// AuditEntry is an event as people look at it: with the actor's name, and where the call came
+// from.
 type AuditEntry struct {
 	Event
 	ActorName string `json:"actorName"`
-	From      string `json:"from,omitzero"` // network address; empty for this machine and for what nobody called for
+	From      string `json:"from,omitzero"` // network address; empty for this machine and for what no call caused
 	Via       string `json:"via,omitzero"`  // the API key; empty for one's own sign-in
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/pb33f/libopenapi/what-changed/model"
 )
 
-// promised is the document as it was last promised to other programs. A release
-// copies openapi.yaml over it; between releases only additions may follow.
+// promised is the document as it was last promised to other programs. A release copies
+// openapi.yaml over it; between releases only additions may follow.
 //
 //go:embed testdata/promised.yaml
 var promised []byte
 
-// breaking lists what a program written for the one document would trip over in the other.
+// breaking lists what in the new document would break a program written for the old one.
 func breaking(t *testing.T, before, after []byte) (found []string) {
 	t.Helper()
 	old, err := libopenapi.NewDocument(before)
@@ -47,9 +47,10 @@ func breaking(t *testing.T, before, after []byte) (found []string) {
 	return found
 }
 
-// asksLess reports whether a change only makes a field of a request optional.
+// asksLess reports whether a change only makes a field of a request optional, or accepts more
+// kinds of values for it: its single type then becomes a list of them.
 func asksLess(before []byte, c *model.Change) bool {
-	if c.Property != "required" || c.New != "" || c.Context == nil || c.Context.OriginalLine == nil {
+	if c.Property != "required" && c.Property != "type" || c.New != "" || c.Context == nil || c.Context.OriginalLine == nil {
 		return false
 	}
 	lines := strings.Split(string(before), "\n")[:*c.Context.OriginalLine]
@@ -81,6 +82,7 @@ func TestOpenAPI_BreakingChangesAreNoticed(t *testing.T) {
 		"a word of a list is gone": {"enum: [pending, running, complete, failed]", "enum: [pending, running, complete]", true},
 		"a field more":             {"        inSeconds: {type: integer, format: int64}", "        inSeconds: {type: integer, format: int64}\n        more: {type: string}", false},
 		"a request asks less":      {"      required: [promptId]\n", "", false},
+		"a request takes null":     {"        finishOf: {type: string}\n", "        finishOf: {type: [string, 'null']}\n", false},
 		"an answer says less":      {"      required: [session, changed]\n", "", true},
 		"another description":      {"description: A page of agents.", "description: Some agents.", false},
 	} {

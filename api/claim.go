@@ -33,24 +33,30 @@ type Claim struct {
 	Trusted             Trusted   `json:"trusted"`
 	Untrusted           Untrusted `json:"untrusted"`
 
-	// RunToken is what the agent may call the coordinator with, as long as the
-	// claim lives (contract 8.4).
+	// RunToken is what the agent may call the coordinator with, as long as the claim holds
+	// (contract 8.4).
 	RunToken string `json:"runToken,omitzero"`
 
 	Conversation *Conversation `json:"conversation,omitzero"` // of an agent that converses; untrusted too
 }
 
-// Trusted is the part of a claim's snapshot that the agent's admins set.
+// Trusted is the part of a claim's snapshot that the agent's admins and the worker's owner
+// set: one version of the agent, the one at the claim, and the worker's own instructions as
+// they were then. Each answer to one claim has the same (contract 4.2). Who set a part is a
+// user who did it by a sign-in of their own, and absent for a program.
 type Trusted struct {
 	AgentSlug           string    `json:"agentSlug"`
+	AgentVersion        int64     `json:"agentVersion"`
 	Type                AgentType `json:"type"`
 	Run                 Run       `json:"run"`
-	RunSetBy            UserID    `json:"runSetBy,omitzero"` // the user whose interactive sign-in stamped it
+	RunSetBy            UserID    `json:"runSetBy,omitzero"` // who last changed slug, type, run block or instructions
 	Instructions        string    `json:"instructions"`
 	TurnTimeoutSeconds  int64     `json:"turnTimeoutSeconds"`
 	StallTimeoutSeconds int64     `json:"stallTimeoutSeconds"`
+	TimeoutsSetBy       UserID    `json:"timeoutsSetBy,omitzero"`
 
-	WorkerInstructions string `json:"workerInstructions"`
+	WorkerInstructions      string `json:"workerInstructions"`
+	WorkerInstructionsSetBy UserID `json:"workerInstructionsSetBy,omitzero"`
 }
 
 // Untrusted is what people or other systems wrote; it never changes what is executed.
@@ -85,7 +91,7 @@ type Lease struct {
 	MaxLeaseSeconds int64   `json:"maxLeaseSeconds,omitzero"`
 }
 
-// ClaimNextOf rides on a finish to save a round trip (contract 4.5).
+// ClaimNextOf is added to a finish to save a round trip (contract 4.5).
 type ClaimNextOf struct {
 	WorkerIDs []WorkerID `json:"workerIds"`
 	RequestID string     `json:"requestId"`
@@ -115,7 +121,8 @@ type ReleaseRequest struct {
 	UnderClaim
 	Reason    string       `json:"reason"`
 	NotBefore Time         `json:"notBefore"`
-	Park      bool         `json:"park"` // keep the open prompt, wait for its answer unclaimed
+	Named     bool         `json:"notBeforeNamed,omitzero"` // what the session waits for named that time itself
+	Park      bool         `json:"park"`                    // keep the open prompt, wait for its answer unclaimed
 	ClaimNext *ClaimNextOf `json:"claimNext"`
 }
 
@@ -184,15 +191,20 @@ type Item struct {
 	At        Time     `json:"at"`
 }
 
-// SessionPatch is the body of PATCH under a claim (contract 6.1). Absent fields stay.
+// SessionPatch is the body of PATCH under a claim (contract 6.1). Absent fields stay; plan,
+// external URL and agent session are cleared by null (contract 9.2).
 type SessionPatch struct {
 	UnderClaim
-	Plan           *string      `json:"plan"`
-	ExternalURL    *string      `json:"externalUrl"`
-	AgentSessionID *string      `json:"agentSessionId"`
-	Usage          *Usage       `json:"usage"`
-	Status         Status       `json:"status"` // awaiting_input with prompt, or active to withdraw it
-	Prompt         *PromptInput `json:"prompt"`
+	Plan           *string      `json:"plan,omitzero"`
+	ExternalURL    *string      `json:"externalUrl,omitzero"`
+	AgentSessionID *string      `json:"agentSessionId,omitzero"`
+	WorkPath       *string      `json:"workPath,omitzero"`      // where the worker works, when that isn't the agent's work folder
+	ResumeCommand  *string      `json:"resumeCommand,omitzero"` // with which its owner continues the agent session
+	Usage          *Usage       `json:"usage,omitzero"`
+	Status         Status       `json:"status,omitzero"` // awaiting_input with prompt, or active to withdraw it
+	Prompt         *PromptInput `json:"prompt,omitzero"`
+
+	Tries int64 `json:"tries"` // that failed so far and were followed by another; never falls
 
 	TurnEnded    bool      `json:"turnEnded"`    // a turn was finished,
 	LastConsumed MessageID `json:"lastConsumed"` // and it had taken in the messages up to this one

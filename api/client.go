@@ -30,20 +30,20 @@ type ClientConfig struct {
 	Token     string // the bearer token
 	Workspace string // id or slug; empty means "default"
 	Agent     string // User-Agent; empty means "stint"
-	// Credentials answers the bearer token of each call, in place of Token, for
-	// tokens that don't live long. Its error is the call's.
+	// Credentials returns the bearer token for each call, in place of Token, for short-lived
+	// tokens. Its error becomes the call's.
 	Credentials func(context.Context) (string, error)
-	// Transport carries the requests; nil means one of the client's own.
+	// Transport carries the requests; nil means the client makes its own.
 	Transport http.RoundTripper
 }
 
-// Client calls the routes of one coordinator, in one workspace, as one user. It
-// is safe for concurrent use. Every call ends after 30 s, a held one 15 s after
-// its wait, or when its context does.
+// Client calls the routes of one coordinator, in one workspace, as one user. It is safe for
+// concurrent use. Every call ends after 30 s, a held one 15 s after its wait, or when its
+// context does.
 //
-// An error is either an [*Error], the coordinator's refusal, or an
-// [*Unanswered]: no answer of a coordinator came, and whether the call took
-// effect is unknown. [Retriable] tells which errors a repeated call may mend.
+// An error is either an [*Error], the coordinator's refusal, or an [*Unanswered]: no answer of
+// a coordinator came, and whether the call took effect is unknown. [Retriable] says for which
+// errors a repeated call may help.
 type Client struct {
 	root      *url.URL
 	token     string
@@ -54,21 +54,24 @@ type Client struct {
 	credentials func(context.Context) (string, error) // nil = token
 }
 
-// NewClient makes a client. Plain http is refused for anything but this
-// machine, so that the token never crosses a network in the clear.
+// NewClient makes a client. Plain http is refused for anything but this machine, so that the
+// token never crosses a network unencrypted.
 func NewClient(c ClientConfig) (*Client, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil {
+		if bad := (*url.Error)(nil); errors.As(err, &bad) {
+			err = bad.Err // the URL may hold a password
+		}
 		return nil, fmt.Errorf("read the coordinator's URL: %w", err)
 	}
 	local := isLoopback(u.Hostname())
 	switch {
 	case u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return nil, fmt.Errorf("%q is no URL of a coordinator: write it as http://127.0.0.1:7717", u.Redacted())
+		return nil, fmt.Errorf("%q is no URL of a coordinator: write it as http://127.0.0.1:7717", BareURL(c.URL))
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return nil, fmt.Errorf("%q has more than scheme, host, port and path: leave the rest out", u.Redacted())
+		return nil, fmt.Errorf("%q has more than scheme, host, port and path: leave the rest out", BareURL(c.URL))
 	case u.Scheme == "http" && !local:
-		return nil, fmt.Errorf("%q is not on this machine: use https", u.Redacted())
+		return nil, fmt.Errorf("%q is not on this machine: use https", BareURL(c.URL))
 	}
 	if c.Workspace == "" {
 		c.Workspace = "default"
@@ -99,12 +102,12 @@ func (c *Client) Token(ctx context.Context) (string, error) {
 	return c.credentials(ctx)
 }
 
-// HTTP is what carries the calls: for other protocols with the same host. It
-// follows no redirects.
+// HTTP is what carries the calls: for other protocols with the same host. It follows no
+// redirects.
 func (c *Client) HTTP() *http.Client { return c.http }
 
-// noRedirect keeps every request, its token and its body at the host that the
-// user named; the redirect itself becomes an error with its target.
+// noRedirect keeps every request, its token and its body at the host that the user named; the
+// redirect itself becomes an error with its target.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 func newTransport(local bool) *http.Transport {
@@ -153,19 +156,19 @@ func (e *Unanswered) Error() string { return e.Op + ": " + e.Err.Error() }
 // Unwrap returns the cause.
 func (e *Unanswered) Unwrap() error { return e.Err }
 
-// ErrTooLargeAnswer says that an answer came and is larger than a client reads:
-// the same call again gives the same, a smaller page less.
+// ErrTooLargeAnswer says that an answer came and is larger than a client reads: the same call
+// again gives the same, a smaller page less.
 var ErrTooLargeAnswer = errors.New("the answer is over 64 MiB; ask for less at a time")
 
-// Retriable reports whether the same call may succeed later without anybody
-// changing it: nothing answered, or the coordinator said that it can't now.
+// Retriable reports whether the same call may succeed later without anybody changing it:
+// nothing answered, or the coordinator said that it can't now.
 func Retriable(err error) bool {
 	if un := (*Unanswered)(nil); errors.As(err, &un) {
 		return true
 	}
 	if e := (*Error)(nil); errors.As(err, &e) {
 		switch e.Code {
-		case CodeTooMany, CodeOutcomeUnknown, CodeUnavailable, CodeInternal:
+		case CodeTooMany, CodeOutcomeUnknown, CodeUnavailable, CodeDatabaseMoved, CodeDatabaseDamaged, CodeTooSlow, CodeInternal:
 			return true
 		}
 	}
@@ -183,7 +186,7 @@ func RetryAfter(err error) time.Duration {
 	return 0
 }
 
-// CodeOf is the code of a refusal, or "" when err is none.
+// CodeOf is the code of a refusal, or "" when err isn't one.
 func CodeOf(err error) Code {
 	if e := (*Error)(nil); errors.As(err, &e) {
 		return e.Code
@@ -288,8 +291,8 @@ func (c *Client) do(ctx context.Context, k call, out any) (*http.Response, error
 	return resp, nil
 }
 
-// withoutURL takes off the URL that net/http puts in front of its errors; the
-// operation is named already, and a URL may carry what a log should not.
+// withoutURL removes the URL that net/http puts in front of its errors; the operation is
+// already named, and a URL may carry what a log should not.
 func withoutURL(err error) error {
 	if ue := (*url.Error)(nil); errors.As(err, &ue) {
 		return ue.Err
@@ -297,8 +300,8 @@ func withoutURL(err error) error {
 	return err
 }
 
-// refusal reads an answer that is not 2xx: the coordinator's refusal where it
-// is one, else Unanswered, since a proxy's page says nothing about the call.
+// refusal reads an answer that is not 2xx: the coordinator's refusal if it is one, else
+// Unanswered, since a proxy's page says nothing about the call.
 func refusal(op string, resp *http.Response, b []byte) error {
 	un := &Unanswered{Op: op, Status: resp.StatusCode, After: retryAfter(resp.Header)}
 	if e := problem(resp, b); e != nil {

@@ -5,7 +5,7 @@ import (
 	"net/url"
 )
 
-// query writes the filter as the address of a page has it.
+// query writes the filter as a page's address has it.
 func (f AuditFilter) query(p Page) url.Values {
 	q := p.query()
 	for _, part := range []struct{ name, value string }{

@@ -11,9 +11,9 @@ import (
 // ClaimHeader is the header in which a worker that waits for an answer names its claim.
 const ClaimHeader = "Stint-Claim"
 
-// AwaitAnswer returns a prompt once it is closed, else after wait, in whole
-// seconds. Secret answers are told to who names the session's live claim; the
-// zero claim names none.
+// AwaitAnswer returns a prompt once it is closed, else after wait, in whole seconds. Secret
+// answers are included only for a caller that names the session's live claim; the zero claim
+// names none.
 func (c *Client) AwaitAnswer(ctx context.Context, session SessionID, id PromptID, claim ClaimID, wait time.Duration) (Prompt, error) {
 	q := url.Values{"wait": {strconv.FormatInt(int64(wait/time.Second), 10)}}
 	var header http.Header
@@ -25,7 +25,7 @@ func (c *Client) AwaitAnswer(ctx context.Context, session SessionID, id PromptID
 	return out, err
 }
 
-// PostMessage says something to the agent of a session's thread.
+// PostMessage sends a message to the agent of a session's thread.
 func (c *Client) PostMessage(ctx context.Context, session SessionID, in MessageInput) (Posted, error) {
 	return post[Posted](ctx, c, path("sessions", session.String(), "messages"), in)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// ErrReset says that events after the one asked for are no longer kept: look at
-// the things themselves, then follow from now.
+// ErrReset says that events after the requested one are no longer kept: read the current
+// state, then follow from now.
 var ErrReset = errors.New("the coordinator no longer keeps the events after the one asked for")
 
 const (
@@ -30,11 +30,10 @@ func (c *Client) Events(ctx context.Context, after int64, limit int) (List[Event
 	return get[List[Event]](ctx, c, "events", q)
 }
 
-// Follow calls each for every event after the given sequence number, as they
-// happen; a negative number means from now on, and now is when opened is called,
-// which may be nil. It returns when ctx ends, when each returns an error, or when
-// the stream breaks, which is an [*Unanswered]: follow again from the last event
-// seen. [ErrReset] means that there is a gap.
+// Follow calls each for every event after the given sequence number, as they happen; a
+// negative number means from now on, and now is when opened is called, which may be nil. It
+// returns when ctx ends, when each returns an error, or when the stream breaks, which is an
+// [*Unanswered]: follow again from the last event seen. [ErrReset] means that there is a gap.
 func (c *Client) Follow(ctx context.Context, after int64, opened func(), each func(Event) error) error {
 	return c.follow(ctx, after, streamSilence, opened, each)
 }
@@ -96,7 +95,7 @@ func (c *Client) follow(ctx context.Context, after int64, silence time.Duration,
 	return &Unanswered{Op: op, Status: resp.StatusCode, Err: broken(ctx, err)}
 }
 
-// broken prefers the reason why the stream's context ended to what reading then said.
+// broken prefers the reason why the stream's context ended to the read error.
 func broken(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause

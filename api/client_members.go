@@ -16,14 +16,14 @@ func (c *Client) SetRole(ctx context.Context, id UserID, role Role) (WorkspaceMe
 	return patch[WorkspaceMember](ctx, c, path("members", id.String()), RoleInput{Role: role})
 }
 
-// RemoveMember ends a membership and what hangs on it.
+// RemoveMember ends a membership and what depends on it.
 func (c *Client) RemoveMember(ctx context.Context, id UserID) (MemberRemoved, error) {
 	var out MemberRemoved
 	_, err := c.do(ctx, call{method: http.MethodDelete, path: path("members", id.String())}, &out)
 	return out, err
 }
 
-// Invite makes a one-time link that makes its holder a member.
+// Invite creates a one-time link that makes its holder a member.
 func (c *Client) Invite(ctx context.Context, in InvitationInput) (Invitation, error) {
 	return post[Invitation](ctx, c, "invitations", in)
 }
@@ -60,7 +60,7 @@ func (c *Client) CreateWorkspace(ctx context.Context, in WorkspaceInput) (Worksp
 	return post[Workspace](ctx, c, "/api/v1/workspaces", in)
 }
 
-// Account tells the caller about himself.
+// Account returns the caller's own account.
 func (c *Client) Account(ctx context.Context) (Account, error) {
 	return get[Account](ctx, c, "/api/v1/account", nil)
 }
@@ -80,7 +80,7 @@ func (c *Client) SignOutEverywhere(ctx context.Context) (SignedOut, error) {
 	return post[SignedOut](ctx, c, "/api/v1/account/sign-out-everywhere", nil)
 }
 
-// Unlink ends that an account at an external provider signs the caller in.
+// Unlink stops an account at an external provider from signing the caller in.
 func (c *Client) Unlink(ctx context.Context, id IdentityID) error {
 	_, err := c.do(ctx, call{method: http.MethodDelete, path: "/api/v1/account/identities/" + url.PathEscape(id.String())}, nil)
 	return err

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Whoami says as whom the client's token acts.
+// Whoami says who the client's token acts for.
 type Whoami struct {
 	UserID UserID  `json:"userId"`
 	Name   string  `json:"name"`
@@ -89,7 +89,7 @@ func (f SessionFilter) query(p Page) url.Values {
 	return q
 }
 
-// Whoami asks as whom the token acts.
+// Whoami asks who the token acts for.
 func (c *Client) Whoami(ctx context.Context) (Whoami, error) {
 	return get[Whoami](ctx, c, "/api/v1/whoami", nil)
 }
@@ -115,8 +115,8 @@ func (c *Client) Agent(ctx context.Context, ref string) (Agent, error) {
 	return get[Agent](ctx, c, path("agents", ref), nil)
 }
 
-// CreateAgent makes an agent. The body holds the fields to set, an [AgentInput]
-// or a map of some of its members; absent ones take their defaults.
+// CreateAgent creates an agent. The body holds the fields to set, an [AgentInput] or a map of
+// some of its members; absent ones take their defaults.
 func (c *Client) CreateAgent(ctx context.Context, body any) (Agent, error) {
 	return post[Agent](ctx, c, "agents", body)
 }
@@ -159,8 +159,8 @@ func (c *Client) Preview(ctx context.Context, schedule, zone string, from time.T
 	return get[SchedulePreview](ctx, c, "schedules/preview", q)
 }
 
-// CreateSession triggers an agent. With a key, the same call again answers the
-// first call's session and replayed is true.
+// CreateSession triggers an agent. With a key, repeating the call returns the first call's
+// session and replayed is true.
 func (c *Client) CreateSession(ctx context.Context, agent string, in SessionInput, key string) (s Session, replayed bool, err error) {
 	k := call{method: http.MethodPost, path: path("agents", agent, "sessions"), body: in}
 	if key != "" {
@@ -199,8 +199,8 @@ func (c *Client) StopSession(ctx context.Context, id SessionID) (Changed, error)
 }
 
 // RetrySession makes a new session of a terminal one, or queues a stale one again.
-func (c *Client) RetrySession(ctx context.Context, id SessionID) (Session, error) {
-	return post[Session](ctx, c, path("sessions", id.String(), "retry"), nil)
+func (c *Client) RetrySession(ctx context.Context, id SessionID) (Retried, error) {
+	return post[Retried](ctx, c, path("sessions", id.String(), "retry"), nil)
 }
 
 // ArchiveSession hides a finished session.

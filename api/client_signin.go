@@ -9,10 +9,11 @@ import (
 	"strings"
 )
 
-// Health is what a coordinator says of itself to anybody who asks.
+// Health is what a coordinator says about itself to anybody who asks.
 type Health struct {
 	Status  string `json:"status"`
 	Version string `json:"version,omitzero"`
+	Warning string `json:"warning,omitzero"` // about something that needs attention soon
 }
 
 // SignInLink is a secret that signs one browser in, once, within 10 minutes.
@@ -20,20 +21,20 @@ type SignInLink struct {
 	Link string `json:"link"`
 }
 
-// Health asks the coordinator who it is; it needs no token.
+// Health asks a coordinator about itself; it needs no token.
 func (c *Client) Health(ctx context.Context) (Health, error) {
 	return get[Health](ctx, c, "/healthz", nil)
 }
 
-// NewSignInLink makes a one-time link for the caller's own browser.
+// NewSignInLink creates a one-time link for the caller's own browser.
 func (c *Client) NewSignInLink(ctx context.Context) (SignInLink, error) {
 	var out SignInLink
 	_, err := c.do(ctx, call{method: http.MethodPost, path: "/api/v1/signin-links", body: struct{}{}}, &out)
 	return out, err
 }
 
-// AuthServer asks how programs sign people in; it needs no token. It is refused
-// when the answer is for another server: where it leads, a code would be sent.
+// AuthServer asks how programs sign people in; it needs no token. It is refused when the
+// answer is for another server: a code would be sent to where it leads.
 func (c *Client) AuthServer(ctx context.Context) (AuthServer, error) {
 	out, err := get[AuthServer](ctx, c, "/.well-known/oauth-authorization-server", nil)
 	if err != nil {
@@ -47,7 +48,7 @@ func (c *Client) AuthServer(ctx context.Context) (AuthServer, error) {
 	return out, nil
 }
 
-// Revoke ends the sign-in that a token of a program is of.
+// Revoke ends the sign-in that a program's token belongs to.
 func (c *Client) Revoke(ctx context.Context, client, token string) error {
 	form := url.Values{"client_id": {client}, "token": {token}}.Encode()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url(call{path: "/oauth/revoke"}), strings.NewReader(form))

@@ -53,7 +53,7 @@ func TestNewClient_RefusesWhatWouldLeakTheToken(t *testing.T) {
 		"":                            false,
 		"http://":                     false,
 	} {
-		if _, err := NewClient(ClientConfig{URL: url}); (err == nil) != ok {
+		if _, err := NewClient(ClientConfig{URL: url}); (err == nil) != ok || err != nil && strings.Contains(err.Error(), "user") {
 			t.Errorf("NewClient(%q): %v", url, err)
 		}
 	}
@@ -97,8 +97,8 @@ func TestClient_TellsRefusalsFromSilence(t *testing.T) {
 	}
 }
 
-// An answer that is larger than is read came all the same: that is said, and the
-// same call isn't made again.
+// An answer that is too large to read did come: the error says so, and the same call isn't
+// repeated.
 func TestClient_TooLargeAnAnswerIsNoSilence(t *testing.T) {
 	block := bytes.Repeat([]byte(" "), 1<<20)
 	_, err := clientFor(t, func(w http.ResponseWriter, _ *http.Request) {

@@ -15,8 +15,8 @@ func (c *Client) Webhook(ctx context.Context, id WebhookID) (Webhook, error) {
 	return get[Webhook](ctx, c, path("webhooks", id.String()), nil)
 }
 
-// CreateWebhook makes one. The answer alone holds its secret. in is a
-// [WebhookInput] or any value that encodes as part of one.
+// CreateWebhook creates one. Only the answer has its secret. in is a [WebhookInput] or any
+// value that encodes as part of one.
 func (c *Client) CreateWebhook(ctx context.Context, in any) (Webhook, error) {
 	return post[Webhook](ctx, c, "webhooks", in)
 }
@@ -34,7 +34,7 @@ func (c *Client) DeleteWebhook(ctx context.Context, id WebhookID) error {
 	return err
 }
 
-// RotateWebhook gives a webhook a new secret; the old one signs too for a day.
+// RotateWebhook gives a webhook a new secret; for a day the old one signs too.
 func (c *Client) RotateWebhook(ctx context.Context, id WebhookID) (Webhook, error) {
 	return post[Webhook](ctx, c, path("webhooks", id.String(), "rotate"), nil)
 }
@@ -59,8 +59,8 @@ func (c *Client) TriggerURLs(ctx context.Context, agent string, p Page) (List[Tr
 	return get[List[TriggerURL]](ctx, c, path("agents", agent, "trigger-urls"), p.query())
 }
 
-// OpenTriggerURL makes an address by which other programs start an agent. The
-// answer alone holds address and secret.
+// OpenTriggerURL creates an address by which other programs start an agent. Only the answer
+// has address and secret.
 func (c *Client) OpenTriggerURL(ctx context.Context, agent string, in TriggerURLInput) (TriggerURL, error) {
 	return post[TriggerURL](ctx, c, path("agents", agent, "trigger-urls"), in)
 }

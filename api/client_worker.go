@@ -32,8 +32,8 @@ func (c *Client) Worker(ctx context.Context, agent AgentID, id WorkerID) (Worker
 	return get[Worker](ctx, c, workerPath(agent, id), nil)
 }
 
-// AwaitSignal returns the worker once its pending signal is another than the one
-// that is known (0 = none), else after wait, in whole seconds.
+// AwaitSignal returns the worker once its pending signal is another than the known one (0 =
+// none), else after wait, in whole seconds.
 func (c *Client) AwaitSignal(ctx context.Context, agent AgentID, id WorkerID, instance string, known SignalID, wait time.Duration) (Worker, error) {
 	q := url.Values{"instanceId": {instance}, "wait": {strconv.FormatInt(int64(wait/time.Second), 10)}}
 	if known != 0 {
@@ -52,12 +52,12 @@ func (c *Client) EditWorker(ctx context.Context, agent AgentID, id WorkerID, cha
 	return out, err
 }
 
-// SignalWorker tells a worker to stop, pause, resume or restart.
+// SignalWorker asks a worker to stop, pause, resume or restart.
 func (c *Client) SignalWorker(ctx context.Context, agent AgentID, id WorkerID, signal SignalKind) (SignalAnswer, error) {
 	return post[SignalAnswer](ctx, c, workerPath(agent, id, "control-signal"), SignalRequest{Signal: signal})
 }
 
-// AcknowledgeSignal says that the worker has taken in its pending signal.
+// AcknowledgeSignal says that the worker has received its pending signal.
 func (c *Client) AcknowledgeSignal(ctx context.Context, agent AgentID, id WorkerID, in SignalAck) (Worker, error) {
 	return post[Worker](ctx, c, workerPath(agent, id, "ack-control-signal"), in)
 }
@@ -68,13 +68,13 @@ func (c *Client) DeleteWorker(ctx context.Context, agent AgentID, id WorkerID) e
 	return err
 }
 
-// Beat says that the worker lives; see [Beat].
+// Beat reports that the worker is alive; see [Beat].
 func (c *Client) Beat(ctx context.Context, agent AgentID, worker WorkerID, in Beat) (BeatAnswer, error) {
 	return post[BeatAnswer](ctx, c, workerPath(agent, worker, "heartbeat"), in)
 }
 
-// Poll lists what the worker may claim, and what waits at a gate; it is held up
-// to wait, in whole seconds, while there is nothing to claim.
+// Poll lists what the worker may claim, and what waits at a gate; it is held up to wait, in
+// whole seconds, while there is nothing to claim.
 func (c *Client) Poll(ctx context.Context, agent AgentID, worker WorkerID, instance string, wait time.Duration) (PollAnswer, error) {
 	q := url.Values{"instanceId": {instance}}
 	if wait > 0 {
@@ -90,9 +90,9 @@ func (c *Client) Claim(ctx context.Context, agent AgentID, worker WorkerID, id S
 	return post[Claim](ctx, c, workerPath(agent, worker, "sessions", id.String(), "claim"), in)
 }
 
-// ClaimNext asks for the best eligible session of any of the request's workers.
-// It is nil when the wait ended without one. The same RequestID answers the
-// same claim, so a call without an answer is made again unchanged.
+// ClaimNext asks for the best eligible session of any of the request's workers. It is nil when
+// the wait ended without one. The same RequestID gets the same claim, so a call without an
+// answer is repeated unchanged.
 func (c *Client) ClaimNext(ctx context.Context, in ClaimNextRequest) (*Claim, error) {
 	out := new(Claim)
 	k := call{method: http.MethodPost, path: "claim-next", body: in, held: time.Duration(in.WaitSeconds) * time.Second}
@@ -106,7 +106,7 @@ func (c *Client) ClaimNext(ctx context.Context, in ClaimNextRequest) (*Claim, er
 	return out, nil
 }
 
-// Held addresses the writes under one claim.
+// Held makes the writes under one claim.
 type Held struct {
 	Agent   AgentID
 	Worker  WorkerID
@@ -127,27 +127,27 @@ func (c *Client) Extend(ctx context.Context, h Held, in ExtendRequest) (Lease, e
 	return post[Lease](ctx, c, h.path("extend"), in)
 }
 
-// Complete finishes the session well. The same body again is answered the same.
+// Complete finishes the session well. Repeated with the same body it gets the same answer.
 func (c *Client) Complete(ctx context.Context, h Held, in CompleteRequest) (Finished, error) {
 	return post[Finished](ctx, c, h.path("complete"), in)
 }
 
-// Fail finishes the session in error. The same body again is answered the same.
+// Fail finishes the session in error. Repeated with the same body it gets the same answer.
 func (c *Client) Fail(ctx context.Context, h Held, in FailRequest) (Finished, error) {
 	return post[Finished](ctx, c, h.path("fail"), in)
 }
 
-// Release gives the session back undone. The same body again is answered the same.
+// Release gives the session back undone. Repeated with the same body it gets the same answer.
 func (c *Client) Release(ctx context.Context, h Held, in ReleaseRequest) (Finished, error) {
 	return post[Finished](ctx, c, h.path("release"), in)
 }
 
-// AddActivity appends an activity; the same key again is one activity.
+// AddActivity appends an activity; a repeated key adds no second one.
 func (c *Client) AddActivity(ctx context.Context, h Held, in ActivityInput) (Activity, error) {
 	return post[Activity](ctx, c, h.path("activities"), in)
 }
 
-// AddItems appends a batch of items; the same client ids again are one item each.
+// AddItems appends a batch of items; repeated client ids add no second ones.
 func (c *Client) AddItems(ctx context.Context, h Held, in ItemsRequest) (ItemsAnswer, error) {
 	return post[ItemsAnswer](ctx, c, h.path("items"), in)
 }

@@ -1,17 +1,21 @@
 package api
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
 
 // Code names a refusal so that a program can act on it. docs/errors.md lists them.
 type Code string
 
-// The error codes of the coordinator. Which HTTP status goes with which is one
-// table in the server.
+// The error codes of the coordinator. One table in the server says which HTTP status goes with
+// which.
 const (
-	CodeMalformed          Code = "malformed"              // the body is no JSON object of the right shape
+	CodeMalformed          Code = "malformed"              // the body is not a JSON object of the right shape
 	CodeUnsupportedType    Code = "unsupported_media_type" // the content type is not application/json
 	CodeTooLarge           Code = "too_large"              // the body is over its limit
-	CodeInvalid            Code = "invalid"                // fields are out of their rules; see fields
+	CodeInvalid            Code = "invalid"                // fields break their rules; see fields
 	CodeUnauthenticated    Code = "unauthenticated"
 	CodeForbidden          Code = "forbidden"
 	CodeUserTokenRequired  Code = "user_token_required" // an API key where only a user's sign-in counts
@@ -39,12 +43,15 @@ const (
 	CodePromptOpen         Code = "prompt_open"
 	CodeStateNotYours      Code = "state_not_yours" // a thread's state that only its worker's reports set
 	CodeTooMany            Code = "too_many_requests"
-	CodeOutcomeUnknown     Code = "outcome_unknown" // the write may or may not have been kept
-	CodeUnavailable        Code = "unavailable"     // the store can't take writes now; nothing was changed
+	CodeOutcomeUnknown     Code = "outcome_unknown"  // the write may or may not have been kept
+	CodeUnavailable        Code = "unavailable"      // the store can't take writes now; nothing was changed
+	CodeDatabaseMoved      Code = "database_moved"   // the database file isn't the open one any more; nothing was changed
+	CodeDatabaseDamaged    Code = "database_damaged" // what is read from the database makes no sense
+	CodeTooSlow            Code = "too_slow"         // a read that takes too long; a list has to be narrowed
 	CodeInternal           Code = "internal"
 )
 
-// FieldError names one bad field of a request and the mend.
+// FieldError names one bad field of a request and the correction.
 type FieldError struct {
 	Field  string `json:"field"`
 	Detail string `json:"detail"`
@@ -85,9 +92,40 @@ func Refuse(code Code, detail string) *Error { return &Error{Code: code, Detail:
 // Invalid gathers field errors; Err is nil while none was added.
 type Invalid struct{ fields []FieldError }
 
-// Add notes that field breaks a rule, and how to mend it.
+// Add notes that field breaks a rule, and how to correct it.
 func (v *Invalid) Add(field, detail string) {
 	v.fields = append(v.fields, FieldError{Field: field, Detail: detail})
+}
+
+// CheckText refuses a text of more bytes than the limit, and what is no text.
+func (v *Invalid) CheckText(field, text string, limit int) {
+	if len(text) > limit {
+		v.Add(field, fmt.Sprintf("has %d bytes; at most %d fit", len(text), limit))
+	}
+	if !utf8.ValidString(text) {
+		v.Add(field, "is not valid UTF-8")
+	}
+}
+
+// CheckLine refuses what can't stand in a line among others: a name, a title.
+func (v *Invalid) CheckLine(field, text string) {
+	if !OneLine(text) {
+		v.Add(field, "must be one line of text, without control characters, characters that aren't seen, and marks that turn its direction")
+	}
+}
+
+// CheckPlace refuses what breaks a line. A path has the characters that it has.
+func (v *Invalid) CheckPlace(field, text string) {
+	if !Unbroken(text) {
+		v.Add(field, "must be one line of text, without control characters and marks that turn its direction")
+	}
+}
+
+// CheckWritten refuses what no person writes and no program can be told.
+func (v *Invalid) CheckWritten(field, text string) {
+	if strings.ContainsRune(text, 0) {
+		v.Add(field, "holds a NUL character: leave it out")
+	}
 }
 
 // Err is a 422 that names each bad field, or nil.

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// Excerpt is a text of at most so many bytes: itself, or its head and its tail with
-// a line between them that says how much is left out; of few bytes its head alone.
+// Excerpt is a text of at most a number of bytes: the text itself, or its head and its tail
+// with a line between them that says how much is left out; for a small limit only its head.
 func Excerpt(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -53,10 +53,10 @@ func (messageKind) prefix() string   { return "msg" }
 func (identityKind) prefix() string  { return "idn" }
 func (clientKind) prefix() string    { return "app" }
 
-// ID is a strictly increasing number of at most 50 bits made by the store:
-// seconds since 2024 in its upper 32 bits. Outside the store it is written as a
-// prefix and 10 base32 digits ("ses_02r3v0n8e2"), so that texts sort as the
-// numbers do. The zero ID means "none" and is written as the empty string.
+// ID is a strictly increasing number of at most 50 bits made by the store: seconds since 2024
+// in its upper 32 bits. Outside the store it is written as a prefix and 10 base32 digits
+// ("ses_02r3v0n8e2"), so that texts sort as the numbers do. The zero ID means "none" and is
+// written as the empty string.
 type ID[K kind] int64
 
 // The ids of the product's nouns.
@@ -105,8 +105,8 @@ func (id ID[K]) String() string {
 	return string(b[:])
 }
 
-// Scan reads the id from the store. Without it the database package would go
-// through reflection for each of a session's ten ids.
+// Scan reads the id from the store. Without it the database package would use reflection for
+// each of a session's ten ids.
 func (id *ID[K]) Scan(src any) error {
 	n, ok := src.(int64)
 	if !ok {
@@ -141,12 +141,9 @@ func ParseWorkerID(text string) (WorkerID, error) { return ParseID[workerKind](t
 // ParseSessionID reads a session's id.
 func ParseSessionID(text string) (SessionID, error) { return ParseID[sessionKind](text) }
 
-// ParseThreadID reads a thread's id.
-func ParseThreadID(text string) (ThreadID, error) { return ParseID[threadKind](text) }
-
-// ParseID reads the text of an id of kind K. The empty text is the zero id;
-// anything else that is not a whole, rightly prefixed id is an error, and so are
-// nothing but zeros: nothing has that id, and it must not pass for "none".
+// ParseID reads the text of an id of kind K. The empty text is the zero id; anything else that
+// is not a complete id with the right prefix is an error, and so is an id of only zeros:
+// nothing has that id, and it must not pass for "none".
 func ParseID[K kind](text string) (ID[K], error) {
 	var k K
 	if text == "" {
@@ -170,11 +167,18 @@ func ParseID[K kind](text string) (ID[K], error) {
 	return ID[K](n), nil
 }
 
-// ClaimID is a claim's public id: its key and 128 random bits, which make it
-// the proof of the claim. It is never logged or shown whole.
+// ClaimID is a claim's public id: its key and 128 random bits, which make it the proof of the
+// claim. It is never logged or shown whole.
 type ClaimID struct {
 	Key    ClaimKey
 	Secret [16]byte
+}
+
+// NewClaimID is the public id of a claim by the two parts that are stored.
+func NewClaimID(key ClaimKey, secret []byte) ClaimID {
+	id := ClaimID{Key: key}
+	copy(id.Secret[:], secret)
+	return id
 }
 
 var secretEncoding = base32.NewEncoding(digits).WithPadding(base32.NoPadding)
@@ -193,9 +197,8 @@ func (id ClaimID) String() string {
 // MarshalText writes the id as [ClaimID.String] does.
 func (id ClaimID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
 
-// UnmarshalText reads a claim id. A text that is none becomes an id that
-// matches no claim, so that a garbled id is answered like any dead one
-// (contract 4.3); the empty text is the zero id.
+// UnmarshalText reads a claim id. An invalid text becomes an id that matches no claim, so that
+// a garbled id is answered like any expired one (contract 4.3); the empty text is the zero id.
 func (id *ClaimID) UnmarshalText(text []byte) error {
 	*id = ClaimID{}
 	if len(text) == 0 {

@@ -9,7 +9,7 @@ type InboxKind string
 const (
 	InboxPrompt          InboxKind = "prompt"           // a session's open question
 	InboxStale           InboxKind = "stale"            // it lost its worker, and none will take it
-	InboxFailed          InboxKind = "failed"           // it ended in error, and nothing has made that good
+	InboxFailed          InboxKind = "failed"           // it ended in error, and nothing has made up for that
 	InboxAgentPaused     InboxKind = "agent_paused"     // after failures in a row
 	InboxWebhookDisabled InboxKind = "webhook_disabled" // after nothing but failures
 	InboxWorkerNotice    InboxKind = "worker_notice"    // it wants its owner to look at something
@@ -26,12 +26,12 @@ type InboxItem struct {
 	MayAct  bool      `json:"mayAct"` // the caller may answer, retry, resume or enable it
 }
 
-// Inbox is all that waits for a person and that the caller may see, questions first.
+// Inbox is everything that waits for a person and that the caller may see, questions first.
 type Inbox struct {
 	Items []InboxItem `json:"items"`
 }
 
-// Inbox returns all that waits for a person.
+// Inbox returns everything that waits for a person.
 func (c *Client) Inbox(ctx context.Context) (Inbox, error) {
 	return get[Inbox](ctx, c, path("inbox"), nil)
 }

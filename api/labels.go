@@ -77,5 +77,10 @@ func (r *Run) Scan(src any) error {
 	if text == "" {
 		return nil
 	}
-	return json.Unmarshal([]byte(text), r)
+	if json.Unmarshal([]byte(text), r) != nil {
+		// An agent whose block can't be read counts as having none, which its sessions then
+		// say; an error would break every list that the agent is in.
+		*r = Run{}
+	}
+	return nil
 }

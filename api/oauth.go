@@ -37,8 +37,8 @@ type OAuthTokens struct {
 	Scope        string `json:"scope"`
 }
 
-// OAuthRegistration answers a program that registered itself (RFC 7591). Fields of
-// the request that Stint has no use for are left out.
+// OAuthRegistration answers a program that registered itself (RFC 7591). Fields of the request
+// that Stint doesn't use are left out.
 type OAuthRegistration struct {
 	ClientID      string   `json:"client_id"`
 	IssuedAt      int64    `json:"client_id_issued_at"` // Unix seconds
@@ -55,11 +55,11 @@ type RegisteredProgram struct {
 	ID           ClientID `json:"id"`   // which is its client id
 	Name         string   `json:"name"` // of its own choosing
 	RedirectURIs []string `json:"redirectUris"`
-	Address      string   `json:"address,omitzero"` // it registered from there
+	Address      string   `json:"address,omitzero"` // where it registered from
 	RegisteredAt Time     `json:"registeredAt"`
 	LastUsedAt   Time     `json:"lastUsedAt,omitzero"`
 	ExpiresAt    Time     `json:"expiresAt"` // unless somebody signs it in before
-	SignIns      int64    `json:"signIns"`   // that are alive, of all people
+	SignIns      int64    `json:"signIns"`   // that are valid, of all people
 }
 
 // OAuthDevice answers a program without a browser (RFC 8628).

@@ -30,8 +30,8 @@ type Invitation struct {
 	CreatedAt Time     `json:"createdAt"`
 	ExpiresAt Time     `json:"expiresAt"`
 
-	// Code and Link are in the answer to its creation and nowhere else. The code
-	// stands in the link's fragment, which browsers send to nobody.
+	// Code and Link are in the answer to its creation and nowhere else. The code is in the
+	// link's fragment, which browsers don't send.
 	Code string `json:"code,omitzero"`
 	Link string `json:"link,omitzero"`
 }
@@ -42,30 +42,30 @@ type InvitationInput struct {
 	Note string `json:"note,omitzero"`
 }
 
-// LoginInput is how a person wants to sign in. Current is the password of now,
-// where there is one and the browser signed in with it.
+// LoginInput is how a person wants to sign in. Current is the present password, if there is
+// one and the browser signed in with it.
 type LoginInput struct {
-	Login    string `json:"login,omitzero"` // empty = as it is
-	Name     string `json:"name,omitzero"`  // what others see; empty = as it is
+	Login    string `json:"login,omitzero"` // empty = unchanged
+	Name     string `json:"name,omitzero"`  // what others see; empty = unchanged
 	Current  string `json:"current,omitzero"`
 	Password string `json:"password"`
 }
 
-// Account is what the caller is told about himself.
+// Account is the caller's own account.
 type Account struct {
 	UserID      UserID `json:"userId"`
 	Name        string `json:"name"`
 	Login       string `json:"login,omitzero"`
 	PasswordSet Time   `json:"passwordSetAt,omitzero"`
 
-	Identities []Identity `json:"identities,omitzero"` // at external providers, by which he signs in
+	Identities []Identity `json:"identities,omitzero"` // at external providers, by which they sign in
 }
 
 // Identity is an account at an external provider that is linked to a user.
 type Identity struct {
 	ID         IdentityID `json:"id"`
 	Issuer     string     `json:"issuer"`
-	Label      string     `json:"label"` // what the provider calls him
+	Label      string     `json:"label"` // what the provider calls them
 	LinkedAt   Time       `json:"linkedAt"`
 	LastUsedAt Time       `json:"lastUsedAt,omitzero"`
 }
@@ -106,14 +106,14 @@ const (
 // Scopes lists every scope.
 var Scopes = []Scope{ScopeRead, ScopeTrigger, ScopeCancel}
 
-// Key is an API key as lists show it. The key itself is in the answer to its
-// creation and nowhere else.
+// Key is an API key as lists show it. The key itself is in the answer to its creation and
+// nowhere else.
 type Key struct {
 	ID         KeyID   `json:"id"`
 	Name       string  `json:"name"`
 	Scopes     []Scope `json:"scopes"`
 	UserID     UserID  `json:"userId"`
-	User       string  `json:"user"` // the name of whom it acts for
+	User       string  `json:"user"` // the name of the user it acts for
 	Hint       string  `json:"hint"` // the key's last four characters
 	CreatedAt  Time    `json:"createdAt"`
 	ExpiresAt  Time    `json:"expiresAt"`
@@ -121,7 +121,7 @@ type Key struct {
 	Key        string  `json:"key,omitzero"`
 }
 
-// KeyInput makes an API key. Without an expiry it lives for 90 days.
+// KeyInput creates an API key. Without an expiry it is valid for 90 days.
 type KeyInput struct {
 	Name      string  `json:"name"`
 	Scopes    []Scope `json:"scopes"`

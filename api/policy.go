@@ -1,11 +1,11 @@
 package api
 
-// Area is what a policy rules over (contract 10.4).
+// Area is what a policy decides about (contract 10.4).
 type Area string
 
 // The five areas.
 const (
-	AreaFilesystem  Area = "filesystem"   // writes; reads outside of the work folder
+	AreaFilesystem  Area = "filesystem"   // writes; reads outside the work folder
 	AreaShell       Area = "shell"        // commands
 	AreaNetwork     Area = "network"      // connections, web tools
 	AreaWorkspace   Area = "workspace"    // writes to the coordinator: triggering agents, tasks
@@ -15,16 +15,16 @@ const (
 // Areas lists the areas.
 var Areas = []Area{AreaFilesystem, AreaShell, AreaNetwork, AreaWorkspace, AreaSideEffects}
 
-// Ruling is what a policy says to an action.
+// Ruling is what a policy says about an action.
 type Ruling string
 
-// The rulings, from mildest to hardest.
+// The rulings, from mildest to strictest.
 const (
 	RulingAllow    Ruling = "allow"
 	RulingAsk      Ruling = "ask"       // a person decides; with nobody to ask it is deny_stop
-	RulingDeny     Ruling = "deny"      // the action is refused, the run goes on
+	RulingDeny     Ruling = "deny"      // the action is refused, the run continues
 	RulingDenyStop Ruling = "deny_stop" // the run ends as POLICY_BLOCKED
 )
 
-// Rulings lists the rulings from mildest to hardest.
+// Rulings lists the rulings from mildest to strictest.
 var Rulings = []Ruling{RulingAllow, RulingAsk, RulingDeny, RulingDenyStop}

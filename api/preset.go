@@ -1,7 +1,7 @@
 package api
 
-// Preset is a way of running an agent that has a name, for people who don't want
-// to write rules. It sets permissions, unattended and rules of a run block.
+// Preset is a named way of running an agent, for people who don't want to write rules. It sets
+// permissions, unattended and rules of a run block.
 type Preset struct {
 	Name     string
 	Title    string
@@ -15,11 +15,12 @@ var looking = []string{
 	"git status", "git status *", "git diff", "git diff *", "git log", "git log *", "git show", "git show *", "git blame *",
 }
 
-// Presets returns the presets of agents that converse, the mildest first: the one
-// list of them. Their runs are the caller's to change.
+// Presets returns the presets of agents that converse, the mildest first: the only list of
+// them. The caller may change their runs.
 func Presets() []Preset {
 	rules := []RunRule{
-		// What looks as if it looked but writes or starts programs; git takes options by their first letters.
+		// Options that make such a command write or start programs; git accepts options by
+		// their first letters.
 		{Area: "shell", Pattern: "git *--ou*", Ruling: "deny"},
 		{Area: "shell", Pattern: "git *--ex*", Ruling: "deny"},
 	}

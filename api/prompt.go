@@ -33,8 +33,7 @@ type Prompt struct {
 	Answer     *Answer      `json:"answer,omitzero"`
 }
 
-// Repeats reports whether the text only says again what the action or the
-// questions say.
+// Repeats reports whether the text only repeats what the action or the questions say.
 func (p *Prompt) Repeats() bool {
 	text := strings.TrimSpace(p.Text)
 	if p.Action != nil {
@@ -52,7 +51,7 @@ type AskedAction struct {
 	Area string `json:"area"` // filesystem, shell, network, workspace, side_effects
 	What string `json:"what"` // the exact command, path, address or change
 	Tool string `json:"tool"`
-	Why  string `json:"why,omitzero"` // the agent's own words; nothing is decided by them
+	Why  string `json:"why,omitzero"` // the agent's own words; no decision depends on them
 }
 
 // Choice is one of the questions of a prompt.
@@ -61,11 +60,11 @@ type Choice struct {
 	Text    string   `json:"text"`
 	Options []string `json:"options,omitzero"` // none = any text
 	Other   bool     `json:"other,omitzero"`   // any text besides the options
-	Secret  bool     `json:"secret,omitzero"`  // the answer is told to the claim that asked alone
+	Secret  bool     `json:"secret,omitzero"`  // only the claim that asked gets the answer
 }
 
-// Answer is what a person said to a prompt: approved for an approval, choices by
-// their ids for questions, text for the rest, where it may also give a reason.
+// Answer is what a person said to a prompt: approved for an approval, choices by their ids for
+// questions, text for the rest, where it may also give a reason.
 type Answer struct {
 	Text       string            `json:"text,omitzero"`
 	Approved   *bool             `json:"approved,omitzero"`

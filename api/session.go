@@ -2,7 +2,7 @@ package api
 
 // SessionInput is the body of POST …/agents/{agent}/sessions.
 type SessionInput struct {
-	Prompt           string    `json:"prompt"`
+	Prompt           *string   `json:"prompt,omitzero"` // nil = the agent's own; empty = none
 	Title            string    `json:"title"`
 	UntrustedContext string    `json:"untrustedContext"`
 	NotBefore        Time      `json:"notBefore"`
@@ -20,14 +20,14 @@ type Failure struct {
 // RunTokenPrefix begins the token of a run, which a session's agent has.
 const RunTokenPrefix = "stint_run_"
 
-// Waiting says why a pending, queued or stale session isn't running, from the
-// same pure function that a claim obeys (contract 2.4).
+// Waiting says why a pending, queued or stale session isn't running, from the same pure
+// function that a claim obeys (contract 2.4).
 type Waiting struct {
 	Code     string `json:"code"`
 	Sentence string `json:"sentence"`
 	Until    Time   `json:"until,omitzero"` // when time alone lifts it
 
-	SessionID SessionID `json:"sessionId,omitzero"` // that holds it, where who sees the waiting one may see that
+	SessionID SessionID `json:"sessionId,omitzero"` // that holds it, if whoever sees the waiting one may see that
 	Ancestor  bool      `json:"ancestor,omitzero"`  // that session started this one, itself or through others, and may wait for it
 }
 
@@ -43,7 +43,7 @@ type Usage struct {
 	Turns        int64 `json:"turns"`
 }
 
-// Within is the usage with each total as near as it may be: 0 to [MaxUsage].
+// Within is the usage with each total limited to the range 0 to [MaxUsage].
 func (u Usage) Within() Usage {
 	within := func(n int64) int64 { return min(max(n, 0), MaxUsage) }
 	return Usage{
@@ -51,6 +51,15 @@ func (u Usage) Within() Usage {
 		CostMicros: within(u.CostMicros), Turns: within(u.Turns),
 	}
 }
+
+// The outcomes of sessions that Stint itself knows; a worker may report others.
+const (
+	OutcomeSuccess = "success"
+	OutcomeStopped = "stopped_by_user" // a person asked it to end before its work was done
+	// OutcomeUnfinished: the command, or the agent's turn, ended well while something of it
+	// was still running, which was ended with it.
+	OutcomeUnfinished = "unfinished"
+)
 
 // Session is one run of an agent: one queued unit of work.
 type Session struct {
@@ -83,8 +92,12 @@ type Session struct {
 	Parent              SessionID   `json:"parent,omitzero"`
 	Depth               int64       `json:"depth,omitzero"`
 	AgentSessionID      string      `json:"agentSessionId,omitzero"`
+	WorkPath            string      `json:"workPath,omitzero"`      // of a local session, where it isn't the agent's work folder
+	ResumeCommand       string      `json:"resumeCommand,omitzero"` // likewise: continues the agent session by hand
 	StopRequestedAt     Time        `json:"stopRequestedAt,omitzero"`
 	Lapses              int64       `json:"lapses"`
+	Releases            int64       `json:"releases,omitzero"` // times in a row that workers gave it back
+	Tries               int64       `json:"tries,omitzero"`    // that failed and were followed by another
 	Plan                string      `json:"plan,omitzero"`
 	ExternalURL         string      `json:"externalUrl,omitzero"`
 	Result              string      `json:"result,omitzero"`
@@ -98,8 +111,12 @@ type Session struct {
 	ArchivedAt          Time        `json:"archivedAt,omitzero"`
 	WaitingFor          *Waiting    `json:"waitingFor,omitzero"`
 	Prompted            *Prompt     `json:"openPrompt,omitzero"`
-	SpendExceeded       string      `json:"spendExceeded,omitzero"` // answers a usage report: which limit it reached
+	SpendExceeded       string      `json:"spendExceeded,omitzero"` // in a usage report's answer: the limit reached
 }
+
+// Stopped reports whether a person ended the session before its work was done. Its status may
+// still be complete: the agent ended in good order.
+func (s Session) Stopped() bool { return s.Outcome == OutcomeStopped }
 
 // SessionFilter narrows a list of sessions; empty fields don't narrow.
 type SessionFilter struct {
@@ -129,6 +146,13 @@ type List[T any] struct {
 type CancelInput struct {
 	OnlyPending bool   `json:"onlyPending"` // refuse once it runs
 	Reason      string `json:"reason"`
+}
+
+// Retried answers a retry: the session that runs it, and whether this call made or queued it;
+// false if an earlier retry did that isn't over.
+type Retried struct {
+	Session
+	Changed bool `json:"changed"`
 }
 
 // Changed answers the idempotent verbs: the session now, and whether this call changed it.

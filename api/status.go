@@ -1,6 +1,6 @@
 package api
 
-// Status is where a session stands; one of eight (contract 2.2).
+// Status is the state of a session; one of eight (contract 2.2).
 type Status string
 
 // The eight statuses.
@@ -83,16 +83,6 @@ const (
 	Cloud Mode = "cloud"
 )
 
-// AgentType says what kind of program an agent is (contract 10.2).
-type AgentType string
-
-// The agent types.
-const (
-	TypeCommand    AgentType = "command"
-	TypeCodex      AgentType = "codex"
-	TypeClaudeCode AgentType = "claude_code"
-)
-
 // Role is a person's standing in a workspace.
 type Role string
 
@@ -139,7 +129,7 @@ const (
 	Offline     WorkerState = "offline"
 )
 
-// Desired is what a worker was told to do (contract 5.1).
+// Desired is the state that a worker was asked for (contract 5.1).
 type Desired string
 
 // The desired states.
@@ -149,7 +139,7 @@ const (
 	DesiredStopped Desired = "stopped"
 )
 
-// Verdict is what became of a slot (contract 3.6).
+// Verdict is what happened to a slot (contract 3.6).
 type Verdict string
 
 // The ledger's verdicts.

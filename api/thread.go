@@ -1,6 +1,6 @@
 package api
 
-// Thread is the conversation behind a session and those that went on from it.
+// Thread is the conversation behind a session and those that continued it.
 type Thread struct {
 	ID           ThreadID  `json:"id"`
 	AgentID      AgentID   `json:"agentId"`
@@ -32,8 +32,8 @@ func ThreadState(newest Status) string {
 	return ThreadFailed
 }
 
-// ThreadPatch is the body of PATCH on a thread: pending hands it to the agent
-// again, completed stops it.
+// ThreadPatch is the body of PATCH on a thread: pending hands it to the agent again, completed
+// stops it.
 type ThreadPatch struct {
 	State string `json:"state"`
 }
@@ -56,12 +56,12 @@ type Message struct {
 
 // MessageInput is a message to a thread.
 type MessageInput struct {
-	ClientID string `json:"clientId"` // the same one twice is one message
+	ClientID string `json:"clientId"` // a repeated one is the same message
 	Text     string `json:"text"`
 }
 
-// Posted answers a message. It went into a running or waiting session, or, when
-// the conversation had ended, became the prompt of a new one.
+// Posted answers a message. It went into a running or waiting session, or, when the
+// conversation had ended, became the prompt of a new one.
 type Posted struct {
 	Message *Message `json:"message,omitzero"`
 	Session Session  `json:"session"`
@@ -73,10 +73,11 @@ type Messages struct {
 	LastConsumed MessageID `json:"lastConsumed,omitzero"`
 }
 
-// Conversation is what a claim's holder must know of its thread: what people
-// said that no finished turn has taken in.
+// Conversation is what a claim's holder must know of its thread: what people said that no
+// finished turn has taken in.
 type Conversation struct {
 	LastConsumed MessageID `json:"lastConsumed,omitzero"`
+	TurnEnded    bool      `json:"turnEnded,omitzero"` // a turn of this session was finished: its prompt is taken in
 
 	Messages []Message `json:"messages"`
 	Answered []Prompt  `json:"answered"` // since the last finished turn

@@ -49,8 +49,8 @@ func (t *Time) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MarshalJSON is MarshalText in quotes; without it the embedded time's own
-// form, with nanoseconds and a zero time of the year 1, would win.
+// MarshalJSON is MarshalText in quotes; without it the embedded time's own form, with
+// nanoseconds and a zero time of the year 1, would be used.
 func (t Time) MarshalJSON() ([]byte, error) {
 	b := make([]byte, 0, len(timeLayout)+2)
 	b = append(b, '"')

@@ -1,7 +1,7 @@
 package api
 
-// WebhookInput is what an admin sets on a webhook: the body of a creation, and
-// what a PATCH is merged into.
+// WebhookInput is what an admin sets on a webhook: the body of a creation, and what a PATCH is
+// merged into.
 type WebhookInput struct {
 	URL         string `json:"url"`
 	Description string `json:"description"`
@@ -14,12 +14,12 @@ type Webhook struct {
 	ID WebhookID `json:"id"`
 	WebhookInput
 	DisabledReason string `json:"disabledReason,omitzero"`
-	Secret         string `json:"secret,omitzero"` // shown once: when it is made and when it is changed
+	Secret         string `json:"secret,omitzero"` // shown once: when it is created and when it is changed
 	OldSecretUntil Time   `json:"oldSecretUntil,omitzero"`
 	CreatedAt      Time   `json:"createdAt"`
 }
 
-// DeliveryState says how a delivery stands.
+// DeliveryState is the state of a delivery.
 type DeliveryState string
 
 // The states of a delivery.
@@ -29,7 +29,7 @@ const (
 	DeliveryFailed    DeliveryState = "failed"
 )
 
-// Delivery is one message of a webhook and what became of it.
+// Delivery is one message of a webhook and what happened to it.
 type Delivery struct {
 	ID         DeliveryID    `json:"id"`
 	WebhookID  WebhookID     `json:"webhookId"`
@@ -48,7 +48,7 @@ type Delivery struct {
 	EndedAt    Time          `json:"endedAt,omitzero"`
 }
 
-// SignatureScheme says how a caller of a trigger URL proves who it is.
+// SignatureScheme says how a caller of a trigger URL proves its identity.
 type SignatureScheme string
 
 // The schemes of signatures.
@@ -69,6 +69,7 @@ type TriggerURL struct {
 	TriggerURLInput
 	AgentID    AgentID `json:"agentId"`
 	Path       string  `json:"path,omitzero"`   // shown once
+	URL        string  `json:"url,omitzero"`    // shown once: Path below the server's public address
 	Secret     string  `json:"secret,omitzero"` // shown once
 	CreatedAt  Time    `json:"createdAt"`
 	LastUsedAt Time    `json:"lastUsedAt,omitzero"`

@@ -14,8 +14,10 @@ type WorkerInput struct {
 	MaxConcurrent      int64       `json:"maxConcurrent"`
 	Platform           string      `json:"platform"` // such as linux/amd64
 	Version            string      `json:"version"`
-	FolderKey          string      `json:"folderKey"`    // opaque name of the work folder: its parent's, a slash and a part of its own
-	FolderShared       bool        `json:"folderShared"` // the owner says that several sessions may use it at once
+	FolderKey          string      `json:"folderKey"`      // opaque name of the work folder: its parent's, a slash and a part of its own
+	FolderShared       bool        `json:"folderShared"`   // the owner says that several sessions may use it at once
+	StagingSeconds     int64       `json:"stagingSeconds"` // how long it takes at most to end what it runs; 0 = unknown
+	ProcessSlots       int64       `json:"processSlots"`   // sessions that its process runs at once; 0 = unknown
 }
 
 // Worker is the record of one running instance for one agent.
@@ -27,6 +29,7 @@ type Worker struct {
 	OwnerUserID   UserID      `json:"ownerUserId,omitzero"`
 	Name          string      `json:"name"`
 	Instructions  string      `json:"instructions,omitzero"`
+	SetBy         UserID      `json:"instructionsSetBy,omitzero"` // who wrote them by a sign-in of their own
 	Types         []AgentType `json:"types"`
 	Labels        Labels      `json:"labels"`
 	MaxConcurrent int64       `json:"maxConcurrent"`
@@ -42,8 +45,8 @@ type Worker struct {
 	NoticesSince  Time        `json:"noticesSince,omitzero"`
 }
 
-// WorkerEdit is what a person may change of a worker's record. A later
-// registration leaves alone what a person changed.
+// WorkerEdit is what a person may change in a worker's record. A later registration doesn't
+// touch what a person changed.
 type WorkerEdit struct {
 	Name          string `json:"name"`
 	Instructions  string `json:"instructions"`
@@ -51,7 +54,7 @@ type WorkerEdit struct {
 	MaxConcurrent int64  `json:"maxConcurrent"`
 }
 
-// SignalKind is what a worker is told to do (contract 5.3).
+// SignalKind is what a worker is asked to do (contract 5.3).
 type SignalKind string
 
 // The control signals.
@@ -80,14 +83,14 @@ type SignalRequest struct {
 	Signal SignalKind `json:"signal"`
 }
 
-// SignalAnswer is the worker after a signal was sent; not changed when the same
-// one was pending already.
+// SignalAnswer is the worker after a signal was sent; not changed when the same one was
+// already pending.
 type SignalAnswer struct {
 	Worker  Worker `json:"worker"`
 	Changed bool   `json:"changed"`
 }
 
-// SignalAck says that the worker has taken a signal in, or has done what it said.
+// SignalAck says that the worker has received a signal, or has done what it said.
 type SignalAck struct {
 	InstanceID string   `json:"instanceId"`
 	SignalID   SignalID `json:"signalId"`
@@ -102,7 +105,7 @@ type Registered struct {
 	OfflineAfterSeconds int64   `json:"offlineAfterSeconds"`
 }
 
-// Beat says that a worker lives, renews the claims it lists and reports drained ones.
+// Beat says that a worker is alive, renews the claims it lists and reports drained ones.
 type Beat struct {
 	InstanceID string    `json:"instanceId"`
 	Platform   string    `json:"platform"`
@@ -110,7 +113,7 @@ type Beat struct {
 	ClaimIDs   []ClaimID `json:"claimIds"`
 	Drained    []ClaimID `json:"drained"`
 	Goodbye    bool      `json:"goodbye"` // a clean exit: offline at once
-	Notices    []Notice  `json:"notices"` // all that its owner should look at now
+	Notices    []Notice  `json:"notices"` // everything that its owner should look at now
 }
 
 // Notice is something about a worker that its owner should look at. Its text names
@@ -122,7 +125,7 @@ type Notice struct {
 
 // The codes of notices (contract 10.2, 10.5).
 const (
-	NoticeWorkflowInvalid = "workflow_invalid" // the workflow file can't be used; the last good one holds
+	NoticeWorkflowInvalid = "workflow_invalid" // the workflow file can't be used; the last good one applies
 	NoticeWorkflowChanged = "workflow_changed" // it executes what its owner has not accepted
 	NoticeSetupInvalid    = "setup_invalid"    // the owner's own file can't be used
 )
@@ -152,8 +155,8 @@ type BeatAnswer struct {
 	ServerTime Time        `json:"serverTime"`
 }
 
-// PollAnswer is what a worker may claim, best first, and what waits at a gate;
-// beside it what the worker was told to do.
+// PollAnswer is what a worker may claim, best first, and what waits at a gate, together with
+// the pending signal.
 type PollAnswer struct {
 	Items         []Claimable `json:"items"`
 	DesiredState  Desired     `json:"desiredState"`

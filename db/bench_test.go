@@ -17,9 +17,9 @@ const (
 	countNote  = `UPDATE tallies SET n = n + 1 WHERE name = ?1`
 )
 
-// BenchmarkWrite compares group commit with one transaction for each request,
-// both with two prepared statements at synchronous=FULL, in turns within one
-// run so that a noisy disk meets both. x-vs-tx is the ratio of their rates.
+// BenchmarkWrite compares group commit with one transaction for each request, both with two
+// prepared statements at synchronous=FULL, alternating within one run so that a noisy disk
+// affects both. x-vs-tx is the ratio of their rates.
 func BenchmarkWrite(b *testing.B) {
 	for _, callers := range []int{1, 16, 64, 256} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
@@ -83,9 +83,8 @@ func writeNote(insert, count *sql.Stmt, id int64) error {
 	return err
 }
 
-// newSingle writes as well as one transaction for each request can: one
-// connection, so that nobody waits in SQLite's busy loop, and everything
-// prepared.
+// newSingle writes as well as one transaction for each request can: one connection, so that
+// nothing waits in SQLite's busy loop, and everything prepared.
 func newSingle(b *testing.B) func(int64) error {
 	o := Options{Path: filepath.Join(b.TempDir(), "single.db"), Migrations: withNotes(b)}
 	s, err := Open(b.Context(), o)

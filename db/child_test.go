@@ -82,8 +82,8 @@ func TestKill_LosesNothingAcknowledged(t *testing.T) {
 	t.Logf("%d acknowledged writes survived 8 kills", len(told))
 }
 
-// killAfter runs a writing process until it has acknowledged n writes and
-// returns all that it acknowledged before it died.
+// killAfter runs a writing process until it has acknowledged n writes and returns everything
+// that it acknowledged before it died.
 func killAfter(t *testing.T, path string, n int) (told []int64) {
 	t.Helper()
 	cmd := child(t, "write", path)
@@ -168,8 +168,8 @@ func TestOpen_ProcessesThatStartTogether(t *testing.T) {
 	migratedOnce(t, open(t, func(o *Options) { o.Path = path }))
 }
 
-// TestOpen_DirectoryThatCannotBeWrittenTo runs as nobody, because root may
-// write everywhere.
+// TestOpen_DirectoryThatCannotBeWrittenTo runs as the user nobody, because root may write
+// everywhere.
 func TestOpen_DirectoryThatCannotBeWrittenTo(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o555); err != nil {

@@ -12,7 +12,7 @@ func TestClose_AnswersWhatWaitsAndRefusesTheRest(t *testing.T) {
 	closed := make(chan error, 1)
 	errs := togetherWith(t, s, func() {
 		go func() { closed <- s.Close() }()
-		for s.writer.queue.refused() == nil {
+		for s.writer.Load().queue.refused() == nil {
 			runtime.Gosched()
 		}
 		if err := s.Write(t.Context(), note(9)); !errors.Is(err, ErrClosed) {
@@ -55,7 +55,7 @@ func TestClose_WaitsForReads(t *testing.T) {
 			closed <- s.Close()
 		}()
 		<-reading
-		<-s.writer.done // Close has begun
+		<-s.writer.Load().done // Close has begun
 		_, err := tx.Counter(t.Context(), "event")
 		return err
 	})

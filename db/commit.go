@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// verdict is what became of one transaction.
+// verdict is how one transaction turned out.
 type verdict int
 
 const (
@@ -15,11 +15,11 @@ const (
 	oneEach                // the COMMIT was refused; the unsettled must run alone
 )
 
-// run gives every request its outcome, in as few transactions as it can: one,
-// unless SQLite throws a whole transaction away because of one closure.
+// run gives every request its outcome, in as few transactions as it can: one, unless SQLite
+// throws a whole transaction away because of one closure.
 //
-// Savepoints cost a fifth of a small closure, and hardly one fails after it has
-// written: refusals come from what was read. So the first attempt does without.
+// Savepoints cost a fifth of a small closure, and hardly any closure fails after it has
+// written: refusals come from what was read. So the first attempt does without them.
 func (w *writer) run(requests []*request) {
 	savepoints := false
 	for {
@@ -46,19 +46,24 @@ func (w *writer) transact(requests []*request, savepoints bool) verdict {
 	if len(waiting) == 0 {
 		return over
 	}
+	if err := w.openFiles.whole(); err != nil {
+		settleAll(waiting, err)
+		w.stop(err, err)
+		return over
+	}
 	if err := w.start(); err != nil {
 		settleAll(waiting, w.classed(err))
 		return over
 	}
-	var kept []*request
-	refused := map[*request]error{} // what they saw is true only if this attempt is the last
+	var stayed []*request
+	refused := map[*request]error{} // what they read is true only if this attempt is the last
 	for _, r := range waiting {
 		if err := r.ctx.Err(); err != nil {
 			r.settle(err)
 			continue
 		}
-		// A closure alone in its transaction needs no savepoint: undoing the
-		// transaction undoes it and nothing else.
+		// A closure that is alone in its transaction needs no savepoint: undoing the
+		// transaction undoes only it.
 		var failed, lost error
 		if savepoints && len(waiting) > 1 {
 			failed, lost = w.within(r)
@@ -69,7 +74,7 @@ func (w *writer) transact(requests []*request, savepoints bool) verdict {
 		case lost != nil:
 			return w.lose(r, waiting, lost)
 		case failed == nil:
-			kept = append(kept, r)
+			stayed = append(stayed, r)
 		case w.guard.dirty && !savepoints && len(waiting) > 1:
 			if err := w.abort(); err != nil {
 				settleAll(waiting, w.classed(err))
@@ -83,7 +88,7 @@ func (w *writer) transact(requests []*request, savepoints bool) verdict {
 	for r, err := range refused {
 		r.settle(w.classed(err))
 	}
-	return w.finish(kept)
+	return w.finish(stayed)
 }
 
 func unsettled(requests []*request) []*request {
@@ -107,7 +112,7 @@ func (w *writer) start() error {
 	if err != nil {
 		return errors.Join(err, w.abort())
 	}
-	w.kept.asOf(version)
+	w.rowCache.asOf(version)
 	return nil
 }
 
@@ -126,7 +131,7 @@ func (w *writer) attempt(r *request) (failed, lost error) {
 		failed = errOpenRows
 	}
 	if failed != nil {
-		// Its event numbers go to the next one; its ids are lost.
+		// Its event numbers are used again; its ids are lost.
 		w.events = events
 	}
 	return failed, nil
@@ -143,7 +148,7 @@ func (w *writer) within(r *request) (failed, lost error) {
 	}
 	if failed != nil {
 		if w.guard.dirty {
-			w.kept.forgetAll()
+			w.rowCache.forgetAll()
 		}
 		if err := w.undo.run(); err != nil {
 			return nil, err
@@ -152,15 +157,15 @@ func (w *writer) within(r *request) (failed, lost error) {
 	return failed, w.release.run()
 }
 
-// errOpenRows fails a closure that did not close what it queried.
+// errOpenRows fails a closure that did not close its query's rows.
 var errOpenRows = errors.New("the closure left rows open")
 
-// lose ends a transaction that broke while r ran. The closures before r have
-// run in vain through no fault of theirs and run again.
+// lose ends a transaction that broke while r ran. The closures before r have run in vain
+// through no fault of theirs and run again.
 func (w *writer) lose(r *request, waiting []*request, cause error) verdict {
 	err := errors.Join(cause, w.abort())
 	if primary(err) == codeFull {
-		// The others would only meet the same full disk.
+		// The others would only fail on the same full disk.
 		settleAll(waiting, w.classed(err))
 		return over
 	}
@@ -177,53 +182,60 @@ func (w *writer) abort() error {
 }
 
 // finish makes the kept closures durable and gives them their outcome.
-func (w *writer) finish(kept []*request) verdict {
-	if len(kept) == 0 {
+func (w *writer) finish(stayed []*request) verdict {
+	if len(stayed) == 0 {
 		if err := w.abort(); err != nil {
 			w.log.Error("roll back", "error", err)
 		}
 		return over
 	}
 	if err := errors.Join(w.ids.store(w.queries), w.events.store(w.queries)); err != nil {
-		settleAll(kept, w.classed(errors.Join(err, w.abort())))
+		settleAll(stayed, w.classed(errors.Join(err, w.abort())))
 		return over
 	}
 	if err := w.commit.run(); err != nil {
-		return w.refused(kept, err)
+		return w.refused(stayed, err)
 	}
 	w.guard.inTx = false
 	if w.wrote {
+		if err := w.openFiles.whole(); err != nil {
+			// It is in a file that no later start finds, unless somebody puts it back.
+			settleAll(stayed, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err))
+			w.stop(err, err)
+			return over
+		}
+		w.book.tick()
 		w.refusal.Store(nil)
 	}
-	for _, r := range kept {
+	for _, r := range stayed {
 		w.afterCommit(r)
 	}
-	settleAll(kept, nil)
+	settleAll(stayed, nil)
 	return over
 }
 
 // refused sorts out a COMMIT that failed.
-func (w *writer) refused(kept []*request, err error) verdict {
+func (w *writer) refused(stayed []*request, err error) verdict {
 	switch primary(err) {
 	case codeConstraint:
-		// A constraint that is checked at COMMIT: one closure is at fault, and
-		// alone in its transaction it is known which.
+		// A constraint that is checked at COMMIT: one closure is at fault, and it is found by
+		// running each alone.
 		if err := w.abort(); err != nil {
-			settleAll(kept, err)
+			settleAll(stayed, err)
 			return over
 		}
-		if len(kept) > 1 {
+		if len(stayed) > 1 {
 			return oneEach
 		}
-		settleAll(kept, err)
+		settleAll(stayed, err)
 		return over
 	case codeFull, codeBusy:
-		// Nothing of the transaction is in the log that recovery would accept.
-		settleAll(kept, w.classed(errors.Join(err, w.abort())))
+		// The log has nothing of the transaction that recovery would accept.
+		settleAll(stayed, w.classed(errors.Join(err, w.abort())))
 		return over
 	default:
-		settleAll(kept, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err))
-		w.fail(err)
+		settleAll(stayed, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err))
+		w.stop(errors.Join(err, w.abort()), fmt.Errorf("%w: %w", ErrFailing, err))
 		return over
 	}
 }
@@ -231,7 +243,7 @@ func (w *writer) refused(kept []*request, err error) verdict {
 // classed is classify, and remembers that the disk refuses writes.
 func (w *writer) classed(err error) error {
 	err = classify(err)
-	if errors.Is(err, ErrFull) || errors.Is(err, ErrReadOnly) {
+	if lasts(err) {
 		w.refusal.Store(&err)
 	}
 	return err

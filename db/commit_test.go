@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// One that fails before it has written costs the others nothing; the first that
-// fails after it has written makes all begin again, and no further one does.
+// One that fails before it has written costs the others nothing; the first that fails after it
+// has written makes all begin again, and no further one does.
 func TestWrite_FailuresMakeNobodyRunTwiceMore(t *testing.T) {
 	s := open(t)
 	wrong := errors.New("wrong")

@@ -46,7 +46,8 @@ func settings(r role, synchronous string, checkpoint int) []setting {
 		{"busy_timeout", strconv.Itoa(busyMillis), strconv.Itoa(busyMillis)},
 		{"trusted_schema", "0", "0"},
 		{"mmap_size", "0", "0"},
-		// What a savepoint would undo is kept in memory; in a large batch it would spill into a file with each page.
+		// What a savepoint would undo is kept in memory; in a large batch it would spill into
+		// a file with each page.
 		{"temp_store", "2", "2"},
 		// Plain fsync on macOS does not reach the platter; elsewhere these do nothing.
 		{"fullfsync", "1", "1"},
@@ -75,13 +76,14 @@ func settings(r role, synchronous string, checkpoint int) []setting {
 	)
 }
 
-// connector opens connections to one file for one role. It sets every setting
-// and refuses a connection on which one does not read back: the driver
-// silently accepts what it does not know.
+// connector opens connections to one file for one role. It applies every setting and refuses a
+// connection on which one reads back differently: the driver silently accepts what it does not
+// know.
 type connector struct {
-	inner    driver.Connector
-	role     role
-	settings []setting
+	inner     driver.Connector
+	role      role
+	settings  []setting
+	openFiles *openFiles // what must be at the path; nil = anything
 }
 
 func newConnector(path string, r role, o Options) (*connector, error) {
@@ -89,7 +91,7 @@ func newConnector(path string, r role, o Options) (*connector, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &connector{role: r, settings: settings(r, synchronous, cmp.Or(o.Unsafe.CheckpointPages, walPages))}
+	c := &connector{role: r, openFiles: o.openFiles, settings: settings(r, synchronous, cmp.Or(o.Unsafe.CheckpointPages, walPages))}
 	if c.inner, err = sqlite.NewConnector(dsn(path, r, o.Unsafe.VFS)); err != nil {
 		return nil, fmt.Errorf("name database %s: %w", path, err)
 	}
@@ -141,6 +143,12 @@ func (c *connector) Driver() driver.Driver { return c.inner.Driver() }
 // Connect opens a connection, applies the settings and reads them back.
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	opened, err := c.inner.Connect(ctx)
+	if c.openFiles != nil && !c.openFiles.here() {
+		if err == nil {
+			err = opened.Close()
+		}
+		return nil, errors.Join(ErrMoved, err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ func (c *control) run() error {
 	return nil
 }
 
-// number executes a statement that answers one number.
+// number executes a statement that returns one number.
 func (c *control) number() (int64, error) {
 	rows, err := c.stmt.QueryContext(context.Background(), nil)
 	if err != nil {

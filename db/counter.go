@@ -13,7 +13,7 @@ type counter struct {
 	name   string
 	loaded bool
 	stored int64 // what the row says
-	value  int64 // what it has to say at COMMIT
+	value  int64 // what it has to hold at COMMIT
 }
 
 func (c *counter) load(q *queries.Queries) error {
@@ -47,9 +47,12 @@ const (
 // idEpoch is 2024-01-01T00:00:00Z in Unix seconds.
 const idEpoch = 1704067200
 
-// idFloor returns the smallest id of the second of now, or 0 when the clock is
-// outside the 136 years that fit. Seconds, not milliseconds, keep an id within
-// six bytes of the store until 2041; a busy second borrows from the next.
+// FirstID returns the smallest id that anything made at now or later can have.
+func FirstID(now time.Time) int64 { return idFloor(now) }
+
+// idFloor returns the smallest id of the second of now, or 0 when the clock is outside the 136
+// years that fit. Seconds, not milliseconds, keep an id within six bytes of the store until
+// 2041; a busy second borrows from the next.
 func idFloor(now time.Time) int64 {
 	s := now.Unix() - idEpoch
 	if s < 0 || s >= 1<<idTimeBits {

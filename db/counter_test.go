@@ -22,7 +22,7 @@ func setEvent(value int64) queries.SetCounterParams {
 func TestNextEvent_GaplessOverFailures(t *testing.T) {
 	s := open(t)
 	var wg sync.WaitGroup
-	var kept atomic.Int64
+	var stayed atomic.Int64
 	for caller := range 16 {
 		wg.Go(func() {
 			for i := range 60 {
@@ -42,7 +42,7 @@ func TestNextEvent_GaplessOverFailures(t *testing.T) {
 					return nil
 				})
 				if err == nil {
-					kept.Add(int64(1 + i%3))
+					stayed.Add(int64(1 + i%3))
 				} else if !errors.Is(err, errPlanned) {
 					t.Error(err)
 				}
@@ -51,8 +51,8 @@ func TestNextEvent_GaplessOverFailures(t *testing.T) {
 	}
 	wg.Wait()
 	got := notesIn(t, s)
-	if int64(len(got)) != kept.Load() || len(got) == 0 {
-		t.Fatalf("%d events, want %d", len(got), kept.Load())
+	if int64(len(got)) != stayed.Load() || len(got) == 0 {
+		t.Fatalf("%d events, want %d", len(got), stayed.Load())
 	}
 	for i, id := range got {
 		if id != int64(i+1) {
@@ -95,7 +95,7 @@ func TestNewID_UniqueAcrossStoresOnOneFile(t *testing.T) {
 	if n := len(ids); n != 800 || len(slices.Compact(ids)) != n {
 		t.Fatalf("%d ids, %d different, want 800", n, len(slices.Compact(ids)))
 	}
-	// Ids grow in commit order, which the event numbers tell.
+	// Ids grow in commit order, which the event numbers show.
 	var falls int
 	query := `SELECT count(*) FROM notes a JOIN notes b ON b.id = a.id + 1 WHERE CAST(b.text AS INTEGER) <= CAST(a.text AS INTEGER)`
 	if err := queryRow(t, stores[0], &falls, query); err != nil || falls != 0 {

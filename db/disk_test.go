@@ -3,6 +3,7 @@ package db
 import (
 	"errors"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -27,7 +28,7 @@ func TestWrite_FullDiskIsACleanRefusal(t *testing.T) {
 				t.Errorf("write %d of %d to a full disk: %v", i, len(calls), err)
 			}
 		}
-		wantNotes(t, s, 1) // reading goes on
+		wantNotes(t, s, 1) // reading still works
 		disk.SetFull(false)
 	}
 	if err := s.Write(t.Context(), func(*Tx) error { return nil }); err != nil || !errors.Is(s.Writable(), ErrFull) {
@@ -37,11 +38,6 @@ func TestWrite_FullDiskIsACleanRefusal(t *testing.T) {
 		t.Errorf("write after there is space again: %v; the store says %v", err, s.Writable())
 	}
 	wantNotes(t, s, 1, 2)
-	select {
-	case <-s.Fatal():
-		t.Error("a full disk stopped the store for good")
-	default:
-	}
 }
 
 // TestWrite_FullDiskBeforeCommit fills the disk while pages spill from the
@@ -67,9 +63,35 @@ func TestWrite_FullDiskBeforeCommit(t *testing.T) {
 	wantNotes(t, s, 3)
 }
 
-func TestWrite_FailedSyncIsAnUnknownOutcomeAndTheEnd(t *testing.T) {
+// Closing on a full disk is a clean end: the log stays, with everything that was acknowledged.
+func TestClose_OnAFullDiskLosesNothingAndIsNoError(t *testing.T) {
 	disk := dbtest.NewDisk(t)
-	s := open(t, func(o *Options) { o.Unsafe.VFS = disk.VFS() })
+	path := filepath.Join(t.TempDir(), "stint.db")
+	o := Options{Path: path, Migrations: withNotes(t), Unsafe: Unsafe{VFS: disk.VFS()}}
+	s, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Write(t.Context(), note(1)); err != nil {
+		t.Fatal(err)
+	}
+	disk.SetFull(true)
+	if err := s.Close(); err != nil {
+		t.Errorf("the end on a full disk: %v", err)
+	}
+	disk.SetFull(false)
+	if s, err = Open(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	wantNotes(t, s, 1)
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// failSyncs writes note 1, and notes 2 and 3 to a disk that fails to sync them.
+func failSyncs(t *testing.T, s *Store, disk *dbtest.Disk) {
+	t.Helper()
 	if err := s.Write(t.Context(), note(1)); err != nil {
 		t.Fatal(err)
 	}
@@ -82,23 +104,24 @@ func TestWrite_FailedSyncIsAnUnknownOutcomeAndTheEnd(t *testing.T) {
 			t.Errorf("write %d whose sync failed: %v", i, err)
 		}
 	}
-	select {
-	case <-s.Fatal():
-	case <-time.After(5 * time.Second):
-		t.Fatal("Fatal is not closed")
-	}
 	if told != 0 {
 		t.Error("somebody was told of a write that may not be there")
 	}
-	if err := s.Writable(); !errors.Is(err, ErrOutcomeUnknown) {
-		t.Errorf("the store says %v", err)
-	}
+}
+
+func TestWrite_FailedSyncIsAnUnknownOutcomeAndIsNotRepeated(t *testing.T) {
+	disk := dbtest.NewDisk(t)
+	s := open(t, func(o *Options) { o.Unsafe.VFS, o.Unsafe.Retry = disk.VFS(), time.Hour })
+	failSyncs(t, s, disk)
 	disk.FailSyncs(false)
 	syncs := disk.Syncs()
-	if err := s.Write(t.Context(), note(4)); !errors.Is(err, ErrOutcomeUnknown) {
+	if err := s.Write(t.Context(), note(4)); !errors.Is(err, ErrFailing) || errors.Is(err, ErrOutcomeUnknown) {
 		t.Errorf("write after a failed sync: %v", err)
 	}
-	wantNotes(t, s, 1) // reading goes on, without what may not be there
+	if err := s.Writable(); !errors.Is(err, ErrFailing) {
+		t.Errorf("the store says %v", err)
+	}
+	wantNotes(t, s, 1) // reading still works, without what may not be there
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
@@ -107,8 +130,41 @@ func TestWrite_FailedSyncIsAnUnknownOutcomeAndTheEnd(t *testing.T) {
 	}
 }
 
-// TestOpen_RecoveredLogMustReachTheDisk: what recovery finds in the log may be
-// only in the kernel's cache, so it is shown to nobody before it is synced.
+// TestWrite_FailingDiskIsTriedAgain until it takes writes, in the same process.
+func TestWrite_FailingDiskIsTriedAgain(t *testing.T) {
+	disk := dbtest.NewDisk(t)
+	s := open(t, func(o *Options) { o.Unsafe.VFS, o.Unsafe.Retry = disk.VFS(), time.Millisecond })
+	failSyncs(t, s, disk)
+	for syncs := disk.Syncs(); disk.Syncs() < syncs+3; runtime.Gosched() { // three tries fail
+		wantNotes(t, s, 1)
+		if err := s.Write(t.Context(), note(4)); !errors.Is(err, ErrFailing) || errors.Is(err, ErrOutcomeUnknown) {
+			t.Fatalf("write to a disk that still fails: %v", err)
+		}
+	}
+	disk.FailSyncs(false)
+	writesAgain(t, s)
+	if err := s.Write(t.Context(), note(5)); err != nil {
+		t.Errorf("write to a disk that works again: %v", err)
+	}
+	wantNotes(t, s, 1, 5)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	wantNotes(t, open(t, func(o *Options) { o.Path = s.path }), 1, 5)
+}
+
+// writesAgain waits until the store can write.
+func writesAgain(t *testing.T, s *Store) {
+	t.Helper()
+	for start := time.Now(); s.Writable() != nil; time.Sleep(time.Millisecond) {
+		if time.Since(start) > 20*time.Second {
+			t.Fatalf("the store doesn't recover: %v", s.Writable())
+		}
+	}
+}
+
+// TestOpen_RecoveredLogMustReachTheDisk: what recovery finds in the log may be only in the
+// kernel's cache, so it is shown to nobody before it is synced.
 func TestOpen_RecoveredLogMustReachTheDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "stint.db")
 	told := killAfter(t, path, 20)

@@ -8,11 +8,38 @@ import (
 )
 
 var (
-	// ErrOutcomeUnknown says that the disk failed while the change was being
-	// made durable: it may or may not be there. The store writes nothing any
-	// more after it (see [Store.Fatal]); fsync is never tried again, because a
-	// second fsync can succeed without the data (contract 14).
+	// ErrOutcomeUnknown says that the disk failed while the change was being made durable, or
+	// that the file turned out not to be the one at its path any more: the change may or may
+	// not be there. That fsync is never repeated, because a second one can succeed without the
+	// data (contract 14); the store reopens the file before it writes again.
 	ErrOutcomeUnknown = errors.New("the outcome of this write is unknown")
+
+	// ErrFailing says that the disk fails and that nothing was written. The store retries by
+	// itself until it can write (contract 14).
+	ErrFailing = errors.New("the disk fails")
+
+	// ErrBusy says that another process kept the database locked for too long
+	// and that nothing was written.
+	ErrBusy = errors.New("the database is locked by another process")
+
+	// ErrDamaged says that the file is not what SQLite wrote. Nothing was
+	// written.
+	ErrDamaged = errors.New("the database is damaged")
+
+	// ErrMoved says that the file that is open is not the one at its path any
+	// more, and that nothing was written. Writes succeed again once it is back.
+	ErrMoved = errors.New("the database file is not at its path any more")
+
+	// ErrForeign says that another program wrote over the open database or its log, and that
+	// nothing was written. Only people can repair that.
+	ErrForeign = errors.New("another program wrote over the open database")
+
+	// ErrUnpaired says that a start found a log without its database, a database
+	// without the log that its last use left, or two that don't belong together.
+	ErrUnpaired = errors.New("the database can't be opened safely")
+
+	// ErrSlow says that a read took longer than the store keeps a snapshot.
+	ErrSlow = errors.New("the read took too long")
 
 	// ErrFull says that the disk is full and that nothing was written. Later
 	// writes succeed as soon as there is space.
@@ -30,13 +57,13 @@ var (
 	ErrNewer = errors.New("the database was written by a newer version")
 )
 
-// errNoTransaction is what a statement gets when SQLite has ended the
-// transaction it belongs to. Without it the statement would commit by itself.
+// errNoTransaction is what a statement gets when SQLite has ended the transaction it belongs
+// to. Without it the statement would be committed by itself.
 var errNoTransaction = errors.New("the transaction is over")
 
-// PanicError is what [Store.Write] returns when its closure panicked. Nothing
-// of that closure was written; the others of its transaction were. A closure of
-// [Store.Read] that panicked panics again with it on its caller's goroutine.
+// PanicError is what [Store.Write] returns when its closure panicked. Nothing of that closure
+// was written; the others of its transaction were. When a closure of [Store.Read] panics, its
+// caller's goroutine panics again with it.
 type PanicError struct {
 	Value any    // what the closure panicked with
 	Stack []byte // where, as runtime/debug.Stack prints it
@@ -63,9 +90,15 @@ func IsUnique(err error) bool {
 // code, the rest the detail.
 const (
 	codeBusy       = 5
+	codeLocked     = 6
 	codeReadOnly   = 8
+	codeIO         = 10
+	codeCorrupt    = 11
 	codeFull       = 13
+	codeCantOpen   = 14
+	codeProtocol   = 15
 	codeConstraint = 19
+	codeNoDatabase = 26
 	codeUnique     = 2067
 	codePrimaryKey = 1555
 )
@@ -84,15 +117,39 @@ func codeOf(err error) int {
 // or 0.
 func primary(err error) int { return codeOf(err) & 0xff }
 
-// classify puts the package's own error in front of those SQLite errors that
-// callers act on. The error must mean that nothing was written.
+// classify puts the package's own error in front of those SQLite errors that callers act on.
+// The error must mean that nothing was written.
 func classify(err error) error {
-	switch primary(err) {
-	case codeFull:
-		return fmt.Errorf("%w: %w", ErrFull, err)
-	case codeReadOnly:
-		return fmt.Errorf("%w: %w", ErrReadOnly, err)
-	default:
-		return err
+	if own, ok := classes[primary(err)]; ok && !errors.Is(err, own) {
+		return fmt.Errorf("%w: %w", own, err)
 	}
+	return err
 }
+
+// classes are the package's own errors by SQLite's primary code.
+var classes = map[int]error{
+	codeFull:       ErrFull,
+	codeReadOnly:   ErrReadOnly,
+	codeIO:         ErrFailing,
+	codeCantOpen:   ErrFailing,
+	codeBusy:       ErrBusy,
+	codeLocked:     ErrBusy,
+	codeProtocol:   ErrBusy, // the log's index kept changing hands
+	codeCorrupt:    ErrDamaged,
+	codeNoDatabase: ErrDamaged,
+}
+
+// lasts reports whether err is a state of the store, not of one write: what [Store.Writable]
+// returns until a write succeeds.
+func lasts(err error) bool {
+	for _, state := range []error{ErrFull, ErrReadOnly, ErrFailing, ErrDamaged} {
+		if errors.Is(err, state) {
+			return true
+		}
+	}
+	return false
+}
+
+// errLogGone says that the database is in its place, but the log or its index is not. What
+// they hold is still open and can be saved.
+var errLogGone = fmt.Errorf("%w: its log was removed", ErrMoved)

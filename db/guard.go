@@ -23,28 +23,27 @@ type sqliteConn interface {
 	sqlite.HookRegisterer
 }
 
-// guard stands between database/sql and a connection of the driver and holds
-// two rules that cannot be left to the code above.
+// guard is between database/sql and a connection of the driver and enforces two rules that
+// cannot be left to the code above.
 //
-// First, statements run under the context of the transaction, never under the
-// one that a closure happens to pass: on this driver a context that ends
-// during an INSERT rolls the whole transaction back, everybody's changes
-// included.
+// First, statements run under the context of the transaction, never under the one that a
+// closure happens to pass: with this driver a context that ends during an INSERT rolls the
+// whole transaction back, including everybody's changes.
 //
-// Second, no statement runs on the writer's connection outside a transaction.
-// When SQLite rolls back by itself (disk full, I/O error), the closure's next
-// statement would otherwise commit alone.
+// Second, no statement runs on the writer's connection outside a transaction. When SQLite
+// rolls back by itself (disk full, I/O error), the closure's next statement would otherwise be
+// committed alone.
 //
 // All fields belong to the goroutine that uses the connection.
 type guard struct {
 	sqliteConn
-	role    role
-	ctx     context.Context // what statements run under; nil = what they are given
-	inTx    bool            // a transaction is open; kept for the writing role
-	kept    *kept           // what is forgotten as tables are written; nil but for the writing role
-	dirty   bool            // the running closure has written
-	keeping bool            // the running statement's caller keeps the rows up to date
-	rows    []*guardedRows  // open cursors
+	role     role
+	ctx      context.Context // what statements run under; nil = the context that they are given
+	inTx     bool            // a transaction is open; maintained for the writing role
+	rowCache *rowCache       // rows to forget as tables are written; nil except for the writing role
+	dirty    bool            // the running closure has written
+	keeping  bool            // the running statement's caller keeps the rows up to date
+	rows     []*guardedRows  // open cursors
 }
 
 func newGuard(inner sqliteConn, r role) *guard {
@@ -54,7 +53,7 @@ func newGuard(inner sqliteConn, r role) *guard {
 		// Called for every rollback, SQLite's own included; not for ROLLBACK TO.
 		inner.RegisterRollbackHook(func() {
 			g.inTx = false
-			g.kept.forgetAll()
+			g.rowCache.forgetAll()
 		})
 	}
 	return g
@@ -70,8 +69,8 @@ func (g *guard) admit(given context.Context) (context.Context, error) {
 	return given, nil
 }
 
-// closeRows closes the cursors that a closure left open and reports whether
-// there were any: one open cursor keeps the log from ever being reset.
+// closeRows closes the cursors that a closure left open and reports whether there were any: a
+// single open cursor keeps the log from ever being reset.
 func (g *guard) closeRows() bool {
 	left := slices.Clone(g.rows)
 	for _, r := range left {
@@ -154,12 +153,12 @@ type guardedStmt struct {
 
 // wrote notes that a statement is about to change a table.
 func (g *guard) wrote(table string) {
-	if table == "" || g.kept == nil {
+	if table == "" || g.rowCache == nil {
 		return
 	}
 	g.dirty = true
 	if !g.keeping {
-		g.kept.forget(table)
+		g.rowCache.forget(table)
 	}
 }
 
@@ -184,8 +183,8 @@ func (s *guardedStmt) QueryContext(ctx context.Context, args []driver.NamedValue
 	return s.guard.track(ctx, rows, err)
 }
 
-// guardedRows is a cursor that ends with its transaction's context: the driver
-// looks at the context only until the first row.
+// guardedRows is a cursor that ends with its transaction's context: the driver checks the
+// context only until the first row.
 type guardedRows struct {
 	driver.Rows
 	guard *guard
@@ -214,8 +213,8 @@ func (r *guardedRows) Close() error {
 	return r.Rows.Close()
 }
 
-// checkedTx is a migration's transaction: it commits only a file whose foreign
-// keys all point at something.
+// checkedTx is a migration's transaction: it commits only a file in which every foreign key
+// has a row to point at.
 type checkedTx struct {
 	driver.Tx
 	conn sqliteConn

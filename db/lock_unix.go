@@ -12,13 +12,12 @@ import (
 	"time"
 )
 
-// lockEvery is how often a lock that somebody else holds is tried again. A
-// blocking call could not be ended by a context.
+// lockEvery is how often a lock that is held elsewhere is tried again. A blocking call could
+// not be ended by a context.
 const lockEvery = 20 * time.Millisecond
 
-// lockFile takes the lock of a file, creating it, and waits for whoever holds
-// it until ctx ends. The file stays: removing it would let two processes hold
-// locks on two files of the same name.
+// lockFile takes the lock of a file, creating it, and waits for its holder until ctx ends. The
+// file stays: removing it would let two processes hold locks on two files of the same name.
 func lockFile(ctx context.Context, path string) (unlock func() error, err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -39,3 +38,6 @@ func lockFile(ctx context.Context, path string) (unlock func() error, err error)
 		}
 	}
 }
+
+// lockSuffix is added to the database's name to name the lock file.
+const lockSuffix = ".lock"

@@ -7,8 +7,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// children are what this test binary does when a test starts it again as a
-// process of its own; the variable's value names one.
+// children are what this test binary does when a test starts it again as a separate process;
+// the variable's value names one.
 var children = map[string]func() error{
 	"write": writeUntilKilled,
 	"open":  openAndClose,

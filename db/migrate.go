@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/pressly/goose/v3"
 )
@@ -24,29 +25,8 @@ func embedded() fs.FS {
 	return sub
 }
 
-// migrate creates the file or brings it up to date, while other processes that
-// start at the same time wait.
-func migrate(ctx context.Context, path string, o Options) (err error) {
-	unlock, err := lockFile(ctx, path+".lock")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, unlock()) }()
-	if err := createPrivate(path); err != nil {
-		return err
-	}
-	pool, err := openRole(path, migrating, o)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, pool.Close()) }()
-	pool.SetMaxOpenConns(1)
-	m := migration{path: path, options: o, pool: pool}
-	return m.run(ctx)
-}
-
-// createPrivate creates the file for its owner alone, or takes the rights of
-// others away from an existing one. SQLite gives its log the same mode.
+// createPrivate creates the file for its owner alone, or takes other people's rights away from
+// an existing one. SQLite gives its log the same mode.
 func createPrivate(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err == nil {
@@ -64,6 +44,9 @@ func createPrivate(path string) error {
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("it is no regular file (%s)", info.Mode().Type())
 	}
+	if linkedTwice(info) {
+		return errors.New("it has a second name (a hard link): its log lies beside one of them alone, so two programs could use it without knowing; remove the other name or copy the file")
+	}
 	if info.Mode().Perm()&0o077 == 0 {
 		return nil
 	}
@@ -75,15 +58,36 @@ func createPrivate(path string) error {
 	return nil
 }
 
-// migration is one run over one file, on a connection of its own.
+// migration is one run over one file, on a separate connection.
 type migration struct {
 	path    string
 	options Options
 	pool    *sql.DB
 }
 
+// dropParts removes the copies that earlier starts didn't finish: they were killed, since a
+// copy that fails removes itself. The lock is held, so nothing else is making one.
+func (m migration) dropParts() error {
+	parts, err := filepath.Glob(escapeGlob(m.path) + ".before-v*" + partSuffix + "*") // SQLite's own beside it too
+	if err != nil {
+		return fmt.Errorf("find unfinished snapshots: %w", err)
+	}
+	for _, part := range parts {
+		if err := os.Remove(part); err != nil {
+			return fmt.Errorf("remove an unfinished snapshot: %w", err)
+		}
+		m.options.Log.Info("removed an unfinished snapshot", "file", part)
+	}
+	return nil
+}
+
+// escapeGlob makes a pattern that matches exactly one name.
+func escapeGlob(name string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(name)
+}
+
 func (m migration) run(ctx context.Context) error {
-	if err := m.settle(ctx); err != nil {
+	if err := errors.Join(m.settle(ctx), m.dropParts()); err != nil {
 		return err
 	}
 	provider, err := goose.NewProvider(goose.DialectSQLite3, m.pool, m.options.Migrations,
@@ -116,13 +120,11 @@ func (m migration) run(ctx context.Context) error {
 	return nil
 }
 
-// settle writes into the file what recovery found in the log. After a failed
-// fsync the log can hold a transaction in the kernel's cache that the disk
-// never got; it must not be shown to anybody before it is durable.
+// settle writes into the file what recovery found in the log. After a failed fsync the log can
+// hold a transaction in the kernel's cache that the disk never got; it must not be shown to
+// anybody before it is durable.
 func (m migration) settle(ctx context.Context) error {
-	var busy, frames, moved int
-	row := m.pool.QueryRowContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)")
-	if err := row.Scan(&busy, &frames, &moved); err != nil {
+	if _, err := moveLog(ctx, m.pool, "PASSIVE"); err != nil {
 		return fmt.Errorf("recover: %w", err)
 	}
 	return nil

@@ -110,14 +110,14 @@ INSERT INTO notes (id, text) VALUES (10, 'answered');
 INSERT INTO replies (id, note) VALUES (1, 10);
 `
 
-// TestMigrate_RebuildKeepsChildren: dropping a table while foreign keys are on
-// deletes the rows that refer to it, without a word.
+// TestMigrate_RebuildKeepsChildren: dropping a table while foreign keys are on silently
+// deletes the rows that refer to it.
 func TestMigrate_RebuildKeepsChildren(t *testing.T) {
 	files := map[string]string{"9000_notes.sql": notes, "9001_replies.sql": replies, "9002_rebuilt.sql": rebuilt}
 	s := open(t, func(o *Options) { o.Migrations = with(t, files) })
-	var kept int
-	if err := queryRow(t, s, &kept, `SELECT count(*) FROM replies JOIN notes ON notes.id = replies.note`); err != nil || kept != 1 {
-		t.Errorf("%d replies kept, want 1 (%v)", kept, err)
+	var stayed int
+	if err := queryRow(t, s, &stayed, `SELECT count(*) FROM replies JOIN notes ON notes.id = replies.note`); err != nil || stayed != 1 {
+		t.Errorf("%d replies kept, want 1 (%v)", stayed, err)
 	}
 }
 
@@ -135,7 +135,11 @@ func TestMigrate_RefusesBrokenForeignKeys(t *testing.T) {
 // TestMigrate_Embedded checks the product's own schema and its statements: the
 // store prepares all of them on opening.
 func TestMigrate_Embedded(t *testing.T) {
-	s := open(t, func(o *Options) { o.Migrations = nil })
+	s, err := Open(t.Context(), Options{Path: filepath.Join(t.TempDir(), "stint.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
 	var id, event int64
 	for range 2 {
 		if err := s.Write(t.Context(), func(tx *Tx) error { id, event = tx.NewID(), tx.NextEvent(); return nil }); err != nil {
@@ -145,7 +149,7 @@ func TestMigrate_Embedded(t *testing.T) {
 	if id == 0 || event != 2 {
 		t.Errorf("id %d, event %d", id, event)
 	}
-	err := s.Read(t.Context(), func(tx *ReadTx) error {
+	err = s.Read(t.Context(), func(tx *ReadTx) error {
 		value, err := tx.Counter(t.Context(), "event")
 		if value != 2 {
 			t.Errorf("a reader sees event %d", value)
@@ -158,5 +162,28 @@ func TestMigrate_Embedded(t *testing.T) {
 	var notThere sql.NullString
 	if err := queryRow(t, s, &notThere, `SELECT name FROM sqlite_schema WHERE name = 'notes'`); !errors.Is(err, sql.ErrNoRows) {
 		t.Errorf("the product's schema has a table of the tests (%v)", err)
+	}
+}
+
+// TestOpen_RemovesWhatAKilledStartLeft: copies that were never completed, and nothing else.
+func TestOpen_RemovesWhatAKilledStartLeft(t *testing.T) {
+	path := closedWith(t, map[string]string{"9000_notes.sql": notes})
+	left := []string{path + ".before-v9001.123.part", path + ".before-v9001.123.part-journal", path + ".before-v8.9.part"}
+	stayed := []string{path + ".before-v9000", path + ".copy.77.part", filepath.Join(filepath.Dir(path), "other.before-v1.2.part")}
+	for _, name := range append(left, stayed...) {
+		must(t, os.WriteFile(name, []byte("half"), 0o600))
+	}
+	s, err := Open(t.Context(), Options{Path: path, Migrations: withNotes(t)})
+	must(t, err)
+	must(t, s.Close())
+	for _, name := range left {
+		if _, err := os.Stat(name); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is still there (%v)", filepath.Base(name), err)
+		}
+	}
+	for _, name := range stayed {
+		if _, err := os.Stat(name); err != nil {
+			t.Error(err)
+		}
 	}
 }

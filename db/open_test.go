@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestOpen_EverySettingHolds asks connections of each role, apart from the code
-// that sets and checks them.
+// TestOpen_EverySettingHolds asks connections of each role, independently of the code that
+// sets and checks them.
 func TestOpen_EverySettingHolds(t *testing.T) {
 	s := open(t)
 	all := map[string]string{
@@ -148,6 +148,7 @@ func TestOpen_AnyFileName(t *testing.T) {
 			t.Fatal(err)
 		}
 		path := filepath.Join(dir, name)
+		lay(t, path)
 		s, err := Open(t.Context(), Options{Path: path, Migrations: withNotes(t)})
 		if err != nil {
 			t.Errorf("%q: %v", name, err)

@@ -23,9 +23,9 @@ DROP TABLE notes;
 ALTER TABLE notes_new RENAME TO notes;
 `
 
-// TestPowerCut_LosesNothingAcknowledged cuts the power 2,000 times in the life
-// of a file: while it is created, migrated, written to by several callers, read,
-// checkpointed, copied and closed (contract 14).
+// TestPowerCut_LosesNothingAcknowledged cuts the power 2,000 times during the use of a file:
+// while it is created, migrated, written to by several callers, read, checkpointed, copied and
+// closed (contract 14).
 func TestPowerCut_LosesNothingAcknowledged(t *testing.T) {
 	t.Parallel()
 	rec := live(t, "FULL", 150)
@@ -44,8 +44,8 @@ func TestPowerCut_NoticesAMissingSync(t *testing.T) {
 	}
 }
 
-// live records the life of a file in which each of four callers writes n notes
-// before a migration and n after it.
+// live records the use of a file in which each of four callers writes n notes before a
+// migration and n after it.
 func live(t *testing.T, synchronous string, n int) *dbtest.Recording {
 	t.Helper()
 	disk := dbtest.NewDisk(t)
@@ -143,8 +143,8 @@ func newest(t *testing.T, s *Store) int64 {
 	return id.Int64
 }
 
-// cut makes n power cuts and returns what they lost. Now and then, and as long
-// as nobody had been told anything, the file is also opened by the store.
+// cut makes n power cuts and returns what they lost. Now and then, and as long as nothing had
+// been acknowledged, the store also opens the file.
 func cut(t *testing.T, rec *dbtest.Recording, n int, reopen bool) (losses []error) {
 	t.Helper()
 	seed := rand.Uint64()
@@ -187,15 +187,15 @@ func recovers(t *testing.T, c dbtest.Cut, dir string, reopen bool) error {
 	if err != nil {
 		return err
 	}
-	if reopen && (c.At%40 == 0 || len(c.Told) == 0 && c.At%4 == 0) {
+	if reopen && (c.At%40 == 0 || len(c.Acknowledged) == 0 && c.At%4 == 0) {
 		if err := survivesOpen(t, path); err != nil {
 			return err
 		}
 	}
-	if len(c.Told) == 0 {
+	if len(c.Acknowledged) == 0 {
 		return nil // the schema need not be there yet
 	}
-	return holds(path, c.Told, c.At%4 == 0)
+	return holds(path, c.Acknowledged, c.At%4 == 0)
 }
 
 func survivesOpen(t *testing.T, path string) error {
@@ -207,9 +207,9 @@ func survivesOpen(t *testing.T, path string) error {
 	return s.Close()
 }
 
-// holds checks a file after recovery: it is sound, whole transactions are there
-// or not at all, and everything told is there. Checking every page takes most
-// of the time, so that most cuts have only the pages checked that were written.
+// holds checks a file after recovery: it is sound, whole transactions are there or not at all,
+// and everything acknowledged is there. Checking every page takes most of the time, so for
+// most cuts only the pages that were written are checked.
 func holds(path string, told []int64, everyPage bool) (err error) {
 	soundness := []string{`PRAGMA integrity_check(notes)`, `PRAGMA integrity_check(counters)`}
 	if everyPage {

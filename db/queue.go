@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// maxBatch bounds how many closures share a transaction, and so how long the
-// first of them waits for the last and how long other processes are locked out.
+// maxBatch bounds how many closures share a transaction, and so how long the first of them
+// waits for the last and how long other processes are locked out.
 const maxBatch = 512
 
 // request is one call of [Store.Write].
@@ -16,7 +16,7 @@ type request struct {
 	fn  func(*Tx) error
 
 	// These belong to the owner of the writer until the request is answered.
-	settled bool     // the outcome is decided, whatever becomes of the transaction
+	settled bool     // the outcome is decided, whatever happens to the transaction
 	err     error    // the outcome
 	after   []func() // what to call once the transaction is committed
 }
@@ -31,8 +31,8 @@ type batch struct {
 	done     chan struct{} // closed when every request has its outcome
 }
 
-// owner says who uses the writer's connection. Ownership passes under the
-// queue's lock, so that each owner sees everything the one before it did.
+// owner says who uses the writer's connection. Ownership passes under the queue's lock, so
+// that each owner sees everything the one before it did.
 type owner int
 
 const (
@@ -41,25 +41,23 @@ const (
 	loop         // the writer goroutine
 )
 
-// queue holds the batches that wait for the writer's connection, and says whose
-// turn it is.
+// queue holds the batches that wait for the writer's connection, and says whose turn it is.
 type queue struct {
 	wake chan struct{} // one token: the writer goroutine has to look
 
 	mu      sync.Mutex
 	owner   owner
 	batches []*batch // not empty only while there is an owner
-	refusal error    // what later requests are answered; nil while the writer runs
+	refusal error    // the answer to later requests; nil while the writer runs
 }
 
 func newQueue() *queue {
 	return &queue{wake: make(chan struct{}, 1)}
 }
 
-// join adds r to the last waiting batch. When nobody is writing it returns nil
-// instead: the caller owns the connection then, runs r itself and has to leave.
-// A lone caller thus pays for no switch between goroutines, which on a busy
-// machine costs as much as its commit.
+// join adds r to the last waiting batch. When nothing is being written it returns nil instead:
+// the caller then owns the connection, runs r itself and has to leave. A lone caller thus pays
+// for no switch between goroutines, which on a busy machine costs as much as its commit.
 func (q *queue) join(r *request) (*batch, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -78,8 +76,8 @@ func (q *queue) join(r *request) (*batch, error) {
 	return b, nil
 }
 
-// leave ends a caller's ownership. Those who came meanwhile are the writer
-// goroutine's.
+// leave ends a caller's ownership. The writer goroutine takes the requests that came
+// meanwhile.
 func (q *queue) leave() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -92,8 +90,8 @@ func (q *queue) leave() {
 	}
 }
 
-// rest ends the writer goroutine's ownership if there is only one caller, who
-// is about to be answered: its next request need not come here.
+// rest ends the writer goroutine's ownership if there is only one caller, which is about to be
+// answered: its next request need not come here.
 func (q *queue) rest(answered int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -109,13 +107,13 @@ func (q *queue) ring() {
 	}
 }
 
-// next waits until the writer goroutine owns the connection and returns the
-// first batch. It returns nil when the queue is stopped and empty.
+// next waits until the writer goroutine owns the connection and returns the first batch. It
+// returns nil when the queue is stopped and empty.
 func (q *queue) next() *batch {
 	for {
-		// The callers just answered are runnable now. Letting them run once,
-		// before the batch is closed to newcomers, keeps all of them in one
-		// batch; otherwise two halves take turns and share half as well.
+		// The callers just answered are runnable now. Letting them run once, before the batch
+		// is closed to newcomers, keeps all of them in one batch; otherwise two halves
+		// alternate and each shares only half as well.
 		runtime.Gosched()
 		if b, stopped := q.take(); b != nil || stopped {
 			return b
@@ -149,7 +147,7 @@ func (q *queue) stop(err error) {
 	q.ring()
 }
 
-// refused answers what later requests are answered.
+// refused returns the answer to later requests.
 func (q *queue) refused() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -97,15 +97,15 @@ func TestRead_CannotWrite(t *testing.T) {
 	}
 }
 
-// endless never stops by itself: the first form while it looks for its first
-// row, the second while it is read.
+// endless never stops by itself: the first form while it looks for its first row, the second
+// while it is read.
 var endless = []string{
 	`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n WHERE i < 0`,
 	`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n`,
 }
 
-// TestRead_EndsWithItsContext: the statements are given another context than
-// the read, as happens when a closure passes on an outer one.
+// TestRead_EndsWithItsContext: the statements are given another context than the read, as
+// happens when a closure passes on an outer one.
 func TestRead_EndsWithItsContext(t *testing.T) {
 	s := open(t)
 	for _, query := range endless {
@@ -164,6 +164,34 @@ func TestRead_WaitsFiveSecondsForAConnection(t *testing.T) {
 	})
 }
 
+// However many readers wait, timers and the look-ups that begin a request have their own
+// connections.
+func TestRead_TimersAndRightsHaveConnectionsThatNoReaderTakes(t *testing.T) {
+	s := open(t)
+	release := make(chan struct{})
+	held := make(chan struct{}, readerCount())
+	var readers sync.WaitGroup
+	for range readerCount() {
+		readers.Go(func() {
+			if err := s.Read(t.Context(), func(*ReadTx) error { held <- struct{}{}; <-release; return nil }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	defer readers.Wait()
+	defer close(release)
+	for range readerCount() {
+		<-held
+	}
+	for name, read := range map[string]func(context.Context, func(*ReadTx) error) error{"timer": s.ReadTimer, "rights": s.ReadRights} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		if err := read(ctx, func(*ReadTx) error { return nil }); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		cancel()
+	}
+}
+
 func TestRead_PanicFreesTheConnection(t *testing.T) {
 	s := open(t)
 	for range readerCount() + 1 {
@@ -181,8 +209,8 @@ func TestRead_PanicFreesTheConnection(t *testing.T) {
 	wantNotes(t, s)
 }
 
-// A closure that ends its goroutine, as FailNow of a test does, ends the
-// caller's, and the connection goes on being of use.
+// A closure that ends its goroutine, as FailNow of a test does, ends the caller's, and the
+// connection stays usable.
 func TestRead_ClosureThatEndsTheGoroutine(t *testing.T) {
 	s := open(t)
 	for range readerCount() + 1 {
@@ -200,8 +228,8 @@ func TestRead_ClosureThatEndsTheGoroutine(t *testing.T) {
 	wantNotes(t, s)
 }
 
-// TestRead_OpenRowsAreFoundAndClosed: one forgotten cursor keeps the log from
-// ever being emptied.
+// TestRead_OpenRowsAreFoundAndClosed: a single forgotten cursor keeps the log from ever being
+// emptied.
 func TestRead_OpenRowsAreFoundAndClosed(t *testing.T) {
 	s := open(t)
 	if err := errors.Join(s.Write(t.Context(), note(1)), s.Write(t.Context(), note(2))); err != nil {
@@ -221,7 +249,10 @@ func TestRead_OpenRowsAreFoundAndClosed(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	err := s.Write(t.Context(), func(tx *Tx) error {
-		tx.AfterCommit(func() { done <- tx.w.checkpoint() })
+		tx.AfterCommit(func() {
+			_, err := tx.w.checkpoint()
+			done <- err
+		})
 		return note(3)(tx)
 	})
 	if err := errors.Join(err, <-done); err != nil {

@@ -12,8 +12,8 @@ import (
 	"stint/queries"
 )
 
-// readLimit ends a read. While a snapshot is held the log cannot be reset: one
-// forgotten reader grew it from 4 to 578 MiB in two seconds.
+// readLimit ends a read. While a snapshot is held the log cannot be reset: one forgotten
+// reader made it grow from 4 to 578 MiB in two seconds.
 const readLimit = 5 * time.Second
 
 // ReadTx is one consistent snapshot. It is valid until the closure returns and
@@ -28,8 +28,8 @@ type ReadTx struct {
 	conn *sql.Conn
 }
 
-// Query runs a query that is not one of the generated ones, such as a check
-// over the whole file. The caller closes the rows.
+// Query runs a query that is not one of the generated ones, such as a check over the whole
+// file. The caller closes the rows.
 func (tx *ReadTx) Query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	return tx.conn.QueryContext(ctx, query, args...)
 }
@@ -38,22 +38,38 @@ func (tx *ReadTx) Query(ctx context.Context, query string, args ...any) (*sql.Ro
 type readers struct {
 	log  *slog.Logger
 	pool *sql.DB
-	free chan *reader // a nil reader is a place whose connection is not open yet
+	free [len(connections)]chan *reader // by use; a nil reader is a slot whose connection is not open yet
 }
 
-// reader is one connection of the pool with everything prepared on it. It
+// reader is one connection of the pool, with the statements it has run kept prepared. It
 // belongs to the goroutine that took it out of readers.free.
 type reader struct {
+	use        int
 	conn       *sql.Conn
 	guard      *guard
+	prepared   *prepared
 	queries    *queries.Queries
 	begin, end *control
 	reads      stage
 }
 
-// readerCount is the cores but one, so that readers can never take all of them
-// from the writer: four heavy readers on two cores cut 33 thousand writes/s to
-// 2. It is at least two, because one slow page must not hold up every other.
+// What read connections are for. No other use takes those of one use.
+const (
+	forAnybody = iota
+	forTimers
+	forRights
+)
+
+// connections says how many each use has, opened when they are first taken.
+var connections = [...]func() int{
+	forAnybody: readerCount,
+	forTimers:  func() int { return 2 }, // one timer that has much to read doesn't delay the others
+	forRights:  func() int { return 1 },
+}
+
+// readerCount is the cores but one, so that readers can never take all of them from the
+// writer: four heavy readers on two cores cut 33 thousand writes/s to 2. It is at least two,
+// because one slow page must not delay every other.
 func readerCount() int { return max(2, runtime.GOMAXPROCS(0)-1) }
 
 func openReaders(path string, o Options) (*readers, error) {
@@ -61,38 +77,49 @@ func openReaders(path string, o Options) (*readers, error) {
 	if err != nil {
 		return nil, err
 	}
-	rs := &readers{log: o.Log, pool: pool, free: make(chan *reader, readerCount())}
-	for range cap(rs.free) {
-		rs.free <- nil
+	rs := &readers{log: o.Log, pool: pool}
+	for use, count := range connections {
+		rs.free[use] = make(chan *reader, count())
+		for range cap(rs.free[use]) {
+			rs.free[use] <- nil
+		}
 	}
 	return rs, nil
 }
 
-// take waits for a free connection until ctx ends.
-func (rs *readers) take(ctx context.Context) (*reader, error) {
-	select {
-	case r := <-rs.free:
+// take waits for a free connection until ctx ends. If none can be opened any more, as when the
+// file was moved away, it takes one that is already open.
+func (rs *readers) take(ctx context.Context, use int) (r *reader, err error) {
+	free := rs.free[use]
+	for range cap(free) {
+		select {
+		case r = <-free:
+		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) { // and not that the caller left
+				rs.log.Warn("no read connection became free", "connections", cap(free), "error", ctx.Err())
+			}
+			return nil, fmt.Errorf("wait for a read connection: %w", ctx.Err())
+		}
 		if r != nil {
 			return r, nil
 		}
-	case <-ctx.Done():
-		rs.log.Warn("no read connection became free", "connections", cap(rs.free), "error", ctx.Err())
-		return nil, fmt.Errorf("wait for a read connection: %w", ctx.Err())
+		if r, err = rs.open(ctx, use); err == nil {
+			return r, nil
+		}
+		free <- nil
 	}
-	r, err := rs.open(ctx)
-	if err != nil {
-		rs.free <- nil
-		return nil, err
+	if use != forAnybody {
+		return rs.take(ctx, forAnybody)
 	}
-	return r, nil
+	return nil, err
 }
 
-func (rs *readers) open(ctx context.Context) (*reader, error) {
+func (rs *readers) open(ctx context.Context, use int) (*reader, error) {
 	conn, err := rs.pool.Conn(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("open a read connection: %w", err)
 	}
-	r := &reader{conn: conn, reads: newStage()}
+	r := &reader{use: use, conn: conn, reads: newStage()}
 	if err := r.prepare(ctx); err != nil {
 		return nil, errors.Join(err, r.close())
 	}
@@ -103,9 +130,8 @@ func (r *reader) prepare(ctx context.Context) (err error) {
 	if r.guard, err = guardOf(r.conn); err != nil {
 		return err
 	}
-	if r.queries, err = queries.Prepare(ctx, r.conn); err != nil {
-		return err
-	}
+	r.prepared = newPrepared(r.conn)
+	r.queries = queries.New(r.prepared)
 	if r.begin, err = newControl(ctx, r.guard, "BEGIN"); err != nil {
 		return err
 	}
@@ -121,22 +147,31 @@ func (r *reader) close() error {
 			errs = append(errs, c.stmt.Close())
 		}
 	}
-	if r.queries != nil {
-		errs = append(errs, r.queries.Close())
+	if r.prepared != nil {
+		errs = append(errs, r.prepared.Close())
 	}
 	return errors.Join(append(errs, r.conn.Close())...)
 }
 
 // read runs fn on one snapshot.
-func (rs *readers) read(ctx context.Context, now time.Time, fn func(*ReadTx) error) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, readLimit)
+func (rs *readers) read(caller context.Context, use int, now time.Time, fn func(*ReadTx) error) (err error) {
+	ctx, cancel := context.WithTimeout(caller, readLimit)
 	defer cancel()
-	r, err := rs.take(ctx)
+	r, err := rs.take(ctx, use)
 	if err != nil {
+		if ctx.Err() != nil && caller.Err() == nil {
+			err = fmt.Errorf("%w: %w", ErrSlow, err)
+		}
 		return err
 	}
 	r.reads.do(func() {
-		defer func() { err = errors.Join(err, rs.put(ctx, r)) }()
+		defer func() {
+			late := errors.Is(ctx.Err(), context.DeadlineExceeded) && caller.Err() == nil
+			err = errors.Join(err, rs.put(ctx, r))
+			if err != nil && late {
+				err = fmt.Errorf("%w: %w", ErrSlow, err)
+			}
+		}()
 		r.guard.ctx = ctx
 		if err = r.begin.run(); err == nil {
 			err = fn(&ReadTx{Queries: r.queries, Now: now, conn: r.conn})
@@ -154,22 +189,24 @@ func (rs *readers) put(ctx context.Context, r *reader) error {
 	left := r.guard.closeRows()
 	r.guard.ctx = nil
 	if err := r.end.run(); err != nil {
-		rs.free <- nil
+		rs.free[r.use] <- nil
 		return errors.Join(err, r.close())
 	}
-	rs.free <- r
+	rs.free[r.use] <- r
 	if left {
 		return errOpenRows
 	}
 	return nil
 }
 
-// close waits for the reads that run and closes every connection.
+// close waits for the running reads and closes every connection.
 func (rs *readers) close() error {
 	var errs []error
-	for range cap(rs.free) {
-		if r := <-rs.free; r != nil {
-			errs = append(errs, r.close())
+	for _, free := range rs.free {
+		for range cap(free) {
+			if r := <-free; r != nil {
+				errs = append(errs, r.close())
+			}
 		}
 	}
 	return errors.Join(append(errs, rs.pool.Close())...)

@@ -9,11 +9,11 @@ import (
 	"path/filepath"
 )
 
-// Snapshot writes a copy of the database as it is now to path, readable by its
-// owner alone, replacing what is there. Writers and readers go on meanwhile.
-// The copy has its name only once it is whole, checked and on the disk.
+// Snapshot writes a copy of the database as it is now to path, readable by its owner alone,
+// replacing what is there. Writers and readers continue meanwhile. The copy has its name only
+// once it is whole, checked and on the disk.
 func (s *Store) Snapshot(ctx context.Context, path string) (err error) {
-	if !s.startRead() {
+	if s.startRead() == nil {
 		return ErrClosed
 	}
 	defer s.reads.Done()
@@ -28,11 +28,19 @@ func (s *Store) Snapshot(ctx context.Context, path string) (err error) {
 	return nil
 }
 
+// partSuffix ends the name of a copy that isn't whole yet.
+const partSuffix = ".part"
+
+// executor is a pool or one connection of it.
+type executor interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
 // copyTo copies the database behind pool to path.
-func copyTo(ctx context.Context, pool *sql.DB, path string) error {
+func copyTo(ctx context.Context, pool executor, path string) error {
 	dir := filepath.Dir(path)
 	// VACUUM INTO accepts an empty file, so the copy is private from its first byte.
-	f, err := os.CreateTemp(dir, filepath.Base(path)+".*.part")
+	f, err := os.CreateTemp(dir, filepath.Base(path)+".*"+partSuffix)
 	if err != nil {
 		return err
 	}
@@ -47,7 +55,7 @@ func copyTo(ctx context.Context, pool *sql.DB, path string) error {
 }
 
 // fill makes the empty file part a checked copy that survives a power cut.
-func fill(ctx context.Context, pool *sql.DB, part string) error {
+func fill(ctx context.Context, pool executor, part string) error {
 	if _, err := pool.ExecContext(ctx, "VACUUM INTO ?1", part); err != nil {
 		return err
 	}

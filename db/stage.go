@@ -5,9 +5,9 @@ import (
 	"runtime/debug"
 )
 
-// stage is a goroutine that runs functions for others, one at a time. SQLite
-// needs 16 KB of stack, which a goroutine that once had them gives back late:
-// thousands of held requests, each having read on its own, kept 10 KB each.
+// stage is a goroutine that runs functions for others, one at a time. SQLite needs 16 KB of
+// stack, which a goroutine that once had them gives back late: thousands of held requests,
+// each of which had read in its own goroutine, kept 10 KB each.
 type stage struct {
 	work chan func()
 }

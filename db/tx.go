@@ -1,6 +1,7 @@
 package db
 
 import (
+	"context"
 	"time"
 
 	"stint/queries"
@@ -9,34 +10,39 @@ import (
 // Tx is one closure's part of a write transaction. It is valid until the
 // closure returns and only on the goroutine that runs it.
 //
-// The generated queries may be given any context: statements always run under
-// the transaction's own, which never ends early.
+// The generated queries are given Context: statements always run under the
+// transaction's own, which never ends early.
 type Tx struct {
 	*queries.Queries
 
 	// Now is when this closure started, in UTC and whole microseconds.
 	Now time.Time
 
-	// From and Via say where the change comes from, for the log that the closure
-	// writes. The store itself doesn't look at them.
+	// From and Via say where the change comes from, for the log that the closure writes. The
+	// store itself doesn't read them.
 	From, Via string
 
 	w *writer
 	r *request
 }
 
-// AfterCommit has f called after the COMMIT and before [Store.Write] returns,
-// in the order of the calls and only if this closure succeeded. Like closures,
-// such calls never overlap and each sees what those before it did. f must be
-// quick and must not call the store: every writer waits for it.
+// Context is what the statements of a closure are given. It never ends: the store
+// runs closures to their end whatever happens to the caller, because a cancelled
+// INSERT would take the whole transaction with it.
+func (tx *Tx) Context() context.Context { return context.Background() }
+
+// AfterCommit calls f after the COMMIT and before [Store.Write] returns, in the order of the
+// calls and only if this closure succeeded. Like closures, such calls never overlap and each
+// sees what those before it did. f must be quick and must not call the store: every writer
+// waits for it.
 func (tx *Tx) AfterCommit(f func()) {
 	tx.r.after = append(tx.r.after, f)
 }
 
-// NewID returns an id that no other call has returned or will return, in this
-// process or another on the same file: at most 50 bits, strictly increasing,
-// seconds since 2024 in the upper 32. A closure that fails loses its ids. When
-// the counter cannot be read, it returns 0 and the closure fails.
+// NewID returns an id that no other call has returned or will return, in this process or
+// another on the same file: at most 50 bits, strictly increasing, seconds since 2024 in the
+// upper 32. A closure that fails loses its ids. When the counter cannot be read, it returns 0
+// and the closure fails.
 func (tx *Tx) NewID() int64 {
 	id := &tx.w.ids
 	if !tx.load(id) {
@@ -60,8 +66,8 @@ func (tx *Tx) NextEvent() int64 {
 	return seq.value
 }
 
-// load reads the counter once per transaction. Under the write lock nobody
-// else can change it, so that the rest of the batch counts in memory.
+// load reads the counter once per transaction. Under the write lock nothing else can change
+// it, so the rest of the batch counts in memory.
 func (tx *Tx) load(c *counter) bool {
 	if c.loaded {
 		return true

@@ -61,10 +61,10 @@ func togetherWith(t *testing.T, s *Store, before func(), calls ...call) []error 
 }
 
 func queued(s *Store) int {
-	s.writer.queue.mu.Lock()
-	defer s.writer.queue.mu.Unlock()
+	s.writer.Load().queue.mu.Lock()
+	defer s.writer.Load().queue.mu.Unlock()
 	n := 0
-	for _, b := range s.writer.queue.batches {
+	for _, b := range s.writer.Load().queue.batches {
 		n += len(b.requests)
 	}
 	return n
@@ -194,9 +194,8 @@ func TestWrite_CallerWhoLeftIsNotRun(t *testing.T) {
 	}
 }
 
-// TestWrite_CallerWhoLeavesHurtsNobody is about the driver: a context that ends
-// during an INSERT rolls the whole transaction back and lets what follows
-// commit by itself.
+// TestWrite_CallerWhoLeavesHurtsNobody is about the driver: a context that ends during an
+// INSERT rolls the whole transaction back and lets what follows be committed by itself.
 func TestWrite_CallerWhoLeavesHurtsNobody(t *testing.T) {
 	s := open(t)
 	ctx, leave := context.WithCancel(t.Context())
@@ -207,8 +206,8 @@ func TestWrite_CallerWhoLeavesHurtsNobody(t *testing.T) {
 			stop := context.AfterFunc(t.Context(), leave)
 			defer stop()
 			go leave()
-			// Long enough for the cancellation to come during it, and used as
-			// the engine uses its queries: with the caller's context.
+			// Long enough for the cancellation to come during it, and used as the engine uses
+			// its queries: with the caller's context.
 			_, err := tx.w.conn.ExecContext(ctx, `INSERT INTO notes (id, text)
 				WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < 60000) SELECT i, 'note ' || i FROM n`)
 			if err != nil {
@@ -240,7 +239,7 @@ func TestWrite_LostTransactionRunsTheOthersAgain(t *testing.T) {
 				if err == nil {
 					return errors.New("the insert succeeded")
 				}
-				// Without the guard this would commit by itself.
+				// Without the guard this would be committed by itself.
 				if err := note(66)(tx); !errors.Is(err, errNoTransaction) {
 					t.Errorf("a statement after the end of the transaction: %v", err)
 				}
@@ -272,8 +271,8 @@ func TestWrite_LostTransactionRunsTheOthersAgain(t *testing.T) {
 	}
 }
 
-// TestWrite_ConstraintAtCommitFailsOnlyItsOwner uses a foreign key that SQLite
-// checks no earlier than at COMMIT.
+// TestWrite_ConstraintAtCommitFailsOnlyItsOwner uses a foreign key that SQLite checks only at
+// COMMIT.
 func TestWrite_ConstraintAtCommitFailsOnlyItsOwner(t *testing.T) {
 	s := open(t, func(o *Options) {
 		o.Migrations = with(t, map[string]string{
@@ -330,7 +329,7 @@ func TestWrite_ClosureThatEndsTheGoroutineHangsNobody(t *testing.T) {
 	errs = append(errs, s.Write(t.Context(), note(3)))
 	for i, err := range errs {
 		if !errors.Is(err, errGoexit) {
-			t.Errorf("write %d was told %v", i, err)
+			t.Errorf("write %d got %v", i, err)
 		}
 	}
 	wantNotes(t, s)

@@ -13,45 +13,52 @@ import (
 	"stint/queries"
 )
 
-// writer makes all changes. At any time it has one owner, given by the queue:
-// the writer goroutine (loop), or the only caller that wants to write.
+// writer makes all changes. At any time it has one owner, given by the queue: the writer
+// goroutine (loop), or the only caller that wants to write.
 type writer struct {
 	now    func() time.Time
 	log    *slog.Logger
 	queue  *queue
-	done   chan struct{} // closed when the writer goroutine has ended
-	failed chan struct{} // closed when a commit's outcome is unknown
+	done   chan struct{}         // closed when the writer goroutine has ended
+	broken func(cause error)     // called once when the writer stops for good; must not wait
+	ended  atomic.Pointer[error] // why it has stopped and nothing may be written any more
 
-	refusal atomic.Pointer[error] // why the last write failed, if the disk took it not; nil since one was taken
+	refusal atomic.Pointer[error] // why the disk refused the last write; nil since one was accepted
 
 	// The fields from here on belong to the owner.
 
-	pool    *sql.DB
-	conn    *sql.Conn // keeps guard open
-	guard   *guard
-	queries *queries.Queries
-	kept    *kept
+	pool      *sql.DB
+	conn      *sql.Conn // keeps guard open
+	guard     *guard
+	queries   *queries.Queries
+	rowCache  *rowCache
+	openFiles *openFiles
+	book      *notebook
+	told      *told
+	closed    bool
 
 	begin, savepoint, release, undo, commit, rollback, version *control
 
 	ids, events counter
 	lastID      int64 // the highest id handed out by this process
-	wrote       bool  // a closure of the transaction that runs has written
+	wrote       bool  // a closure of the current transaction has written
 	counterErr  error // why a counter could not be read in the running closure
 }
 
-// openWriter opens the writing connection and prepares every statement on it.
-// A statement that is parsed anew for each use costs 1.6 to 2 times as much.
+// openWriter opens the writing connection and prepares every statement on it. A statement that
+// is parsed for each use costs 1.6 to 2 times as much.
 func openWriter(ctx context.Context, path string, o Options) (*writer, error) {
 	w := &writer{
-		now:    o.Clock,
-		log:    o.Log,
-		queue:  newQueue(),
-		done:   make(chan struct{}),
-		failed: make(chan struct{}),
-		ids:    counter{name: "id"},
-		events: counter{name: "event"},
-		kept:   newKept(o.Unsafe.CheckKept),
+		now:       o.Clock,
+		log:       o.Log,
+		queue:     newQueue(),
+		done:      make(chan struct{}),
+		broken:    func(error) {},
+		openFiles: o.openFiles,
+		ids:       counter{name: "id"},
+		told:      &told{},
+		events:    counter{name: "event"},
+		rowCache:  newRowCache(o.Unsafe.CheckRowCache),
 	}
 	var err error
 	if w.pool, err = openRole(path, writing, o); err != nil {
@@ -70,7 +77,7 @@ func (w *writer) prepare(ctx context.Context) (err error) {
 	if w.guard, err = guardOf(w.conn); err != nil {
 		return err
 	}
-	w.guard.kept = w.kept
+	w.guard.rowCache = w.rowCache
 	if w.queries, err = queries.Prepare(ctx, w.conn); err != nil {
 		return err
 	}
@@ -90,16 +97,21 @@ func (w *writer) prepare(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	// Take the write lock once: a file that cannot be written to must be
-	// found out now, not by the first caller.
+	// Take the write lock once: a file that cannot be written to must be discovered now, not
+	// by the first caller.
 	if err := w.start(); err != nil {
 		return fmt.Errorf("take the write lock: %w", err)
 	}
 	return w.rollback.run()
 }
 
-// close ends the connection. The writer goroutine must have ended.
+// close ends the connection; later calls do nothing. The writer goroutine must
+// have ended.
 func (w *writer) close() error {
+	if w.closed {
+		return nil
+	}
+	w.closed = true
 	var errs []error
 	for _, c := range []*control{w.begin, w.savepoint, w.release, w.undo, w.commit, w.rollback, w.version} {
 		if c != nil {
@@ -165,16 +177,14 @@ func (w *writer) answer(requests []*request) {
 
 // unusable returns why nothing may be written any more, or nil.
 func (w *writer) unusable() error {
-	select {
-	case <-w.failed:
-		return ErrOutcomeUnknown
-	default:
-		return nil
+	if err := w.ended.Load(); err != nil {
+		return *err
 	}
+	return nil
 }
 
-// abandon is for a closure that ended the writer goroutine itself: there is no
-// way back into the loop, so everybody is told and nobody hangs.
+// abandon is for a closure that ended the writer goroutine itself: there is no way back into
+// the loop, so everybody gets an error and nobody hangs.
 func (w *writer) abandon() {
 	w.queue.stop(errGoexit)
 	for {
@@ -215,7 +225,7 @@ func (w *writer) instant() time.Time {
 	return w.now().UTC().Truncate(time.Microsecond)
 }
 
-// afterCommit calls what the closure left to be called.
+// afterCommit calls what the closures registered.
 func (w *writer) afterCommit(r *request) {
 	for _, f := range r.after {
 		w.callAfter(f)
@@ -225,30 +235,59 @@ func (w *writer) afterCommit(r *request) {
 func (w *writer) callAfter(f func()) {
 	defer func() {
 		if v := recover(); v != nil {
-			// The change is committed; its caller must hear that.
+			// The change is committed; its caller must learn that.
 			w.log.Error("panic after commit", "panic", v, "stack", string(debug.Stack()))
 		}
 	}()
 	f()
 }
 
-// fail stops all writing for good: the process has to start again and let
-// SQLite recover from what the disk really holds (contract 14).
-func (w *writer) fail(cause error) {
-	w.log.Error("commit failed; no more writes until a restart", "error", cause)
-	w.queue.stop(ErrOutcomeUnknown)
-	close(w.failed)
+// stop ends all writing by this writer: later requests are answered later, and a new writer
+// has to be opened (contract 14).
+func (w *writer) stop(cause, later error) {
+	w.log.Error("no more writes until the database can be opened again", "error", cause)
+	w.ended.Store(&later)
+	w.queue.stop(later)
+	w.broken(cause)
 }
 
-// checkpoint writes the whole log back into the file and empties it. Another
-// process that reads keeps it from being emptied, which costs nothing but space.
-func (w *writer) checkpoint() error {
-	w.guard.inTx = true // it is no statement of a closure
+// checkpoint writes the whole log back into the file and empties it. Another process that
+// reads prevents the emptying, which costs nothing but space: emptied is false then.
+func (w *writer) checkpoint() (emptied bool, err error) {
+	return w.moveLog("TRUNCATE")
+}
+
+func (w *writer) moveLog(how string) (all bool, err error) {
+	w.guard.inTx = true // it isn't a closure's statement
 	defer func() { w.guard.inTx = false }()
+	return moveLog(context.Background(), w.conn, how)
+}
+
+// moveLog writes as much of the log back into the file as readers let it.
+func moveLog(ctx context.Context, conn interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}, how string,
+) (all bool, err error) {
 	var busy, frames, moved int
-	row := w.conn.QueryRowContext(context.Background(), "PRAGMA wal_checkpoint(TRUNCATE)")
-	if err := row.Scan(&busy, &frames, &moved); err != nil {
-		return fmt.Errorf("write the log back: %w", err)
+	if err := conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint("+how+")").Scan(&busy, &frames, &moved); err != nil {
+		return false, fmt.Errorf("write the log back: %w", err)
 	}
-	return nil
+	return busy == 0 && frames == moved, nil
+}
+
+// sign writes the number of a start into the file's first page, which also
+// proves that the disk takes writes.
+func (w *writer) sign(number uint32) error {
+	if err := w.start(); err != nil {
+		return classify(err)
+	}
+	if _, err := w.conn.ExecContext(context.Background(), fmt.Sprintf("PRAGMA user_version = %d", int32(number))); err != nil {
+		return errors.Join(classify(err), w.abort())
+	}
+	if err := w.commit.run(); err != nil {
+		return errors.Join(classify(err), w.abort())
+	}
+	w.guard.inTx = false
+	_, err := w.moveLog("PASSIVE")
+	return err
 }

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -11,36 +10,36 @@ import (
 	"stint/queries"
 )
 
-// tryAdmit moves a pending session to queued if no row gate holds it any more;
-// otherwise it sees to it that the timer looks again at the right moment.
+// tryAdmit moves a pending session to queued if no row gate holds it any more; otherwise it
+// makes sure that the timer looks again at the right moment.
 func (e *Engine) tryAdmit(tx *db.Tx, s *sessionRow) error {
-	a, err := tx.AgentEvenDeleted(wctx(), s.AgentID)
+	a, err := agentEvenDeleted(tx.Context(), tx, s.AgentID)
 	if err != nil {
 		return fmt.Errorf("read agent %s: %w", s.AgentID, err)
 	}
-	f, err := loadFacts(wctx(), tx, s, &a)
+	f, err := loadFacts(tx.Context(), tx, s, &a)
 	if err != nil {
 		return fmt.Errorf("read the gates of session %s: %w", s.ID, err)
 	}
-	now := micros(tx.Now)
+	now := db.Micros(tx.Now)
 	if g := f.rowGate(now); g != nil {
 		if at := admitAt(g); at != s.AdmitAt {
-			return one(tx.SetAdmitAt(wctx(), queries.SetAdmitAtParams{AdmitAt: at, ID: s.ID}))
+			return db.One(tx.SetAdmitAt(tx.Context(), queries.SetAdmitAtParams{AdmitAt: at, ID: s.ID}))
 		}
 		return nil
 	}
 	next := *s
 	next.Status = api.Queued
-	_, err = e.move(tx, s, next, actorSystem, evSessionQueued, nil)
+	_, err = e.move(tx, s, next, api.ActorSystem, api.EventSessionQueued, nil)
 	return err
 }
 
-// admitNow is tryAdmit for a caller who goes on with the session.
+// admitNow is tryAdmit for a caller that continues with the session.
 func (e *Engine) admitNow(tx *db.Tx, s *sessionRow) (*sessionRow, error) {
 	if err := e.tryAdmit(tx, s); err != nil {
 		return nil, err
 	}
-	again, err := tx.Session(wctx(), s.ID)
+	again, err := tx.Session(tx.Context(), s.ID)
 	if err != nil {
 		return nil, fmt.Errorf("read session %s: %w", s.ID, err)
 	}
@@ -55,9 +54,9 @@ func admitAt(g *api.Waiting) int64 {
 	return api.Micros(g.Until.Time)
 }
 
-// admitHeld looks again at the sessions that wait behind the agent's overlap gate.
+// admitHeld checks again the sessions that wait behind the agent's overlap gate.
 func (e *Engine) admitHeld(tx *db.Tx, agent api.AgentID) error {
-	rows, err := tx.HeldByOverlap(wctx(), agent)
+	rows, err := tx.HeldByOverlap(tx.Context(), agent)
 	if err != nil {
 		return fmt.Errorf("read what waits behind runs of agent %s: %w", agent, err)
 	}
@@ -69,16 +68,16 @@ func (e *Engine) admitHeld(tx *db.Tx, agent api.AgentID) error {
 	return nil
 }
 
-// letHeldGo lifts the gate overlap from what waits behind it, for an agent whose
-// new rule has no such gate.
+// letHeldGo lifts the gate overlap for what waits behind it, for an agent whose new rule has
+// no such gate.
 func (e *Engine) letHeldGo(tx *db.Tx, agent api.AgentID) error {
-	rows, err := tx.HeldByOverlap(wctx(), agent)
+	rows, err := tx.HeldByOverlap(tx.Context(), agent)
 	if err != nil {
 		return fmt.Errorf("read what waits behind runs of agent %s: %w", agent, err)
 	}
 	for i := range rows {
 		s := &rows[i]
-		if err := one(tx.LiftOverlap(wctx(), s.ID)); err != nil {
+		if err := db.One(tx.LiftOverlap(tx.Context(), s.ID)); err != nil {
 			return fmt.Errorf("lift the gate of session %s: %w", s.ID, err)
 		}
 		s.OverlapHeld = 0
@@ -89,77 +88,71 @@ func (e *Engine) letHeldGo(tx *db.Tx, agent api.AgentID) error {
 	return nil
 }
 
-// Admit queues pending sessions whose time has come and closes those that
-// nobody claimed within their queue time-out. It answers when to look again.
-func (e *Engine) Admit(ctx context.Context) (time.Time, error) {
-	if err := errors.Join(e.admitDue(ctx), e.closeUnclaimed(ctx)); err != nil {
-		return time.Time{}, err
+// Admit queues pending sessions whose time has come at now. It returns the first instant later
+// than now at which another's comes.
+func (e *Engine) Admit(ctx context.Context, now time.Time) (time.Time, error) {
+	return e.handle(ctx, now, timed{
+		what: "queue a session whose time has come",
+		due: func(ctx context.Context, tx *db.ReadTx, now, n int64) ([]int64, error) {
+			rows, err := tx.DueAdmissions(ctx, queries.DueAdmissionsParams{Now: now, N: n})
+			return keysOf(rows, func(id api.SessionID) int64 { return int64(id) }), err
+		},
+		do: func(tx *db.Tx, id int64) error {
+			s, err := tx.Session(tx.Context(), api.SessionID(id))
+			if err != nil {
+				return err
+			}
+			if s.Status != api.Pending || s.AdmitAt == 0 || s.AdmitAt > db.Micros(tx.Now) {
+				return nil
+			}
+			return e.tryAdmit(tx, &s)
+		},
+		next: func(ctx context.Context, tx *db.ReadTx, now int64) (int64, error) { return tx.NextAdmission(ctx, now) },
+	})
+}
+
+// EndUnclaimed ends sessions that no worker claimed within the agent's queueTimeout, counted
+// from the later of queued and the last unpause (contract 2.3). It returns the first instant
+// later than now at which it has to look again.
+func (e *Engine) EndUnclaimed(ctx context.Context, now time.Time) (time.Time, error) {
+	return e.handle(ctx, now, timed{
+		what: "close a session that nobody claimed", due: unclaimed, do: e.neverClaimed, next: nextUnclaimed,
+	})
+}
+
+func unclaimed(ctx context.Context, tx *db.ReadTx, now, n int64) (due []int64, err error) {
+	agents, err := tx.AgentsWithQueueTimeout(ctx)
+	if err != nil {
+		return nil, err
 	}
-	var next int64
-	err := e.store.Read(ctx, func(tx *db.ReadTx) (err error) {
-		next, err = e.nextAdmission(ctx, tx, micros(tx.Now))
-		return err
-	})
-	return api.At(next).Time, err
-}
-
-func (e *Engine) admitDue(ctx context.Context) error {
-	return e.eachDue(ctx, "queue a session whose time has come", func(tx *db.ReadTx, n int64) ([]int64, error) {
-		rows, err := tx.DueAdmissions(ctx, queries.DueAdmissionsParams{Now: micros(tx.Now), N: n})
-		return keysOf(rows, func(id api.SessionID) int64 { return int64(id) }), err
-	}, func(tx *db.Tx, id int64) error {
-		s, err := tx.Session(wctx(), api.SessionID(id))
-		if err != nil {
-			return err
+	for i := range agents {
+		a := &agents[i]
+		if a.UnpausedAt+db.Seconds(a.QueueTimeout) > now {
+			continue
 		}
-		if s.Status != api.Pending || s.AdmitAt == 0 || s.AdmitAt > micros(tx.Now) {
-			return nil
-		}
-		return e.tryAdmit(tx, &s)
-	})
-}
-
-// closeUnclaimed ends sessions that no worker claimed within the agent's
-// queueTimeout, counted from the later of queued and the last unpause (contract 2.3).
-func (e *Engine) closeUnclaimed(ctx context.Context) error {
-	return e.eachDue(ctx, "close a session that nobody claimed", func(tx *db.ReadTx, n int64) (due []int64, err error) {
-		agents, err := tx.AgentsWithQueueTimeout(ctx)
+		rows, err := tx.OldestWaiting(ctx, queries.OldestWaitingParams{AgentID: a.ID, Before: now - db.Seconds(a.QueueTimeout), N: n - int64(len(due))})
 		if err != nil {
 			return nil, err
 		}
-		now := micros(tx.Now)
-		for i := range agents {
-			a := &agents[i]
-			if a.UnpausedAt+seconds(a.QueueTimeout) > now {
-				continue
-			}
-			rows, err := tx.OldestWaiting(ctx, queries.OldestWaitingParams{AgentID: a.ID, Before: now - seconds(a.QueueTimeout), N: n - int64(len(due))})
-			if err != nil {
-				return nil, err
-			}
-			due = append(due, keysOf(rows, func(id api.SessionID) int64 { return int64(id) })...)
-			if int64(len(due)) >= n {
-				break
-			}
+		due = append(due, keysOf(rows, func(id api.SessionID) int64 { return int64(id) })...)
+		if int64(len(due)) >= n {
+			break
 		}
-		return due, nil
-	}, e.neverClaimed)
+	}
+	return due, nil
 }
 
-// nextAdmission is the first instant after now at which a session's time comes
-// or its queue time-out ends; 0 when there is none.
-func (e *Engine) nextAdmission(ctx context.Context, tx *db.ReadTx, now int64) (int64, error) {
-	next, err := tx.NextAdmission(ctx, now)
-	if err != nil && !none(err) {
-		return 0, err
-	}
+// nextUnclaimed is the first instant after now at which a queue time-out ends; at the latest
+// half the shortest one from now, so that each session is seen before its own can end, and not
+// every queued session has to wake the timer.
+func nextUnclaimed(ctx context.Context, tx *db.ReadTx, now int64) (next int64, err error) {
 	agents, err := tx.AgentsWithQueueTimeout(ctx)
 	if err != nil {
 		return 0, err
 	}
 	for i := range agents {
 		a := &agents[i]
-		wait := seconds(a.QueueTimeout)
+		wait := db.Seconds(a.QueueTimeout)
 		since := now - wait // what is older was tried just now
 		if a.UnpausedAt > since {
 			since = 0
@@ -168,34 +161,36 @@ func (e *Engine) nextAdmission(ctx context.Context, tx *db.ReadTx, now int64) (i
 		if err != nil {
 			return 0, fmt.Errorf("agent %s: %w", a.ID, err)
 		}
-		if at := max(first, a.UnpausedAt) + wait; first != 0 && (next == 0 || at < next) {
-			next = at
+		at := now + wait/2
+		if first != 0 {
+			at = min(at, max(first, a.UnpausedAt)+wait)
 		}
+		next = earliest(next, at)
 	}
 	return next, nil
 }
 
 // neverClaimed ends one session, if it is still unclaimed and its time is over.
 func (e *Engine) neverClaimed(tx *db.Tx, id int64) error {
-	s, err := tx.Session(wctx(), api.SessionID(id))
+	s, err := tx.Session(tx.Context(), api.SessionID(id))
 	if err != nil {
 		return err
 	}
-	a, err := tx.AgentEvenDeleted(wctx(), s.AgentID)
+	a, err := agentEvenDeleted(tx.Context(), tx, s.AgentID)
 	if err != nil {
 		return fmt.Errorf("read agent %s: %w", s.AgentID, err)
 	}
 	waits := s.Status == api.Queued || s.Status == api.Stale
-	if !waits || a.Paused != 0 || a.QueueTimeout == 0 || max(s.QueuedAt, a.UnpausedAt)+seconds(a.QueueTimeout) > micros(tx.Now) {
+	if !waits || a.Paused != 0 || a.QueueTimeout == 0 || max(s.QueuedAt, a.UnpausedAt)+db.Seconds(a.QueueTimeout) > db.Micros(tx.Now) {
 		return nil
 	}
 	next := s
 	next.Status = api.Failed
 	next.ErrorCode = "never_claimed"
 	next.ErrorMessage = fmt.Sprintf("No worker claimed it within the agent's queue time-out of %d seconds.", a.QueueTimeout)
-	if err := e.closePrompt(tx, &next, actorSystem, "cancelled"); err != nil {
+	if err := e.closePrompt(tx, &next, api.ActorSystem, "cancelled"); err != nil {
 		return err
 	}
-	_, err = e.move(tx, &s, next, actorSystem, evSessionError, api.EventData{"code": next.ErrorCode})
+	_, err = e.move(tx, &s, next, api.ActorSystem, api.EventSessionError, api.EventData{"code": next.ErrorCode})
 	return err
 }

@@ -7,17 +7,16 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"stint/api"
 	"stint/scheduler"
 )
 
-// checkAgent normalises what a person wrote and names each field that breaks a
-// rule. ranAs is whose worker ran its sessions until now; only that user can set
-// it to himself (contract 2.0). leastLease is in seconds.
-func checkAgent(in *api.AgentInput, c Caller, ranAs api.UserID, leastLease int64, now time.Time) error {
+// checkAgent normalises what a person wrote and names each field that breaks a rule. ranAs is
+// whose worker ran its sessions until now; only that user can set it to themselves (contract
+// 2.0).
+func checkAgent(in *api.AgentInput, c Caller, ranAs api.UserID, lease leaseRange, now time.Time) error {
 	var v api.Invalid
 	in.Slug = strings.ToLower(strings.TrimSpace(in.Slug))
 	switch {
@@ -25,6 +24,8 @@ func checkAgent(in *api.AgentInput, c Caller, ranAs api.UserID, leastLease int64
 		v.Add("slug", "must be 2 to 32 characters: a lowercase letter, then letters, digits or hyphens")
 	case strings.HasPrefix(in.Slug, "agt_"):
 		v.Add("slug", "must not look like an id")
+	case in.Slug == "new":
+		v.Add("slug", "must not be new: the page for making an agent has that address")
 	}
 	in.Name = strings.TrimSpace(in.Name)
 	if in.Name == "" {
@@ -33,8 +34,12 @@ func checkAgent(in *api.AgentInput, c Caller, ranAs api.UserID, leastLease int64
 	if n := utf8.RuneCountInString(in.Name); n > maxName {
 		v.Add("name", fmt.Sprintf("has %d characters; at most %d fit", n, maxName))
 	}
-	checkText(&v, "description", in.Description, maxDescription)
-	checkText(&v, "prompt", in.Prompt, maxPrompt)
+	v.CheckLine("name", in.Name)
+	v.CheckText("description", in.Description, maxDescription)
+	v.CheckWritten("description", in.Description)
+	v.CheckWritten("prompt", in.Prompt)
+	v.CheckWritten("instructions", in.Instructions)
+	v.CheckText("prompt", in.Prompt, maxPrompt)
 	if n := utf8.RuneCountInString(in.Instructions); n > maxInstructions {
 		v.Add("instructions", fmt.Sprintf("has %d characters; at most %d fit", n, maxInstructions))
 	}
@@ -43,19 +48,19 @@ func checkAgent(in *api.AgentInput, c Caller, ranAs api.UserID, leastLease int64
 	checkRules(&v, &in.Run)
 	checkSpend(&v, in)
 	checkSchedule(&v, in, now)
-	checkNumbers(&v, in, leastLease)
+	checkNumbers(&v, in, lease)
 	checkLabels(&v, &in.Labels)
 	return v.Err()
 }
 
-// CheckAgent names all that is wrong with what a person wrote of an agent, and
-// writes nothing: a form asks it, whose own mistakes would else be told first and
-// the rest only after they are mended. was is the agent as it is, nil for a new
-// one. Whether the slug is free is not among it.
+// CheckAgent names everything that is wrong with what a person wrote about an agent, and
+// writes nothing: a form calls it, which would otherwise report its own findings first and the
+// rest only after they are corrected. was is the agent as it is, nil for a new one. It doesn't
+// check whether the slug is free.
 func (e *Engine) CheckAgent(c Caller, in api.AgentInput, was *api.Agent) error {
-	ranAs, lease := c.UserID, e.leastLease()
+	ranAs, lease := c.UserID, e.leases()
 	if was != nil {
-		ranAs, lease = was.RunsAsUserID, min(lease, was.LeaseSeconds)
+		ranAs, lease = was.RunsAsUserID, lease.with(was.LeaseSeconds)
 	} else if in.Mode == api.Local && in.RunsAsUserID == 0 {
 		in.RunsAsUserID = c.UserID
 	}
@@ -87,9 +92,10 @@ func checkRun(v *api.Invalid, in *api.AgentInput) {
 		if in.Mode == api.Local && len(in.Run.Command) == 0 {
 			v.Add("run.command", "is missing: give the program and its arguments as a list")
 		}
-	case api.TypeCodex, api.TypeClaudeCode:
 	default:
-		v.Add("type", "must be command, codex or claude_code")
+		if _, known := in.Type.Describe(); !known {
+			v.Add("type", "must be "+api.AgentTypeNames())
+		}
 	}
 	checkArgv(v, "run.command", in.Run.Command)
 	checkArgv(v, "run.check", in.Run.Check)
@@ -100,7 +106,8 @@ func checkRun(v *api.Invalid, in *api.AgentInput) {
 		if !path.IsAbs(f) && !windowsAbs.MatchString(f) {
 			v.Add("run.workFolder", "must be an absolute path on the worker's machine")
 		}
-		checkText(v, "run.workFolder", f, 4096)
+		v.CheckText("run.workFolder", f, 4096)
+		v.CheckPlace("run.workFolder", f)
 	}
 	for i, name := range in.Run.Env {
 		if !envForm.MatchString(name) {
@@ -125,7 +132,7 @@ func checkArgv(v *api.Invalid, field string, argv []string) {
 	}
 }
 
-// The words of a run block that name one of a few.
+// The words of a run block that are one of a few.
 var (
 	permissions = []string{"", "approval", "autonomous"}
 	workspaces  = []string{"", "folder", "worktree"}
@@ -142,10 +149,8 @@ func checkRules(v *api.Invalid, run *api.Run) {
 	among("run.permissions", run.Permissions, permissions)
 	among("run.workspace", run.Workspace, workspaces)
 	for _, f := range []struct{ field, text string }{{"run.executable", run.Executable}, {"run.model", run.Model}, {"run.baseBranch", run.BaseBranch}} {
-		checkText(v, f.field, f.text, 1000)
-		if strings.ContainsFunc(f.text, unicode.IsControl) {
-			v.Add(f.field, "holds a control character")
-		}
+		v.CheckText(f.field, f.text, 1000)
+		v.CheckPlace(f.field, f.text)
 		if strings.HasPrefix(f.text, "-") {
 			v.Add(f.field, "must not begin with a hyphen")
 		}
@@ -160,7 +165,8 @@ func checkRules(v *api.Invalid, run *api.Run) {
 		field := fmt.Sprintf("run.rules[%d].", i)
 		among(field+"area", r.Area, words(api.Areas))
 		among(field+"ruling", r.Ruling, words(api.Rulings))
-		checkText(v, field+"pattern", r.Pattern, 1000)
+		v.CheckText(field+"pattern", r.Pattern, 1000)
+		v.CheckWritten(field+"pattern", r.Pattern)
 	}
 }
 
@@ -174,7 +180,8 @@ func words[T ~string](of []T) []string {
 
 func checkSchedule(v *api.Invalid, in *api.AgentInput, now time.Time) {
 	in.Schedule = strings.TrimSpace(in.Schedule)
-	// The zone and the expression are read apart, so that both are named when both are wrong.
+	// The zone and the expression are read separately, so that both are named when both are
+	// wrong.
 	checkTime(v, "@daily", in.TimeZone, now)
 	if in.Schedule != "" {
 		checkTime(v, in.Schedule, "UTC", now)
@@ -194,7 +201,19 @@ func checkTime(v *api.Invalid, expr, zone string, now time.Time) {
 	}
 }
 
-func checkNumbers(v *api.Invalid, in *api.AgentInput, leastLease int64) {
+// leaseRange is what an agent's lease may be, in seconds.
+type leaseRange struct{ least, most int64 }
+
+func (e *Engine) leases() leaseRange {
+	return leaseRange{int64(e.cfg.MinLease / time.Second), int64(e.cfg.MaxLease / time.Second)}
+}
+
+// with is the range with a lease that an agent has already: what isn't changed isn't refused.
+func (r leaseRange) with(had int64) leaseRange {
+	return leaseRange{min(r.least, had), max(r.most, had)}
+}
+
+func checkNumbers(v *api.Invalid, in *api.AgentInput, lease leaseRange) {
 	for _, n := range []struct {
 		field       string
 		value       int64
@@ -205,7 +224,7 @@ func checkNumbers(v *api.Invalid, in *api.AgentInput, leastLease int64) {
 		{"jitterSeconds", in.JitterSeconds, 0, 24 * 3600, "seconds"},
 		{"maxConcurrent", in.MaxConcurrent, 1, 1000, "sessions"},
 		{"priority", in.Priority, MinPriority, MaxPriority, "; higher runs first"},
-		{"leaseSeconds", in.LeaseSeconds, leastLease, maxSeconds, "seconds"},
+		{"leaseSeconds", in.LeaseSeconds, lease.least, lease.most, "seconds"},
 		{"reclaimDelaySeconds", in.ReclaimDelaySeconds, 0, maxSeconds, "seconds"},
 		{"turnTimeoutSeconds", in.TurnTimeoutSeconds, 0, maxSeconds, "seconds; 0 means none"},
 		{"stallTimeoutSeconds", in.StallTimeoutSeconds, 0, maxSeconds, "seconds; 0 means none"},

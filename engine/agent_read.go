@@ -27,7 +27,7 @@ func (e *Engine) Agent(ctx context.Context, c Caller, ref string) (out api.Agent
 // Agents lists the workspace's agents, newest first.
 func (e *Engine) Agents(ctx context.Context, c Caller, page api.Page) (api.List[api.Agent], error) {
 	out := api.List[api.Agent]{Items: []api.Agent{}}
-	n, before, err := pageOf(page, math.MaxInt64)
+	n, before, err := db.PageOf(page, math.MaxInt64)
 	if err != nil {
 		return out, err
 	}
@@ -36,7 +36,7 @@ func (e *Engine) Agents(ctx context.Context, c Caller, page api.Page) (api.List[
 		if err != nil {
 			return fmt.Errorf("list agents: %w", err)
 		}
-		list := listOf(rows, n, func(a agentRow) *agentRow { return &a }, func(a agentRow) int64 { return int64(a.ID) })
+		list := db.ListOf(rows, n, func(a agentRow) *agentRow { return &a }, func(a agentRow) int64 { return int64(a.ID) })
 		out.NextCursor = list.NextCursor
 		for _, a := range list.Items {
 			shown, err := e.presentAgent(ctx, tx, a)
@@ -63,7 +63,7 @@ func (e *Engine) presentAgent(ctx context.Context, q queries.Querier, a *agentRo
 
 func (e *Engine) toAgent(a *agentRow, setBy *queries.User) api.Agent {
 	out := api.Agent{
-		ID: a.ID, AgentInput: input(a), PausedReason: a.PausedReason, Running: a.Running, SpentTodayMicros: spentToday(a, micros(e.Now())), ScheduleError: a.ScheduleError,
+		ID: a.ID, AgentInput: input(a), PausedReason: a.PausedReason, Running: a.Running, SpentTodayMicros: spentToday(a, db.Micros(e.Now())), ScheduleError: a.ScheduleError,
 		FailuresInRow: a.FailuresInRow, Version: a.Version, CreatedAt: api.At(a.CreatedAt), UpdatedAt: api.At(a.UpdatedAt),
 	}
 	if setBy != nil {

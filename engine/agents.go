@@ -9,7 +9,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
+	"stint/account"
 	"stint/api"
 	"stint/db"
 	"stint/queries"
@@ -28,15 +30,18 @@ var (
 	envForm   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 )
 
-// DefaultAgent is what a new agent is like where its maker says nothing.
-func DefaultAgent() api.AgentInput {
+// DefaultAgent is a new agent where its creator sets nothing.
+func (e *Engine) DefaultAgent() api.AgentInput { return e.cfg.DefaultAgent() }
+
+// DefaultAgent is a new agent under these settings where its creator sets nothing.
+func (cfg Config) DefaultAgent() api.AgentInput {
 	return api.AgentInput{
 		Mode: api.Local, Type: api.TypeCommand, TimeZone: "UTC", CatchUp: api.CatchUpLatest, Overlap: api.OverlapSkip,
-		MaxConcurrent: 1, LeaseSeconds: 900, MaxLapses: 3, Labels: api.Labels{},
+		MaxConcurrent: 1, LeaseSeconds: int64(cfg.DefaultLease / time.Second), MaxLapses: 3, Labels: api.Labels{},
 	}
 }
 
-// agentOf reads an agent by id or slug; another workspace's is 404.
+// agentOf reads an agent by id or slug; one in another workspace is 404.
 func agentOf(ctx context.Context, q queries.Querier, c Caller, ref string) (*agentRow, error) {
 	var a agentRow
 	var err error
@@ -45,8 +50,8 @@ func agentOf(ctx context.Context, q queries.Querier, c Caller, ref string) (*age
 	} else {
 		a, err = q.AgentBySlug(ctx, queries.AgentBySlugParams{WorkspaceID: c.WorkspaceID, Slug: strings.ToLower(strings.TrimSpace(ref))})
 	}
-	if none(err) || (err == nil && a.WorkspaceID != c.WorkspaceID) {
-		return nil, notFound("agent")
+	if db.None(err) || (err == nil && a.WorkspaceID != c.WorkspaceID) {
+		return nil, db.NotFound("agent")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read agent %q: %w", ref, err)
@@ -54,21 +59,21 @@ func agentOf(ctx context.Context, q queries.Querier, c Caller, ref string) (*age
 	return &a, nil
 }
 
-// CreateAgent makes an agent. Its schedule, if it has one, starts now: no past
-// slot ever fires. Rights: admin. Errors: invalid with each field, slug_taken.
+// CreateAgent creates an agent. Its schedule, if it has one, starts now: no past slot ever
+// fires. Rights: admin. Errors: invalid with each field, slug_taken.
 func (e *Engine) CreateAgent(ctx context.Context, c Caller, in api.AgentInput) (out api.Agent, err error) {
-	if err := c.may(mayEditAgents); err != nil {
+	if err := c.May(account.EditAgents); err != nil {
 		return out, err
 	}
 	if in.Mode == api.Local && in.RunsAsUserID == 0 {
 		in.RunsAsUserID = c.UserID
 	}
-	if err := checkAgent(&in, c, c.UserID, e.leastLease(), e.Now()); err != nil {
+	if err := checkAgent(&in, c, c.UserID, e.leases(), e.Now()); err != nil {
 		return out, err
 	}
 	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
-		now := micros(tx.Now)
-		a := agentRow{ID: api.AgentID(tx.NewID()), WorkspaceID: c.WorkspaceID, RunSetBy: c.inPerson(), Version: 1, CreatedAt: now, UpdatedAt: now}
+		now := db.Micros(tx.Now)
+		a := agentRow{ID: api.AgentID(tx.NewID()), WorkspaceID: c.WorkspaceID, RunSetBy: c.InPerson(), TimeoutsSetBy: c.InPerson(), Version: 1, CreatedAt: now, UpdatedAt: now}
 		fill(&a, in)
 		a.AnchorAt = wholeSecond(now)
 		a.UnpausedAt = now
@@ -76,7 +81,7 @@ func (e *Engine) CreateAgent(ctx context.Context, c Caller, in api.AgentInput) (
 			a.PausedAt, a.PausedReason = now, "paused at its creation"
 		}
 		plan(&a, tx.Now)
-		err := tx.InsertAgent(wctx(), queries.InsertAgentParams{
+		err := tx.InsertAgent(tx.Context(), queries.InsertAgentParams{
 			ID: a.ID, WorkspaceID: a.WorkspaceID, Slug: a.Slug, Name: a.Name, Description: a.Description, Mode: a.Mode,
 			Type: a.Type, Run: a.Run, RunSetBy: a.RunSetBy, Prompt: a.Prompt, Instructions: a.Instructions,
 			Schedule: a.Schedule, TimeZone: a.TimeZone, CatchUp: a.CatchUp, CatchUpWindow: a.CatchUpWindow, Overlap: a.Overlap,
@@ -85,7 +90,7 @@ func (e *Engine) CreateAgent(ctx context.Context, c Caller, in api.AgentInput) (
 			LeaseSeconds: a.LeaseSeconds, ReclaimDelay: a.ReclaimDelay, TurnTimeout: a.TurnTimeout,
 			StallTimeout: a.StallTimeout, QueueTimeout: a.QueueTimeout, MaxLapses: a.MaxLapses, AnchorAt: a.AnchorAt,
 			NextSlotAt: a.NextSlotAt, CreatedAt: now,
-			SessionSpendLimit: a.SessionSpendLimit, DailySpendLimit: a.DailySpendLimit,
+			SessionSpendLimit: a.SessionSpendLimit, DailySpendLimit: a.DailySpendLimit, TimeoutsSetBy: a.TimeoutsSetBy,
 		})
 		if db.IsUnique(err) {
 			return slugTaken(a.Slug)
@@ -93,7 +98,7 @@ func (e *Engine) CreateAgent(ctx context.Context, c Caller, in api.AgentInput) (
 		if err != nil {
 			return fmt.Errorf("insert agent %q: %w", a.Slug, err)
 		}
-		if err := e.keepVersion(tx, c.actor(), &a, evAgentCreated); err != nil {
+		if err := e.keepVersion(tx, c.Actor(), &a, api.EventAgentCreated); err != nil {
 			return err
 		}
 		out = e.toAgent(&a, nil)
@@ -109,18 +114,18 @@ func slugTaken(slug string) error {
 	}
 }
 
-// EditAgent changes an agent: merge is applied to a copy of what a person sets
-// and may be called more than once. A changed schedule or zone, and a resume,
-// set the anchor to now; other edits leave it alone (contract 3.3). Slots that are
-// due by the old schedule at that instant have their verdicts by it. Rights:
-// admin. Errors: what merge answers, invalid, slug_taken, not_found.
+// EditAgent changes an agent: merge is applied to a copy of what a person sets and may be
+// called more than once. A changed schedule or zone, and a resume, set the anchor to now;
+// other edits leave it alone (contract 3.3). Slots that are due by the old schedule at that
+// instant get their verdicts by it. Rights: admin. Errors: what merge returns, invalid,
+// slug_taken, not_found.
 func (e *Engine) EditAgent(ctx context.Context, c Caller, ref string, merge func(*api.AgentInput) error) (out api.Agent, err error) {
 	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
-		a, err := agentOf(wctx(), tx, c, ref)
+		a, err := agentOf(tx.Context(), tx, c, ref)
 		if err != nil {
 			return err
 		}
-		if err := c.may(mayEditAgents); err != nil {
+		if err := c.May(account.EditAgents); err != nil {
 			return err
 		}
 		in := input(a)
@@ -136,8 +141,11 @@ func (e *Engine) EditAgent(ctx context.Context, c Caller, ref string, merge func
 
 // editTx writes what a person changed, if anything, as a new version.
 func (e *Engine) editTx(tx *db.Tx, c Caller, a *agentRow, in api.AgentInput, reason string) (changed bool, err error) {
-	// A lease from before the least one was raised may stay; claims lift it.
-	if err := checkAgent(&in, c, a.RunsAsUserID, min(e.leastLease(), a.LeaseSeconds), tx.Now); err != nil {
+	// A lease from before the minimum was raised may stay; claims lift it.
+	if err := checkAgent(&in, c, a.RunsAsUserID, e.leases().with(a.LeaseSeconds), tx.Now); err != nil {
+		return false, err
+	}
+	if err := e.leaseFits(tx, a, in.LeaseSeconds); err != nil {
 		return false, err
 	}
 	before := input(a)
@@ -147,7 +155,7 @@ func (e *Engine) editTx(tx *db.Tx, c Caller, a *agentRow, in api.AgentInput, rea
 	if err := checkRunsAs(tx, a, in); err != nil {
 		return false, err
 	}
-	now := micros(tx.Now)
+	now := db.Micros(tx.Now)
 	if before.Schedule != in.Schedule || before.TimeZone != in.TimeZone {
 		if err := e.settleDue(tx, a); err != nil {
 			return false, err
@@ -155,20 +163,22 @@ func (e *Engine) editTx(tx *db.Tx, c Caller, a *agentRow, in api.AgentInput, rea
 	}
 	was := *a
 	fill(a, in)
-	// By its slug a worker finds its owner's own file on an agent, and with it the
-	// folder, the sandbox and the policy: a new one changes what is executed too.
+	// A worker finds its owner's own file on an agent by the slug, and with it the folder, the
+	// sandbox and the policy: a new slug also changes what is executed.
 	if before.Type != in.Type || before.Instructions != in.Instructions || before.Slug != in.Slug || !sameRun(before.Run, in.Run) {
-		a.RunSetBy = c.inPerson() // contract 10.2
+		a.RunSetBy = c.InPerson() // contract 10.2
 	}
-	kind := evAgentEdited
+	if before.TurnTimeoutSeconds != in.TurnTimeoutSeconds || before.StallTimeoutSeconds != in.StallTimeoutSeconds {
+		a.TimeoutsSetBy = c.InPerson()
+	}
+	kind := api.EventAgentEdited
 	switch {
 	case before.Paused && !in.Paused:
-		kind = evAgentResumed
+		kind = api.EventAgentResumed
 		a.PausedReason, a.UnpausedAt, a.FailuresInRow = "", now, 0
 		a.AnchorAt = wholeSecond(now)
-		e.offerAll(tx, a.ID)
 	case !before.Paused && in.Paused:
-		kind = evAgentPaused
+		kind = api.EventAgentPaused
 		a.PausedReason, a.PausedAt = reason, now
 	}
 	if before.Schedule != in.Schedule || before.TimeZone != in.TimeZone {
@@ -191,21 +201,34 @@ func (e *Engine) editTx(tx *db.Tx, c Caller, a *agentRow, in api.AgentInput, rea
 	}
 	if before.Overlap != in.Overlap {
 		recheck := e.admitHeld
-		if in.Overlap == api.OverlapAllow || in.Overlap == api.OverlapSkip {
+		if in.Overlap == api.OverlapAllow {
 			recheck = e.letHeldGo
 		}
 		if err := recheck(tx, a.ID); err != nil {
 			return false, err
 		}
 	}
-	if before.MaxConcurrent < in.MaxConcurrent {
-		e.offerAll(tx, a.ID)
+	e.offer(a.ID)
+	if err := e.keepVersion(tx, c.Actor(), a, kind); err != nil {
+		return false, err
 	}
-	return true, e.keepVersion(tx, c.actor(), a, kind)
+	if a.Paused == 0 && (kind == api.EventAgentResumed || looser(before, in)) {
+		return true, e.announce(tx, a, "agent_changed")
+	}
+	return true, nil
+}
+
+// looser reports whether an edit may release what waited under the agent's previous rules.
+// Whatever both forbid keeps waiting: each gate judges by the rule in force, and the edit
+// itself lifts none, except that allow lifts overlap's.
+func looser(was, is api.AgentInput) bool {
+	spend := is.DailySpendLimitMicros
+	return was.MaxConcurrent < is.MaxConcurrent || was.Type != is.Type || was.TimeZone != is.TimeZone ||
+		was.DailySpendLimitMicros != 0 && (spend == 0 || spend > was.DailySpendLimitMicros)
 }
 
 func (e *Engine) updateAgent(tx *db.Tx, a *agentRow, from int64) error {
-	err := one(tx.UpdateAgent(wctx(), queries.UpdateAgentParams{
+	err := db.One(tx.UpdateAgent(tx.Context(), queries.UpdateAgentParams{
 		Slug: a.Slug, Name: a.Name, Description: a.Description, Mode: a.Mode, Type: a.Type, Run: a.Run, RunSetBy: a.RunSetBy,
 		Prompt: a.Prompt, Instructions: a.Instructions, Schedule: a.Schedule, TimeZone: a.TimeZone, CatchUp: a.CatchUp,
 		CatchUpWindow: a.CatchUpWindow, Overlap: a.Overlap, Jitter: a.Jitter, RunsAsUserID: a.RunsAsUserID, Paused: a.Paused,
@@ -214,7 +237,7 @@ func (e *Engine) updateAgent(tx *db.Tx, a *agentRow, from int64) error {
 		TurnTimeout: a.TurnTimeout, StallTimeout: a.StallTimeout, QueueTimeout: a.QueueTimeout, MaxLapses: a.MaxLapses,
 		AnchorAt: a.AnchorAt, NextSlotAt: a.NextSlotAt, ScheduleError: a.ScheduleError, FailuresInRow: a.FailuresInRow,
 		Version: a.Version, UpdatedAt: a.UpdatedAt, ID: a.ID, FromVersion: from,
-		SessionSpendLimit: a.SessionSpendLimit, DailySpendLimit: a.DailySpendLimit,
+		SessionSpendLimit: a.SessionSpendLimit, DailySpendLimit: a.DailySpendLimit, TimeoutsSetBy: a.TimeoutsSetBy,
 	}))
 	if db.IsUnique(err) {
 		return slugTaken(a.Slug)
@@ -222,24 +245,24 @@ func (e *Engine) updateAgent(tx *db.Tx, a *agentRow, from int64) error {
 	if err != nil {
 		return fmt.Errorf("update agent %s: %w", a.ID, err)
 	}
-	tx.AfterCommit(e.cron.Wake)
-	tx.AfterCommit(e.admit.Wake)
 	return nil
 }
 
-// keepVersion keeps what the agent looks like now, and logs the change.
+// keepVersion stores the agent's present state, and logs the change.
 func (e *Engine) keepVersion(tx *db.Tx, actor string, a *agentRow, kind string) error {
 	snapshot, err := json.Marshal(input(a))
 	if err != nil {
 		return fmt.Errorf("write version %d of agent %s: %w", a.Version, a.ID, err)
 	}
-	err = tx.InsertAgentVersion(wctx(), queries.InsertAgentVersionParams{
-		AgentID: a.ID, Version: a.Version, At: micros(tx.Now), Actor: actor, Snapshot: string(snapshot),
+	err = tx.InsertAgentVersion(tx.Context(), queries.InsertAgentVersionParams{
+		AgentID: a.ID, Version: a.Version, At: db.Micros(tx.Now), Actor: actor, Snapshot: string(snapshot),
+		RunSetBy: a.RunSetBy, TimeoutsSetBy: a.TimeoutsSetBy,
 	})
 	if err != nil {
 		return fmt.Errorf("keep version %d of agent %s: %w", a.Version, a.ID, err)
 	}
 	tx.AfterCommit(e.cron.Wake)
+	tx.AfterCommit(e.unclaimed.Wake)
 	data := api.EventData{"version": a.Version}
 	if a.PausedReason != "" {
 		data["reason"] = a.PausedReason
@@ -247,8 +270,8 @@ func (e *Engine) keepVersion(tx *db.Tx, actor string, a *agentRow, kind string) 
 	return e.logAgent(tx, a, actor, kind, data)
 }
 
-// PauseAgent keeps new runs of the agent from being claimed; nothing that runs
-// is touched. It reports whether this call changed it.
+// PauseAgent keeps new runs of the agent from being claimed; running ones aren't touched. It
+// reports whether this call changed it.
 func (e *Engine) PauseAgent(ctx context.Context, c Caller, ref, reason string) (api.Agent, bool, error) {
 	if reason == "" {
 		reason = "paused by " + c.Name
@@ -256,24 +279,25 @@ func (e *Engine) PauseAgent(ctx context.Context, c Caller, ref, reason string) (
 	return e.setPaused(ctx, c, ref, true, reason)
 }
 
-// ResumeAgent lets the agent run again. Slots that passed meanwhile are noted in
-// the ledger as paused and never fire.
+// ResumeAgent lets the agent run again. Slots that passed meanwhile are noted in the ledger as
+// paused and never fire.
 func (e *Engine) ResumeAgent(ctx context.Context, c Caller, ref string) (api.Agent, bool, error) {
 	return e.setPaused(ctx, c, ref, false, "")
 }
 
 func (e *Engine) setPaused(ctx context.Context, c Caller, ref string, paused bool, reason string) (out api.Agent, changed bool, err error) {
 	var v api.Invalid
-	checkText(&v, "reason", reason, maxMessage)
+	v.CheckText("reason", reason, maxMessage)
+	v.CheckWritten("reason", reason)
 	if err := v.Err(); err != nil {
 		return out, false, err
 	}
 	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
-		a, err := agentOf(wctx(), tx, c, ref)
+		a, err := agentOf(tx.Context(), tx, c, ref)
 		if err != nil {
 			return err
 		}
-		if err := c.may(mayEditAgents); err != nil {
+		if err := c.May(account.EditAgents); err != nil {
 			return err
 		}
 		in := input(a)
@@ -289,11 +313,11 @@ func (e *Engine) setPaused(ctx context.Context, c Caller, ref string, paused boo
 // the same transaction, its workers deleted. Rights: owner.
 func (e *Engine) DeleteAgent(ctx context.Context, c Caller, ref string) error {
 	return e.writeAs(ctx, c, func(tx *db.Tx) error {
-		a, err := agentOf(wctx(), tx, c, ref)
+		a, err := agentOf(tx.Context(), tx, c, ref)
 		if err != nil {
 			return err
 		}
-		if err := c.may(mayDeleteAgents); err != nil {
+		if err := c.May(account.DeleteAgents); err != nil {
 			return err
 		}
 		verdict, why := api.SlotMissed, "The agent was deleted before it could run."
@@ -303,10 +327,10 @@ func (e *Engine) DeleteAgent(ctx context.Context, c Caller, ref string) error {
 		if err := e.noteDue(tx, a, verdict, why); err != nil {
 			return err
 		}
-		if err := e.cancelOpen(tx, a.ID, c.actor(), "agent_deleted", "The agent was deleted by "+c.Name+"."); err != nil {
+		if err := e.cancelOpen(tx, a.ID, c.Actor(), "agent_deleted", "The agent was deleted by "+c.Name+"."); err != nil {
 			return err
 		}
-		workers, err := tx.WorkersOfAgent(wctx(), a.ID)
+		workers, err := tx.WorkersOfAgent(tx.Context(), a.ID)
 		if err != nil {
 			return fmt.Errorf("list workers of agent %s: %w", a.ID, err)
 		}
@@ -314,24 +338,24 @@ func (e *Engine) DeleteAgent(ctx context.Context, c Caller, ref string) error {
 			if err := e.dropSignal(tx, workers[i].ID, signalDeleted); err != nil {
 				return err
 			}
-			if err := one(tx.DeleteWorker(wctx(), queries.DeleteWorkerParams{DeletedAt: micros(tx.Now), ID: workers[i].ID})); err != nil {
+			if err := db.One(tx.DeleteWorker(tx.Context(), queries.DeleteWorkerParams{DeletedAt: db.Micros(tx.Now), ID: workers[i].ID})); err != nil {
 				return fmt.Errorf("delete worker %s: %w", workers[i].ID, err)
 			}
-			if err := e.logWorker(tx, &workers[i], c.actor(), evWorkerDeleted, nil); err != nil {
+			if err := e.logWorker(tx, &workers[i], c.Actor(), api.EventWorkerDeleted, nil); err != nil {
 				return err
 			}
 		}
-		if err := one(tx.DeleteAgent(wctx(), queries.DeleteAgentParams{DeletedAt: micros(tx.Now), ID: a.ID})); err != nil {
+		if err := db.One(tx.DeleteAgent(tx.Context(), queries.DeleteAgentParams{DeletedAt: db.Micros(tx.Now), ID: a.ID})); err != nil {
 			return fmt.Errorf("delete agent %s: %w", a.ID, err)
 		}
-		e.offerAll(tx, a.ID)
-		return e.logAgent(tx, a, c.actor(), evAgentDeleted, nil)
+		e.wakeAll(tx, a.ID)
+		return e.logAgent(tx, a, c.Actor(), api.EventAgentDeleted, nil)
 	})
 }
 
-// input is a copy of the part of an agent that a person sets. It shares no list
-// with the row: what is decoded into it would change the row as well, and with it
-// what the row is compared with and what others read.
+// input is a copy of the part of an agent that a person sets. It shares no list with the row:
+// decoding into it would otherwise change the row as well, and with it what the row is
+// compared with and what others read.
 func input(a *agentRow) api.AgentInput {
 	run := a.Run
 	run.Command, run.Env, run.Rules = slices.Clone(run.Command), slices.Clone(run.Env), slices.Clone(run.Rules)
@@ -350,7 +374,7 @@ func fill(a *agentRow, in api.AgentInput) {
 	a.Slug, a.Name, a.Description, a.Mode, a.Type, a.Run, a.Prompt = in.Slug, in.Name, in.Description, in.Mode, in.Type, in.Run, in.Prompt
 	a.Instructions, a.Schedule, a.TimeZone, a.CatchUp = in.Instructions, in.Schedule, in.TimeZone, in.CatchUp
 	a.CatchUpWindow, a.Overlap, a.Jitter, a.RunsAsUserID = in.CatchUpWindowSeconds, in.Overlap, in.JitterSeconds, in.RunsAsUserID
-	a.Paused, a.MaxConcurrent, a.Priority, a.Labels = flag(in.Paused), in.MaxConcurrent, in.Priority, in.Labels
+	a.Paused, a.MaxConcurrent, a.Priority, a.Labels = db.Flag(in.Paused), in.MaxConcurrent, in.Priority, in.Labels
 	a.LeaseSeconds, a.ReclaimDelay, a.TurnTimeout = in.LeaseSeconds, in.ReclaimDelaySeconds, in.TurnTimeoutSeconds
 	a.StallTimeout, a.QueueTimeout, a.MaxLapses = in.StallTimeoutSeconds, in.QueueTimeoutSeconds, in.MaxLapses
 	a.SessionSpendLimit, a.DailySpendLimit = in.SessionSpendLimitMicros, in.DailySpendLimitMicros

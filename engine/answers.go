@@ -6,18 +6,19 @@ import (
 	"strings"
 	"time"
 
+	"stint/account"
 	"stint/api"
 	"stint/db"
 	"stint/queries"
 )
 
-// AnswerPrompt answers the session's open prompt, once. An answer that leaves
-// something out is refused and changes nothing. Approvals take a person's own
-// sign-in, which the right to answer implies (contract 6.5). Errors:
-// prompt_closed, naming who was first, invalid, not_found, forbidden.
+// AnswerPrompt answers the session's open prompt, once. An incomplete answer is refused and
+// changes nothing. Approvals need a person's own sign-in, which the right to answer implies
+// (contract 6.5). Errors: prompt_closed, naming who was first, invalid, not_found, forbidden.
 func (e *Engine) AnswerPrompt(ctx context.Context, c Caller, id api.SessionID, in api.AnswerInput) (out api.Session, err error) {
 	var v api.Invalid
-	checkText(&v, "text", in.Text, maxPromptText)
+	v.CheckText("text", in.Text, maxPromptText)
+	v.CheckWritten("text", in.Text)
 	if in.PromptID == 0 {
 		v.Add("promptId", "is missing: name the prompt that you answer")
 	}
@@ -25,16 +26,16 @@ func (e *Engine) AnswerPrompt(ctx context.Context, c Caller, id api.SessionID, i
 		return out, err
 	}
 	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
-		s, err := visible(wctx(), tx, c, id)
+		s, err := visible(tx.Context(), tx, c, id)
 		if err != nil {
 			return err
 		}
-		if err := c.mayWith(s, toAnswer); err != nil {
+		if err := c.MayWith(s, account.ToAnswer); err != nil {
 			return err
 		}
-		p, err := tx.Prompt(wctx(), in.PromptID)
-		if none(err) || (err == nil && p.SessionID != s.ID) {
-			return notFound("prompt")
+		p, err := tx.Prompt(tx.Context(), in.PromptID)
+		if db.None(err) || (err == nil && p.SessionID != s.ID) {
+			return db.NotFound("prompt")
 		}
 		if err != nil {
 			return fmt.Errorf("read prompt %s: %w", in.PromptID, err)
@@ -54,24 +55,24 @@ func (e *Engine) AnswerPrompt(ctx context.Context, c Caller, id api.SessionID, i
 			return err
 		}
 		if asked.Kind == api.PromptApproval {
-			if err := inPerson(c.Client); err != nil {
+			if err := account.InPerson(c.Client); err != nil {
 				return err
 			}
 		}
 		if err := checkAnswer(&asked, in.Answer, ""); err != nil {
 			return err
 		}
-		if err := e.answerTx(tx, s, &asked, in.Answer, c.actor()); err != nil {
+		if err := e.answerTx(tx, s, &asked, in.Answer, c.Actor()); err != nil {
 			return err
 		}
-		out, err = e.sessionTx(wctx(), tx, c, id, micros(tx.Now))
+		out, err = e.sessionTx(tx.Context(), tx, c, id, db.Micros(tx.Now))
 		return err
 	})
 	return out, err
 }
 
-// withWhat ends a sentence about an answered prompt with the answer; those who may
-// answer may know it. Secret parts aren't in it.
+// withWhat ends a sentence about an answered prompt with the answer; those who may answer may
+// know it. Secret parts aren't in it.
 func withWhat(answer string) string {
 	if answer == "" {
 		return "."
@@ -87,7 +88,7 @@ func (e *Engine) nameOf(tx *db.Tx, actor string) (string, error) {
 		if id.UnmarshalText([]byte(actor)) != nil {
 			return actor, nil
 		}
-		u, err := tx.User(wctx(), id)
+		u, err := tx.User(tx.Context(), id)
 		if err != nil {
 			return "", fmt.Errorf("read user %s: %w", id, err)
 		}
@@ -97,7 +98,7 @@ func (e *Engine) nameOf(tx *db.Tx, actor string) (string, error) {
 		if id.UnmarshalText([]byte(actor)) != nil {
 			return actor, nil
 		}
-		w, err := tx.WorkerEvenDeleted(wctx(), id)
+		w, err := workerEvenDeleted(tx.Context(), tx, id)
 		if err != nil {
 			return "", fmt.Errorf("read worker %s: %w", id, err)
 		}
@@ -106,15 +107,15 @@ func (e *Engine) nameOf(tx *db.Tx, actor string) (string, error) {
 	return actor, nil
 }
 
-// answerTx closes an open prompt with an answer and lets the session go on.
+// answerTx closes an open prompt with an answer and lets the session continue.
 func (e *Engine) answerTx(tx *db.Tx, s *sessionRow, p *api.Prompt, a api.Answer, actor string) error {
 	detail, err := written(a)
 	if err != nil {
 		return err
 	}
 	shown := answerWords(p, a)
-	err = one(tx.ClosePrompt(wctx(), queries.ClosePromptParams{
-		ClosedAt: micros(tx.Now), ClosedBy: actor, Resolution: api.PromptAnswered, Answer: shown, AnswerDetail: detail, ID: p.ID,
+	err = db.One(tx.ClosePrompt(tx.Context(), queries.ClosePromptParams{
+		ClosedAt: db.Micros(tx.Now), ClosedBy: actor, Resolution: api.PromptAnswered, Answer: shown, AnswerDetail: detail, ID: p.ID,
 	}))
 	if err != nil {
 		return fmt.Errorf("answer prompt %s: %w", p.ID, err)
@@ -129,27 +130,33 @@ func (e *Engine) answerTx(tx *db.Tx, s *sessionRow, p *api.Prompt, a api.Answer,
 	switch s.Status {
 	case api.AwaitingInput:
 		next.Status = api.Active
-		_, err = e.move(tx, s, next, actor, evSessionResumed, data)
+		_, err = e.move(tx, s, next, actor, api.EventSessionResumed, data)
 		return err
 	case api.Pending:
 		next.Status = api.Queued
-		if next.NotBefore > micros(tx.Now) {
+		if next.NotBefore > db.Micros(tx.Now) {
 			return e.clearPrompt(tx, s, actor, data)
 		}
-		_, err = e.move(tx, s, next, actor, evSessionQueued, data)
+		_, err = e.move(tx, s, next, actor, api.EventSessionQueued, data)
 		return err
 	}
 	// A stale session stays stale and becomes claimable (contract 6.5).
 	return e.clearPrompt(tx, s, actor, data)
 }
 
-// clearPrompt takes an answered prompt off a session whose status stays.
+// clearPrompt removes an answered prompt from a session whose status stays.
 func (e *Engine) clearPrompt(tx *db.Tx, s *sessionRow, actor string, data api.EventData) error {
-	if err := one(tx.ClearPrompt(wctx(), queries.ClearPromptParams{ID: s.ID, Status: s.Status})); err != nil {
+	if err := db.One(tx.ClearPrompt(tx.Context(), queries.ClearPromptParams{ID: s.ID, Status: s.Status})); err != nil {
 		return fmt.Errorf("clear the prompt of session %s: %w", s.ID, err)
 	}
-	e.offer(tx, s.AgentID)
-	return e.logSession(tx, s, actor, evPromptClosed, data)
+	e.offer(s.AgentID)
+	if err := e.logSession(tx, s, actor, api.EventPromptClosed, data); err != nil {
+		return err
+	}
+	if s.Status != api.Stale || s.ReclaimAt > db.Micros(tx.Now) {
+		return nil
+	}
+	return e.claimable(tx, s, gateOpenPrompt)
 }
 
 // answerWords is an answer as the transcript shows it; secret parts are left out.
@@ -172,7 +179,7 @@ func answerWords(p *api.Prompt, a api.Answer) string {
 		for _, q := range p.Choices {
 			said := a.Choices[q.ID]
 			if q.Secret {
-				said = keptSecret
+				said = withheldAnswer
 			}
 			lines = append(lines, q.Text+"\n→ "+said)
 		}
@@ -181,39 +188,36 @@ func answerWords(p *api.Prompt, a api.Answer) string {
 	return a.Text
 }
 
-// Deadlines answers prompts whose time is over with what they said would then
-// count (contract 6.5). It answers the next deadline.
-func (e *Engine) Deadlines(ctx context.Context) (time.Time, error) {
-	err := e.eachDue(ctx, "answer a prompt at its deadline", func(tx *db.ReadTx, n int64) ([]int64, error) {
-		rows, err := tx.DueDeadlines(ctx, queries.DueDeadlinesParams{Now: micros(tx.Now), N: n})
-		return keysOf(rows, func(id api.PromptID) int64 { return int64(id) }), err
-	}, func(tx *db.Tx, id int64) error {
-		p, err := tx.Prompt(wctx(), api.PromptID(id))
-		if err != nil {
-			return err
-		}
-		if p.ClosedAt != 0 || p.DeadlineAt > micros(tx.Now) {
-			return nil
-		}
-		asked, err := toPrompt(p)
-		if err != nil {
-			return err
-		}
-		s, err := tx.Session(wctx(), p.SessionID)
-		if err != nil {
-			return err
-		}
-		return e.answerTx(tx, &s, &asked, *asked.Default, actorDeadline)
+// Deadlines answers prompts whose time is over with the default that they named (contract
+// 6.5). It returns the first deadline later than now.
+func (e *Engine) Deadlines(ctx context.Context, now time.Time) (time.Time, error) {
+	return e.handle(ctx, now, timed{
+		what: "answer a prompt at its deadline",
+		due: func(ctx context.Context, tx *db.ReadTx, now, n int64) ([]int64, error) {
+			rows, err := tx.DueDeadlines(ctx, queries.DueDeadlinesParams{Now: now, N: n})
+			return keysOf(rows, func(id api.PromptID) int64 { return int64(id) }), err
+		},
+		do:   e.atDeadline,
+		next: func(ctx context.Context, tx *db.ReadTx, now int64) (int64, error) { return tx.NextDeadline(ctx, now) },
 	})
+}
+
+// atDeadline gives a prompt its default answer, if it is still open.
+func (e *Engine) atDeadline(tx *db.Tx, id int64) error {
+	p, err := tx.Prompt(tx.Context(), api.PromptID(id))
 	if err != nil {
-		return time.Time{}, err
-	}
-	var next int64
-	err = e.store.Read(ctx, func(tx *db.ReadTx) (err error) {
-		if next, err = tx.NextDeadline(ctx, micros(tx.Now)); none(err) {
-			return nil
-		}
 		return err
-	})
-	return api.At(next).Time, err
+	}
+	if p.ClosedAt != 0 || p.DeadlineAt > db.Micros(tx.Now) {
+		return nil
+	}
+	asked, err := toPrompt(p)
+	if err != nil {
+		return err
+	}
+	s, err := tx.Session(tx.Context(), p.SessionID)
+	if err != nil {
+		return err
+	}
+	return e.answerTx(tx, &s, &asked, *asked.Default, api.ActorDeadline)
 }

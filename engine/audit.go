@@ -8,27 +8,28 @@ import (
 	"strings"
 	"time"
 
+	"stint/account"
 	"stint/api"
 	"stint/db"
 	"stint/queries"
 )
 
-// Audit lists who did what and from where, newest first, as far as the caller
-// may see it: others' local sessions leave no trace in it. Rights: admin.
-// Errors: forbidden, invalid, not_found for an agent that isn't here.
+// Audit lists who did what and from where, newest first, restricted to what the caller may
+// see: others' local sessions leave no trace in it. Rights: admin. Errors: forbidden, invalid,
+// not_found for an agent that isn't here.
 func (e *Engine) Audit(ctx context.Context, c Caller, f api.AuditFilter, page api.Page) (api.List[api.AuditEntry], error) {
 	out := api.List[api.AuditEntry]{Items: []api.AuditEntry{}}
-	if err := c.may(mayAudit); err != nil {
+	if err := c.May(account.Audit); err != nil {
 		return out, err
 	}
-	n, before, err := pageOf(page, math.MaxInt64)
+	n, before, err := db.PageOf(page, math.MaxInt64)
 	if err != nil {
 		return out, err
 	}
-	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
+	err = e.store.Search(ctx, "by agent, session or time, or ask for fewer at once", func(tx *db.ReadTx) error {
 		p := queries.AuditPageParams{
-			Before: before, Since: api.Micros(f.Since.Time), Until: math.MaxInt64, WorkspaceID: c.WorkspaceID, Me: c.UserID,
-			Actor: f.Actor, Type: f.Type, SessionID: int64(f.Session), N: n + 1,
+			Since: api.Micros(f.Since.Time), Until: math.MaxInt64, WorkspaceID: c.WorkspaceID, Me: c.UserID,
+			Actor: f.Actor, Type: f.Type, SessionID: int64(f.Session),
 		}
 		if !f.Until.IsZero() {
 			p.Until = api.Micros(f.Until.Time)
@@ -40,30 +41,33 @@ func (e *Engine) Audit(ctx context.Context, c Caller, f api.AuditFilter, page ap
 			}
 			p.AgentID = int64(a.ID)
 		}
-		rows, err := tx.AuditPage(ctx, p)
+		y := newVisibility(tx, c)
+		out, err = gathering[queries.AuditPageRow, api.AuditEntry]{
+			read: func(before, n int64) ([]queries.AuditPageRow, error) {
+				p.Before, p.N = before, n
+				return tx.AuditPage(ctx, p)
+			},
+			key: func(r queries.AuditPageRow) int64 { return r.Event.Seq },
+			take: func(r queries.AuditPageRow) (api.AuditEntry, bool, error) {
+				ev, seen, err := y.shown(ctx, r.Event)
+				return toAudit(ev), seen, err
+			},
+			size: func(*api.AuditEntry) int { return 0 }, // events are short
+		}.page(n, before)
 		if err != nil {
 			return fmt.Errorf("list the audit: %w", err)
-		}
-		out = listOf(rows, n, toAudit, func(r queries.AuditPageRow) int64 { return r.Event.Seq })
-		sight := newEyes(tx, c.WorkspaceID, c.UserID)
-		for i := range out.Items {
-			if err := sight.dim(ctx, &out.Items[i].Event); err != nil {
-				return err
-			}
 		}
 		return nameActors(ctx, tx, out.Items)
 	})
 	return out, err
 }
 
-func toAudit(r queries.AuditPageRow) api.AuditEntry {
-	ev := toEvent(r.Event)
-	ev.AgentID = api.AgentID(r.Agent)
+func toAudit(ev api.Event) api.AuditEntry {
 	out := api.AuditEntry{Event: ev, ActorName: ev.Actor}
 	for _, part := range []struct {
 		key string
 		to  *string
-	}{{dataFrom, &out.From}, {dataVia, &out.Via}} {
+	}{{db.DataFrom, &out.From}, {db.DataVia, &out.Via}} {
 		if text, ok := ev.Data[part.key].(string); ok {
 			*part.to = text
 			delete(ev.Data, part.key)
@@ -98,7 +102,7 @@ func actorName(ctx context.Context, q queries.Querier, actor string) (string, er
 			return actor, nil
 		}
 		u, err := q.User(ctx, id)
-		if err != nil && !none(err) {
+		if err != nil && !db.None(err) {
 			return "", fmt.Errorf("read user %s: %w", id, err)
 		}
 		if err == nil {
@@ -109,8 +113,8 @@ func actorName(ctx context.Context, q queries.Querier, actor string) (string, er
 		if id.UnmarshalText([]byte(actor)) != nil {
 			return actor, nil
 		}
-		w, err := q.WorkerEvenDeleted(ctx, id)
-		if err != nil && !none(err) {
+		w, err := workerEvenDeleted(ctx, q, id)
+		if err != nil && !db.None(err) {
 			return "", fmt.Errorf("read worker %s: %w", id, err)
 		}
 		if err == nil {
@@ -127,13 +131,13 @@ type AuditView struct {
 	Agents []string // slugs
 }
 
-// AuditChoices lists by what the audit can be filtered. Rights: admin.
+// AuditChoices lists what the audit can be filtered by. Rights: admin.
 func (e *Engine) AuditChoices(ctx context.Context, c Caller) (AuditView, error) {
-	out := AuditView{At: e.Now(), Types: slices.Sorted(slices.Values(eventTypes))}
-	if err := c.may(mayAudit); err != nil {
+	out := AuditView{At: e.Now(), Types: slices.Sorted(slices.Values(api.EventTypes))}
+	if err := c.May(account.Audit); err != nil {
 		return out, err
 	}
-	list, err := e.Agents(ctx, c, api.Page{Limit: maxPage})
+	list, err := e.Agents(ctx, c, api.Page{Limit: db.MaxPage})
 	for _, a := range list.Items {
 		out.Agents = append(out.Agents, a.Slug)
 	}

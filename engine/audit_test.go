@@ -6,7 +6,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,7 +22,7 @@ func TestAudit_TellsWhoWhatAndFromWhere(t *testing.T) {
 	agent := w.Agent()
 	c := w.Owner
 	c.From, c.Via = "192.0.2.7", "key_nightly"
-	s, _, err := w.CreateSession(t.Context(), c, agent.Slug, api.SessionInput{Prompt: "a"}, engine.Idempotency{})
+	s, _, err := w.CreateSession(t.Context(), c, agent.Slug, api.SessionInput{Prompt: new("a")}, engine.Idempotency{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +104,7 @@ func TestAudit_IsForAdmins(t *testing.T) {
 func TestAudit_HidesOthersLocalSessions(t *testing.T) {
 	w := enginetest.New(t)
 	a := w.Agent()
-	s, _, err := w.CreateSession(t.Context(), w.Owner, a.Slug, api.SessionInput{Prompt: "private"}, engine.Idempotency{})
+	s, _, err := w.CreateSession(t.Context(), w.Owner, a.Slug, api.SessionInput{Prompt: new("private")}, engine.Idempotency{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,14 +145,10 @@ func TestAudit_KnowsAllTypes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
 	n := 0
 	look := func(node ast.Node) bool {
 		spec, ok := node.(*ast.ValueSpec)
-		if !ok || len(spec.Values) != 1 || !strings.HasPrefix(spec.Names[0].Name, "ev") {
+		if !ok || len(spec.Values) != 1 || !strings.HasPrefix(spec.Names[0].Name, "Event") {
 			return true
 		}
 		if lit, ok := spec.Values[0].(*ast.BasicLit); ok && lit.Kind == token.STRING {
@@ -167,16 +162,11 @@ func TestAudit_KnowsAllTypes(t *testing.T) {
 		}
 		return true
 	}
-	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(file, look)
+	file, err := parser.ParseFile(token.NewFileSet(), "../api/event.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
 	}
+	ast.Inspect(file, look)
 	if n < 20 || n != len(view.Types) {
 		t.Errorf("%d types in the code, %d to choose from", n, len(view.Types))
 	}

@@ -9,13 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"stint/account"
 	"stint/api"
 	"stint/db"
 	"stint/engine"
 )
 
-// bench is an engine on a real file at full durability, with one agent and a
-// worker for each caller.
+// bench is an engine on a real file at full durability, with one agent and a worker for each
+// caller.
 type bench struct {
 	e       *engine.Engine
 	store   *db.Store
@@ -35,15 +36,16 @@ func newBench(b *testing.B, workers int) *bench {
 	}
 	b.Cleanup(func() { _ = store.Close() })
 	s := &bench{e: engine.New(store, engine.DefaultConfig()), store: store, path: path}
-	token, _, err := s.e.EnsureOwner(ctx)
+	people := account.New(store, account.DefaultConfig())
+	token, _, err := people.EnsureOwner(ctx)
 	if err != nil {
 		b.Fatal(err)
 	}
-	who, err := s.e.Authenticate(ctx, token)
+	who, err := people.Authenticate(ctx, token)
 	if err != nil {
 		b.Fatal(err)
 	}
-	if s.c, err = s.e.In(ctx, who, engine.DefaultWorkspace); err != nil {
+	if s.c, err = people.In(ctx, who, account.DefaultWorkspace); err != nil {
 		b.Fatal(err)
 	}
 	s.agent = s.addAgent(b, "bench")
@@ -55,7 +57,7 @@ func newBench(b *testing.B, workers int) *bench {
 
 func (s *bench) addAgent(b *testing.B, slug string) api.Agent {
 	b.Helper()
-	in := engine.DefaultAgent()
+	in := engine.DefaultConfig().DefaultAgent()
 	in.Slug, in.Run.Command, in.MaxConcurrent = slug, []string{"true"}, 1000
 	a, err := s.e.CreateAgent(context.Background(), s.c, in)
 	if err != nil {
@@ -76,7 +78,7 @@ func (s *bench) addWorker(b *testing.B, agent, name string) api.WorkerID {
 // cycle creates a session, claims one, notes progress if asked, completes it.
 func (s *bench) cycle(worker api.WorkerID, activity bool) error {
 	ctx := context.Background()
-	if _, _, err := s.e.CreateSession(ctx, s.c, "bench", api.SessionInput{Prompt: "Say hello."}, engine.Idempotency{}); err != nil {
+	if _, _, err := s.e.CreateSession(ctx, s.c, "bench", api.SessionInput{Prompt: new("Say hello.")}, engine.Idempotency{}); err != nil {
 		return err
 	}
 	claim, err := s.e.ClaimNext(ctx, s.c, api.ClaimNextRequest{WorkerIDs: []api.WorkerID{worker}})
@@ -153,7 +155,7 @@ func (s *bench) fillQueue(b *testing.B, agent string, n int) {
 	for range 64 {
 		wg.Go(func() {
 			for left.Add(-1) >= 0 {
-				_, _, err := s.e.CreateSession(context.Background(), s.c, agent, api.SessionInput{Prompt: "x"}, engine.Idempotency{})
+				_, _, err := s.e.CreateSession(context.Background(), s.c, agent, api.SessionInput{Prompt: new("x")}, engine.Idempotency{})
 				if err != nil {
 					b.Error(err)
 					return
@@ -164,7 +166,7 @@ func (s *bench) fillQueue(b *testing.B, agent string, n int) {
 	wg.Wait()
 }
 
-// claimOne claims the best session and gives it back, and times the claim alone.
+// claimOne claims the best session and gives it back, and times only the claim.
 func (s *bench) claimOne(b *testing.B, worker api.WorkerID) time.Duration {
 	ctx := context.Background()
 	start := time.Now()

@@ -7,8 +7,7 @@ import (
 	"stint/db"
 )
 
-// Violation is one broken promise of contract 14 that a look at the stored rows
-// can show.
+// Violation is one broken promise of contract 14 that the stored rows show.
 type Violation struct {
 	Rule   string // which promise, in a few words
 	Detail string // the row that breaks it, without secrets
@@ -16,17 +15,16 @@ type Violation struct {
 
 func (v Violation) String() string { return v.Rule + ": " + v.Detail }
 
-// maxFound bounds what one rule reports; the first few rows tell the story.
+// maxFound bounds what one rule reports; the first few rows are enough.
 const maxFound = 20
 
-// Check walks the whole database and reports every row that breaks a promise of
-// contract 14: claims, leases, fences, caps, prompts, slots, the event log, and
-// that each session that hasn't ended has a way on. It changes nothing. Each
-// rule is a read of its own, so that a coordinator at work is not held up; an
-// error means that a rule could not be checked.
+// Check walks the whole database and reports every row that breaks a promise of contract 14:
+// claims, leases, fences, caps, prompts, slots, the event log, and that each session that
+// hasn't ended can still end. It changes nothing. Each rule is a separate read, so that a
+// working coordinator isn't delayed; an error means that a rule could not be checked.
 //
-// The rules are written in SQL and, for the event log, as a reducer of their
-// own: none of the code that they check takes part.
+// The rules are written in SQL and, for the event log, as a separate reducer: none of the code
+// that they check takes part.
 func (e *Engine) Check(ctx context.Context) ([]Violation, error) {
 	var found []Violation
 	for _, r := range promises {
@@ -70,12 +68,12 @@ func (e *Engine) broken(ctx context.Context, p promise) (found []Violation, err 
 type promise struct {
 	rule  string
 	query string
-	timed bool // ?1 is the present, ?2 the longest lease there can be, both in microseconds
+	timed bool // ?1 is the present, ?2 the longest possible lease, both in microseconds
 }
 
 func (p promise) args(e *Engine, tx *db.ReadTx) []any {
 	if !p.timed {
 		return nil
 	}
-	return []any{micros(tx.Now), span(max(e.cfg.MaxLease, e.cfg.Grace)), span(max(e.cfg.OfflineAfter, e.cfg.Grace))}
+	return []any{db.Micros(tx.Now), db.Span(max(e.cfg.MaxLease, e.cfg.Grace)), db.Span(max(e.cfg.OfflineAfter, e.cfg.Grace))}
 }

@@ -1,7 +1,8 @@
 package engine
 
-// promises are the rules that one query each can check. They speak SQL to the
-// rows alone. A query must return one text column.
+// promises are the rules that one query each can check. They use only SQL on the rows. A query
+// must return one text column: || binds closer than arithmetic, which therefore needs
+// parentheses.
 var promises = []promise{
 	{rule: "a session has a live claim exactly while it runs", query: `
 SELECT 'session ' || id || ' is ' || status || ' with live claim ' || claim_id FROM sessions
@@ -36,10 +37,10 @@ WHERE c.closed_at = 0 AND (w.id IS NULL OR w.deleted_at <> 0 OR w.state = 'offli
 SELECT 'agent ' || a.id || ' counts ' || a.running FROM agents a
 WHERE a.running <> (SELECT COUNT(*) FROM claims c WHERE c.agent_id = a.id AND c.drained = 0)`},
 	{rule: "no lease is longer than the longest", timed: true, query: `
-SELECT 'claim ' || c.id || ' runs ' || (c.expires_at - MAX(?1, p.value)) / 1000000 || ' s more' FROM claims c JOIN counters p ON p.name = 'alive'
+SELECT 'claim ' || c.id || ' runs ' || ((c.expires_at - MAX(?1, p.value)) / 1000000) || ' s more' FROM claims c JOIN counters p ON p.name = 'alive'
 WHERE c.closed_at = 0 AND c.expires_at - MAX(?1, p.value) > ?2 + 2000000`},
 	{rule: "a closed claim is drained before its worker would be offline", timed: true, query: `
-SELECT 'claim ' || c.id || ' drains in ' || (c.drain_by - MAX(?1, p.value)) / 1000000 || ' s' FROM claims c JOIN counters p ON p.name = 'alive'
+SELECT 'claim ' || c.id || ' drains in ' || ((c.drain_by - MAX(?1, p.value)) / 1000000) || ' s' FROM claims c JOIN counters p ON p.name = 'alive'
 WHERE c.drained = 0 AND c.closed_at > 0 AND c.drain_by - MAX(?1, p.value) > MAX(?3, c.offline_after * 1000000) + 2000000`},
 
 	{rule: "a session has ended exactly when its status says so", query: `

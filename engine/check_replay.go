@@ -9,7 +9,7 @@ import (
 	"stint/db"
 )
 
-// The reducer: what the event log alone says of each session, by rules written
+// The reducer: what the event log alone says about each session, by rules that are written
 // down here once more and not taken from the engine's own table.
 
 const ruleReplay = "the event log tells what the rows say"
@@ -28,17 +28,17 @@ var legal = map[[2]api.Status]bool{
 }
 
 // afterEnd are the events that an ended session may still have.
-var afterEnd = map[string]bool{evSessionArchived: true, evClaimDrained: true, evLateResult: true, evThreadCompleted: true, evThreadFailed: true}
+var afterEnd = map[string]bool{api.EventSessionArchived: true, api.EventClaimDrained: true, api.EventLateResult: true, api.EventThreadCompleted: true, api.EventThreadFailed: true}
 
 // standing is what an event of a thread says, by the status of its newest session.
 var standing = map[api.Status]string{
-	"active": evThreadActive, "awaiting_input": evThreadActive, "complete": evThreadCompleted, "error": evThreadFailed, "cancelled": evThreadFailed,
+	"active": api.EventThreadActive, "awaiting_input": api.EventThreadActive, "complete": api.EventThreadCompleted, "error": api.EventThreadFailed, "cancelled": api.EventThreadFailed,
 }
 
 // ofThread are the events of threads.
-var ofThread = map[string]bool{evThreadActive: true, evThreadCompleted: true, evThreadFailed: true}
+var ofThread = map[string]bool{api.EventThreadActive: true, api.EventThreadCompleted: true, api.EventThreadFailed: true}
 
-// logged is a session as its events tell it.
+// logged is a session as its events describe it.
 type logged struct {
 	status api.Status
 	events int64
@@ -61,7 +61,7 @@ func (l *logged) apply(seq int64, kind string, data []byte) {
 		return
 	}
 	switch {
-	case (kind == evSessionCreated) != (l.events == 1):
+	case (kind == api.EventSessionCreated) != (l.events == 1):
 		l.blame(seq, kind, "is not where it must be")
 	case ofThread[kind]:
 		if standing[l.status] != kind || l.thread == kind {
@@ -79,7 +79,7 @@ func (l *logged) apply(seq int64, kind string, data []byte) {
 	case !legal[[2]api.Status{d.From, d.To}]:
 		l.blame(seq, kind, fmt.Sprintf("goes from %q to %q", d.From, d.To))
 	}
-	if kind == evSessionClaimed {
+	if kind == api.EventSessionClaimed {
 		if l.fence++; d.Fence != l.fence {
 			l.blame(seq, kind, fmt.Sprintf("has fence %d and not %d", d.Fence, l.fence))
 		}
@@ -110,13 +110,13 @@ func (e *Engine) replayAll(ctx context.Context) (found []Violation, err error) {
 				return err
 			}
 			n = len(page)
-			told, err := replay(ctx, tx, after, last)
+			replayed, err := replay(ctx, tx, after, last)
 			if err != nil {
 				return err
 			}
 			after = last
 			for _, s := range page {
-				if v := differs(s, told[s.id]); v != "" && len(found) < maxFound {
+				if v := differs(s, replayed[s.id]); v != "" && len(found) < maxFound {
 					found = append(found, Violation{Rule: ruleReplay, Detail: v})
 				}
 			}
@@ -128,13 +128,13 @@ func (e *Engine) replayAll(ctx context.Context) (found []Violation, err error) {
 	}
 }
 
-type kept struct {
+type storedSession struct {
 	id     api.SessionID
 	status api.Status
 	fence  int64
 }
 
-func differs(s kept, l *logged) string {
+func differs(s storedSession, l *logged) string {
 	switch {
 	case l == nil:
 		return fmt.Sprintf("session %d has no events", s.id)
@@ -146,7 +146,7 @@ func differs(s kept, l *logged) string {
 	return ""
 }
 
-func stored(ctx context.Context, tx *db.ReadTx, after api.SessionID) (page []kept, last api.SessionID, err error) {
+func stored(ctx context.Context, tx *db.ReadTx, after api.SessionID) (page []storedSession, last api.SessionID, err error) {
 	rows, err := tx.Query(ctx, `SELECT id, status, fence FROM sessions WHERE id > ?1 ORDER BY id LIMIT ?2`, after, replayPage)
 	if err != nil {
 		return nil, after, err
@@ -154,7 +154,7 @@ func stored(ctx context.Context, tx *db.ReadTx, after api.SessionID) (page []kep
 	defer rows.Close()
 	last = after
 	for rows.Next() {
-		var s kept
+		var s storedSession
 		if err := rows.Scan(&s.id, &s.status, &s.fence); err != nil {
 			return nil, after, err
 		}
@@ -171,7 +171,7 @@ WHERE session_id > 0 AND session_id > ?1 AND session_id <= ?2 ORDER BY session_i
 		return nil, err
 	}
 	defer rows.Close()
-	told := map[api.SessionID]*logged{}
+	replayed := map[api.SessionID]*logged{}
 	for rows.Next() {
 		var id api.SessionID
 		var seq int64
@@ -180,10 +180,10 @@ WHERE session_id > 0 AND session_id > ?1 AND session_id <= ?2 ORDER BY session_i
 		if err := rows.Scan(&id, &seq, &kind, &data); err != nil {
 			return nil, err
 		}
-		if told[id] == nil {
-			told[id] = &logged{}
+		if replayed[id] == nil {
+			replayed[id] = &logged{}
 		}
-		told[id].apply(seq, kind, data)
+		replayed[id].apply(seq, kind, data)
 	}
-	return told, rows.Err()
+	return replayed, rows.Err()
 }

@@ -49,14 +49,14 @@ func fullHouse(t *testing.T) (image []byte, at time.Time) {
 	must[api.Finished](t)(k.Release(failed))
 	must[api.Finished](t)(k.Fail(k.Claim(ids[1]), "X"))
 	must[api.Session](t)(k.Ask(k.Claim(ids[2]), "May I?"))
-	k.Claim(ids[3]) // goes on
+	k.Claim(ids[3]) // continues
 	must[api.Finished](t)(other.Release(other.Claim(ids[4])))
 	k.Claim(ids[5])
 	must[api.Changed](t)(w.CancelSession(ctx, w.Owner, ids[5], api.CancelInput{})) // undrained
 	w.New(a, notBefore(w.Now().Add(time.Hour)))
 	w.New(a, func(in *api.SessionInput) { in.After = ids[6] })
-	must[api.Session](t)(w.RetrySession(ctx, w.Owner, ids[0]))
-	_, _, err := w.CreateSession(ctx, w.Owner, a.Slug, api.SessionInput{Prompt: "keyed"}, keyed("k"))
+	must[api.Retried](t)(w.RetrySession(ctx, w.Owner, ids[0]))
+	_, _, err := w.CreateSession(ctx, w.Owner, a.Slug, api.SessionInput{Prompt: new("keyed")}, keyed("k"))
 	if err != nil {
 		t.Fatal(err)
 	}

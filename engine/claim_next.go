@@ -10,41 +10,37 @@ import (
 	"stint/queries"
 )
 
-// ClaimNext grants the best eligible session of any of the caller's workers:
-// highest priority first, then the oldest. It holds for up to in.WaitSeconds and
-// answers nil when none came. The same RequestID answers the same claim again.
+// ClaimNext grants the best eligible session of any of the caller's workers: highest priority
+// first, then the oldest. It holds for up to in.WaitSeconds and returns nil when none came.
+// The same RequestID gets the same claim again.
 func (e *Engine) ClaimNext(ctx context.Context, c Caller, in api.ClaimNextRequest) (*api.Claim, error) {
 	if err := checkNext(&in); err != nil {
 		return nil, err
 	}
-	seat := e.seats.take()
-	var got api.AgentID
-	defer func() { e.seats.leave(seat, got) }()
-	offers := e.seats.offers()
-	out, agents, err := e.claimNext(ctx, c, in)
+	s := newWaiter(toClaim)
+	defer func() { e.offerAgain(ctx, s, e.waiters.leave(s)) }()
+	offers := e.waiters.offered()
+	out, workers, err := e.claimNext(ctx, c, in, nil)
 	if err != nil || out != nil || in.WaitSeconds == 0 {
 		return out, err
 	}
+	s.since = db.Micros(e.Now())
 	timeout := time.NewTimer(time.Duration(in.WaitSeconds) * time.Second)
 	defer timeout.Stop()
-	e.seats.sit(seat, agents)
-	// What was offered between the look and the seat would wake nobody: look once more.
-	look := e.seats.offers() != offers
+	e.waiters.join(s, workers)
+	// What was offered before it joined would wake nobody: look once more.
+	look := e.waiters.offered() != offers
 	for {
-		if !look && !e.seats.await(ctx, seat, timeout.C) {
+		if !look && !e.waiters.await(ctx, s, timeout.C) {
 			return nil, ctx.Err()
 		}
-		look = false
-		e.seats.sit(seat, agents) // before the look, so that no offer falls between
-		out, _, err := e.claimNext(ctx, c, in)
-		if err != nil {
-			return nil, err
+		e.waiters.join(s, workers) // before the look, so that no offer falls in between
+		out, found, err := e.claimNext(ctx, c, in, s)
+		if err != nil || out != nil {
+			return out, err
 		}
-		if out != nil {
-			got = out.Session.AgentID
-			return out, nil
-		}
-		e.seats.pass(seat)
+		// An offer meanwhile was judged by what the workers were: look once more.
+		workers, look = found, e.waiters.changed(s, found)
 	}
 }
 
@@ -62,16 +58,36 @@ func checkNext(in *api.ClaimNextRequest) error {
 	return v.Err()
 }
 
-func (e *Engine) claimNext(ctx context.Context, c Caller, in api.ClaimNextRequest) (*api.Claim, []api.AgentID, error) {
+// heldSince is when the request of a waiter came, 0 for one that has just come.
+func heldSince(s *waiter) int64 {
+	if s == nil {
+		return 0
+	}
+	return s.since
+}
+
+// claimNext looks once, for a waiter or, with nil, for a request that isn't held
+// yet. Without a claim it answers what the caller's workers are.
+func (e *Engine) claimNext(ctx context.Context, c Caller, in api.ClaimNextRequest, s *waiter) (*api.Claim, []waitingWorker, error) {
 	var out *api.Claim
-	var agents []api.AgentID
+	var workers []waitingWorker
 	err := e.writeAs(ctx, c, func(tx *db.Tx) error {
-		out, agents = nil, nil
+		out, workers = nil, nil
+		calls := e.waiters.calls(s)
 		var err error
-		out, agents, err = e.claimNextTx(tx, c, in)
-		return err
+		if out, workers, err = e.claimNextTx(tx, c, in, heldSince(s)); err != nil {
+			return err
+		}
+		for agent := range calls {
+			e.noteOffer(offer{agent: agent, except: s})
+		}
+		if out != nil && s != nil {
+			e.noteOffer(offer{agent: out.Session.AgentID, except: s})
+		}
+		tx.AfterCommit(func() { e.waiters.answered(s, calls) })
+		return nil
 	})
-	return out, agents, err
+	return out, workers, err
 }
 
 // candidate is a session that fits one of the caller's workers.
@@ -79,26 +95,27 @@ type candidate struct {
 	row queries.NextLaneRow
 	w   *workerRow // nil = there is none
 	a   *agentRow
+	s   *sessionRow
 }
 
-func (a candidate) before(b candidate) bool {
-	x, y := a.row, b.row
+func (c candidate) before(b candidate) bool {
+	x, y := c.row, b.row
 	if x.Priority != y.Priority {
 		return x.Priority > y.Priority
 	}
-	if x.QueuedAt != y.QueuedAt {
-		return x.QueuedAt < y.QueuedAt
+	if x.PlaceAt != y.PlaceAt {
+		return x.PlaceAt < y.PlaceAt
 	}
 	return x.ID < y.ID
 }
 
-func (e *Engine) claimNextTx(tx *db.Tx, c Caller, in api.ClaimNextRequest) (*api.Claim, []api.AgentID, error) {
+func (e *Engine) claimNextTx(tx *db.Tx, c Caller, in api.ClaimNextRequest, heldSince int64) (*api.Claim, []waitingWorker, error) {
 	var best candidate
-	agents := make([]api.AgentID, 0, len(in.WorkerIDs))
+	workers := make([]waitingWorker, 0, len(in.WorkerIDs))
 	for _, id := range in.WorkerIDs {
-		row, err := tx.WorkerAndLoad(wctx(), id)
-		if none(err) || (err == nil && !c.runs(&row.Worker)) {
-			return nil, nil, notFound("worker")
+		row, err := tx.WorkerAndLoad(tx.Context(), id)
+		if db.None(err) || (err == nil && !actsAs(c, &row.Worker)) {
+			return nil, nil, db.NotFound("worker")
 		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("read worker %s: %w", id, err)
@@ -107,14 +124,14 @@ func (e *Engine) claimNextTx(tx *db.Tx, c Caller, in api.ClaimNextRequest) (*api
 		if err := sameInstance(w, in.InstanceID); err != nil {
 			return nil, nil, err
 		}
-		agents = append(agents, w.AgentID)
+		workers = append(workers, waitingWorkerOf(w))
 		if in.RequestID != "" {
 			again, err := e.sameRequest(tx, w, in.RequestID)
 			if again != nil || err != nil {
 				return again, nil, err
 			}
 		}
-		next, err := e.bestFor(tx, &workerFacts{w: w, running: row.Running, inFolder: row.InFolder})
+		next, err := bestFor(tx.Context(), tx, db.Micros(tx.Now), &workerFacts{w: w, running: row.Running, inFolder: row.InFolder, heldSince: heldSince, staleAfter: db.Span(e.cfg.StaleAfter)})
 		if err != nil {
 			return nil, nil, fmt.Errorf("look for work of worker %s: %w", w.ID, err)
 		}
@@ -123,77 +140,102 @@ func (e *Engine) claimNextTx(tx *db.Tx, c Caller, in api.ClaimNextRequest) (*api
 		}
 	}
 	if best.w == nil {
-		return nil, agents, nil
+		return nil, workers, nil
 	}
-	s, err := tx.Session(wctx(), best.row.ID)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read session %s: %w", best.row.ID, err)
-	}
-	term, err := e.term(in.LeaseSeconds, best.a)
+	term, err := e.term(in.LeaseSeconds, best.a, best.w)
 	if err != nil {
 		return nil, nil, err
 	}
-	out, err := e.grant(tx, best.w, &s, best.a, term, in.RequestID, false)
+	out, err := e.grant(tx, best.w, best.s, best.a, term, in.RequestID, false)
 	if err != nil {
 		return nil, nil, err
 	}
 	return &out, nil, nil
 }
 
-// sameRequest answers a request id that was answered before with the same claim,
-// as long as it lives.
+// sameRequest answers a request id that was answered before with the same claim, as long as
+// that holds.
 func (e *Engine) sameRequest(tx *db.Tx, w *workerRow, requestID string) (*api.Claim, error) {
-	c, err := tx.ClaimByRequest(wctx(), queries.ClaimByRequestParams{WorkerID: w.ID, RequestID: requestID})
-	if none(err) {
+	c, err := tx.ClaimByRequest(tx.Context(), queries.ClaimByRequestParams{WorkerID: w.ID, RequestID: requestID})
+	if db.None(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the claim of request %q: %w", requestID, err)
 	}
-	if c.ClosedAt != 0 || c.ExpiresAt <= micros(tx.Now) || c.InstanceID != w.InstanceID {
+	if c.ClosedAt != 0 || c.ExpiresAt <= db.Micros(tx.Now) || c.InstanceID != w.InstanceID {
 		return nil, nil
 	}
-	s, err := tx.Session(wctx(), c.SessionID)
+	s, err := tx.Session(tx.Context(), c.SessionID)
 	if err != nil {
 		return nil, fmt.Errorf("read session %s: %w", c.SessionID, err)
 	}
-	a, err := tx.AgentEvenDeleted(wctx(), c.AgentID)
+	a, err := agentEvenDeleted(tx.Context(), tx, c.AgentID)
 	if err != nil {
 		return nil, fmt.Errorf("read agent %s: %w", c.AgentID, err)
 	}
-	out, err := e.answer(tx, &c, w, &s, &a, term{seconds: c.LeaseSeconds})
+	out, err := e.answer(tx, &c, &s, &a, term{seconds: c.LeaseSeconds})
 	return &out, err
 }
 
-// bestFor finds the first session without a gate in the lanes that fit a worker.
-// Sessions of other lanes are passed over in one step each, so that they starve
-// nobody behind them (contract 4.2).
-func (e *Engine) bestFor(tx *db.Tx, wf *workerFacts) (candidate, error) {
+// bestFor finds the best session that a worker may claim now. The query walks the lanes that
+// may fit, so that sessions for other workers starve nobody behind them, and the gates judge
+// each that it names (contract 2.4, 4.2).
+func bestFor(ctx context.Context, q queries.Querier, now int64, wf *workerFacts) (candidate, error) {
 	w := wf.w
-	if w.State == api.Offline || w.Desired != api.DesiredRunning || wf.running >= w.MaxConcurrent || wf.inFolder > 0 {
-		return candidate{}, nil
-	}
-	a, err := tx.AgentEvenDeleted(wctx(), w.AgentID)
+	a, err := agentEvenDeleted(ctx, q, w.AgentID)
 	if err != nil {
 		return candidate{}, fmt.Errorf("read agent %s: %w", w.AgentID, err)
 	}
-	if a.Paused != 0 || a.DeletedAt != 0 || a.Running >= a.MaxConcurrent || !w.Types.Has(api.Labels{string(a.Type)}) {
+	// What holds back a session without requirements holds back every one.
+	plainest := facts{a: &a, s: &sessionRow{Status: api.Queued, Mode: w.Mode, OwnerUserID: w.OwnerUserID}}
+	if plainest.gate(wf, now, false) != nil {
 		return candidate{}, nil
 	}
 	var best candidate
-	for from := ""; ; {
-		row, err := tx.NextLane(wctx(), queries.NextLaneParams{AgentID: a.ID, Lane: from, Now: micros(tx.Now), ProcessID: w.ProcessID})
-		if none(err) {
+	from := laneStart(&a, w, "", now)
+	for {
+		row, err := q.NextLane(ctx, from)
+		if db.None(err) {
 			return best, nil
 		}
 		if err != nil {
 			return candidate{}, err
 		}
-		if next := (candidate{row, w, &a}); laneFits(row.Lane, w) && (best.w == nil || next.before(best)) {
+		next := candidate{row: row, w: w, a: &a}
+		if laneFits(row.Lane, w) && (best.w == nil || next.before(best)) {
+			held, err := next.load(ctx, q, wf, now)
+			if err != nil {
+				return candidate{}, err
+			}
+			if held {
+				from.Lane, from.Priority, from.PlaceAt, from.ID = row.Lane, row.Priority, row.PlaceAt, row.ID
+				continue
+			}
 			best = next
 		}
-		if from = row.NextLane; from == "" {
+		if row.NextLane == "" {
 			return best, nil
 		}
+		from = laneStart(&a, w, row.NextLane, now)
 	}
+}
+
+// laneStart is the place before the first session of a lane.
+func laneStart(a *agentRow, w *workerRow, lane string, now int64) queries.NextLaneParams {
+	return queries.NextLaneParams{AgentID: a.ID, Lane: lane, Priority: MaxPriority + 1, Now: now, ProcessID: w.ProcessID}
+}
+
+// load reads the candidate's session and reports whether a gate holds it back.
+func (c *candidate) load(ctx context.Context, q queries.Querier, wf *workerFacts, now int64) (held bool, err error) {
+	s, err := q.Session(ctx, c.row.ID)
+	if err != nil {
+		return false, fmt.Errorf("read session %s: %w", c.row.ID, err)
+	}
+	f, err := loadFacts(ctx, q, &s, c.a)
+	if err != nil {
+		return false, fmt.Errorf("read the gates of session %s: %w", s.ID, err)
+	}
+	c.s = &s
+	return f.gate(wf, now, false) != nil, nil
 }

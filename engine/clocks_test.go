@@ -62,7 +62,7 @@ func TestOutage_LeaseThatWasOverBeforeGetsNone(t *testing.T) {
 	w.Want(s.ID, api.Stale)
 }
 
-// The same rule over a restart, where only the stored sign of life tells.
+// The same rule across a restart, where only the stored sign of life shows it.
 func TestOutage_RestartKeepsWhatRan(t *testing.T) {
 	w := enginetest.New(t)
 	a := w.Agent()
@@ -83,8 +83,8 @@ func TestOutage_RestartKeepsWhatRan(t *testing.T) {
 	w.Want(s.ID, api.Stale)
 }
 
-// A closed claim whose processes may still be there is as alive as a lease: its
-// worker hears of the cancel at its next beat, which an outage only delays.
+// A closed claim whose processes may still be there counts as alive like a lease: its worker
+// learns of the cancel at its next beat, which an outage only delays.
 func TestOutage_UndrainedClaimIsNotTakenForDrained(t *testing.T) {
 	w := enginetest.New(t)
 	a := w.Agent()
@@ -92,7 +92,7 @@ func TestOutage_UndrainedClaimIsNotTakenForDrained(t *testing.T) {
 	s := w.New(a)
 	c := k.Claim(s.ID)
 	must[api.Changed](t)(w.CancelSession(context.Background(), w.Owner, s.ID, api.CancelInput{}))
-	again := must[api.Session](t)(w.RetrySession(context.Background(), w.Owner, s.ID))
+	again := must[api.Retried](t)(w.RetrySession(context.Background(), w.Owner, s.ID))
 	w.Jump(2 * time.Hour)
 	w.Advance(0)
 	wantCode(t, second(k.Try(again.ID)), api.CodeNotReady)
@@ -118,8 +118,8 @@ func TestOutage_UndrainedClaimGetsGraceOnce(t *testing.T) {
 	}
 }
 
-// Grace is for the claims of one outage; a worker that never comes back goes
-// offline however often the coordinator restarts.
+// Grace is for the claims of one outage; a worker that never comes back goes offline however
+// often the coordinator restarts.
 func TestOutage_SilentWorkerGoesOfflineAllTheSame(t *testing.T) {
 	w := enginetest.New(t)
 	a := w.Agent()
@@ -163,7 +163,7 @@ func TestClockBack_LeaseKeepsItsOwnLength(t *testing.T) {
 	w.Want(extended.ID, api.Active)
 }
 
-// Twice back is as good as once.
+// Set back twice is the same as once.
 func TestClockBack_DrainEndsInItsOwnTimeHoweverOftenTheClockIsSet(t *testing.T) {
 	w := enginetest.New(t)
 	a := w.Agent()
@@ -181,7 +181,7 @@ func TestClockBack_DrainEndsInItsOwnTimeHoweverOftenTheClockIsSet(t *testing.T) 
 	}
 }
 
-// A delay that was to last seconds must not last hours because the clock was set.
+// A delay meant to last seconds must not last hours because the clock was set.
 func TestClockBack_DelaysKeepTheirLength(t *testing.T) {
 	w := enginetest.New(t)
 	a := w.Agent(func(in *api.AgentInput) { in.ReclaimDelaySeconds, in.MaxConcurrent = 30, 2 })

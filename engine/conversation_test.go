@@ -45,9 +45,9 @@ func (t talk) say(text string) api.Posted {
 	return out
 }
 
-// talk is a session of an agent that converses, claimed.
+// talk is a claimed session of an agent that converses.
 type talk struct {
-	w *enginetest.World
+	w *enginetest.Fixture
 	a api.Agent
 	k *enginetest.Worker
 	c api.Claim
@@ -108,7 +108,7 @@ func TestPrompt_APartialAnswerIsRefusedAndNamesWhatIsMissing(t *testing.T) {
 	}
 	got, err := s.w.AwaitAnswer(t.Context(), s.w.Owner, s.c.SessionID, p.ID, s.c.ClaimID, 0)
 	if err != nil || got.Answer == nil || got.Answer.Choices["q2"] != "hunter2" || got.Resolution != api.PromptAnswered {
-		t.Errorf("the worker is told %+v, %v", got, err)
+		t.Errorf("the worker gets %+v, %v", got, err)
 	}
 	_, err = s.answer(p, api.Answer{Choices: map[string]string{"q1": "blue", "q2": "x"}})
 	if api.CodeOf(err) != api.CodePromptClosed || err.(*api.Error).Holder != s.w.Owner.Name {
@@ -137,8 +137,8 @@ func TestPrompt_WhatAWorkerMayNotAsk(t *testing.T) {
 	s.w.Want(s.c.SessionID, api.Active)
 }
 
-// A deadline answers at its instant, whether the session runs, is parked, or
-// went stale meanwhile.
+// A deadline answers exactly when it comes, whether the session runs, is parked, or went stale
+// meanwhile.
 func TestPrompt_TheDeadlineAnswersWithTheDefault(t *testing.T) {
 	for name, meanwhile := range map[string]struct {
 		do   func(s talk)
@@ -196,12 +196,12 @@ func TestPrompt_AwaitAnswerIsHeldUntilSomebodyAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := <-told; got.Answer == nil || got.Answer.Text != "this one" {
-		t.Errorf("told %+v", got)
+		t.Errorf("got %+v", got)
 	}
 }
 
-// Messages queue while the agent is busy, in order, none lost or doubled; the
-// cursor moves only with a finished turn, so a crash leaves them to the next claim.
+// Messages queue while the agent is busy, in order, none lost or doubled; the cursor moves
+// only with a finished turn, so a crash leaves them to the next claim.
 func TestMessages_QueueAndSurviveACrash(t *testing.T) {
 	s := newTalk(t)
 	early := s.say("a").Message.ID
@@ -224,12 +224,12 @@ func TestMessages_QueueAndSurviveACrash(t *testing.T) {
 	if _, err := s.patch(func(in *api.SessionPatch) { in.LastConsumed = last }); fields(t, err) != "lastConsumed" {
 		t.Errorf("a cursor without a finished turn: %v", err)
 	}
-	s.w.Advance(20 * time.Minute) // the worker is gone, with it the claim
+	s.w.Advance(20 * time.Minute) // the worker is gone, and with it the claim
 	s.w.Want(s.c.SessionID, api.Stale)
 	k := s.w.Worker(s.a, conversingWorker)
 	s.c, s.k = k.Claim(s.c.SessionID), k
 	if got := said(s.c); fmt.Sprint(got) != "[a b b once]" {
-		t.Fatalf("the next claim is told %v", got)
+		t.Fatalf("the next claim gets %v", got)
 	}
 	if _, err := s.patch(func(in *api.SessionPatch) { in.TurnEnded, in.LastConsumed = true, last }); err != nil {
 		t.Fatal(err)
@@ -247,8 +247,8 @@ func TestMessages_QueueAndSurviveACrash(t *testing.T) {
 	}
 }
 
-// What is said to a session that completes before it could take it in becomes a
-// session of its own; what is said afterwards too.
+// What is said to a session that completes before it could take it in becomes a session of its
+// own; so does what is said afterwards.
 func TestMessages_GoOnInTheSameThread(t *testing.T) {
 	s := newTalk(t)
 	if _, err := s.patch(func(in *api.SessionPatch) { id := "agent-session"; in.AgentSessionID = &id }); err != nil {
@@ -271,7 +271,7 @@ func TestMessages_GoOnInTheSameThread(t *testing.T) {
 	}
 	c := s.k.Claim(next.ID)
 	if len(c.Conversation.Messages) != 0 {
-		t.Errorf("it is told again: %+v", c.Conversation.Messages)
+		t.Errorf("it is returned again: %+v", c.Conversation.Messages)
 	}
 	if _, err := s.k.Complete(c, "done"); err != nil {
 		t.Fatal(err)
@@ -324,9 +324,8 @@ func TestThread_WhatAPersonMaySet(t *testing.T) {
 	}
 }
 
-// Totals count once, whatever is repeated or late; a limit names itself in the
-// answer to the report that reaches it and keeps new sessions unclaimed until
-// the agent's next day.
+// Totals count once, whatever is repeated or late; a limit is named in the answer to the
+// report that reaches it and keeps new sessions unclaimed until the agent's next day.
 func TestSpend_LimitsHoldPerSessionAndPerDay(t *testing.T) {
 	w := enginetest.New(t)
 	a := w.Agent(conversing, func(in *api.AgentInput) {

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,10 +18,10 @@ import (
 )
 
 const (
-	tryLife      = time.Minute         // after which a try that nobody ended is made again
-	deliveryKept = 30 * 24 * time.Hour // how long what became of a message is kept
-	maxAnswer    = 1 << 10             // bytes of an answer that are kept
-	testMessage  = "stint.test"
+	attemptTimeout    = time.Minute         // after which a try that nobody ended is repeated
+	deliveryRetention = 30 * 24 * time.Hour // how long the outcome of a message is kept
+	maxAnswer         = 1 << 10             // bytes of an answer that are kept
+	testMessage       = "stint.test"
 )
 
 // deliveryPauses are the pauses after each failed try: eight tries over a day
@@ -29,19 +30,19 @@ var deliveryPauses = []time.Duration{
 	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 8 * time.Hour, 8 * time.Hour,
 }
 
-// messageTypes are what webhooks can tell of: the types of events, with the
-// noun they are about before them.
+// messageTypes are what webhooks can send: the types of events, prefixed with the noun that
+// they are about.
 var messageTypes = func() []string {
 	all := []string{testMessage}
-	for _, t := range eventTypes {
+	for _, t := range api.EventTypes {
 		all = append(all, messageType(t))
 	}
 	slices.Sort(all)
 	return all
 }()
 
-// messageType names an event for other programs: what happens to sessions is
-// told as an agent's, as agent.session_queued is.
+// messageType names an event for other programs: what happens to sessions is reported as an
+// agent's, as agent.session_queued is.
 func messageType(event string) string {
 	if noun, _, _ := strings.Cut(event, "_"); noun == "worker" || noun == "webhook" || noun == "agent" {
 		return noun + "." + event[len(noun)+1:]
@@ -49,8 +50,14 @@ func messageType(event string) string {
 	return "agent." + event
 }
 
-// MessageTypes lists the types that a webhook can choose from.
-func MessageTypes() []string { return slices.Clone(messageTypes) }
+// eventOf is the type of event that a type of message is about.
+var eventOf = func() map[string]string {
+	all := map[string]string{}
+	for _, t := range api.EventTypes {
+		all[messageType(t)] = t
+	}
+	return all
+}()
 
 // cloudEvent is a message's body (CloudEvents 1.0, JSON format).
 type cloudEvent struct {
@@ -83,13 +90,13 @@ func message(workspace api.WorkspaceID, ev api.Event, kind, id string) cloudEven
 	}
 }
 
-// ExpandWebhooks makes deliveries of the events that webhooks haven't looked at
-// yet. How far a webhook has read moves in the transaction that makes its
-// deliveries, so that none is lost and none is made twice.
+// ExpandWebhooks makes deliveries of the events that webhooks haven't processed yet. How far a
+// webhook has read moves in the transaction that makes its deliveries, so that none is lost
+// and none is made twice.
 func (e *Engine) ExpandWebhooks(ctx context.Context) error {
 	for {
 		var behind []api.WebhookID
-		err := e.store.Read(ctx, func(tx *db.ReadTx) error {
+		err := e.store.ReadTimer(ctx, func(tx *db.ReadTx) error {
 			newest, err := tx.Counter(ctx, "event")
 			if err != nil {
 				return err
@@ -109,8 +116,8 @@ func (e *Engine) ExpandWebhooks(ctx context.Context) error {
 }
 
 func (e *Engine) expand(tx *db.Tx, id api.WebhookID) error {
-	w, err := tx.Webhook(wctx(), id)
-	if none(err) || (err == nil && w.Enabled == 0) {
+	w, err := tx.Webhook(tx.Context(), id)
+	if db.None(err) || (err == nil && w.Enabled == 0) {
 		return nil
 	}
 	if err != nil {
@@ -119,45 +126,139 @@ func (e *Engine) expand(tx *db.Tx, id api.WebhookID) error {
 	if gone, err := e.lostReader(tx, &w); err != nil || gone {
 		return err
 	}
-	newest, err := tx.Counter(wctx(), "event")
+	newest, err := tx.Counter(tx.Context(), "event")
 	if err != nil {
 		return err
 	}
-	rows, err := tx.EventsAfter(wctx(), queries.EventsAfterParams{After: w.AfterSeq, WorkspaceID: w.WorkspaceID, Me: w.CreatedBy, N: batch})
+	rows, err := tx.EventsAfter(tx.Context(), queries.EventsAfterParams{After: w.AfterSeq, WorkspaceID: w.WorkspaceID, Me: w.CreatedBy, N: batch})
 	if err != nil {
 		return err
 	}
-	sight := newEyes(tx, w.WorkspaceID, w.CreatedBy)
+	visible, err := webhookVisibility(tx.Context(), tx, w.WorkspaceID, w.CreatedBy)
+	if err != nil {
+		return err
+	}
+	workers := freedFolders{last: map[api.AgentID]api.Event{}, announced: map[api.SessionID]bool{}}
 	for _, r := range rows {
-		ev := toEvent(r.Event)
-		ev.AgentID = api.AgentID(r.Agent)
-		if err := sight.dim(wctx(), &ev); err != nil {
+		ev, seen, err := visible.shown(tx.Context(), r.Event)
+		if err != nil {
 			return err
+		}
+		if !seen {
+			continue
 		}
 		if err := e.deliverEvent(tx, &w, ev); err != nil {
 			return err
 		}
+		workers.note(ev)
+	}
+	if err := e.deliverReady(tx, &w, workers); err != nil {
+		return err
 	}
 	last := newest
 	if n := len(rows); n > 0 {
-		// The counter lags behind the events of the transaction that runs.
+		// The counter lags behind the events of the current transaction.
 		last = max(last, rows[n-1].Event.Seq)
 		if n == batch {
 			last = rows[n-1].Event.Seq
 		}
 	}
-	return one(tx.MoveWebhook(wctx(), queries.MoveWebhookParams{AfterSeq: max(last, w.AfterSeq), ID: id, FromSeq: w.AfterSeq}))
+	return db.One(tx.MoveWebhook(tx.Context(), queries.MoveWebhookParams{AfterSeq: max(last, w.AfterSeq), ID: id, FromSeq: w.AfterSeq}))
 }
 
-// deliverEvent makes the deliveries of one event. A session that was queued in
-// the step that made it is told of twice, as made and as queued.
+// deliverEvent makes the deliveries of one event. One that says that a session can be claimed
+// from now on is also sent as agent.session_queued, whatever its own type: created and queued
+// in one step, given back, lost by its worker.
 func (e *Engine) deliverEvent(tx *db.Tx, w *queries.Webhook, ev api.Event) error {
 	id := "evt-" + strconv.FormatInt(ev.Seq, 10)
 	if err := e.deliver(tx, w, message(w.WorkspaceID, ev, messageType(ev.Type), id)); err != nil {
 		return err
 	}
-	if ev.Type == evSessionCreated && ev.Data["to"] == string(api.Queued) {
-		return e.deliver(tx, w, message(w.WorkspaceID, ev, messageType(evSessionQueued), id+"-queued"))
+	if ev.Type != api.EventSessionQueued && saysClaimable(ev) {
+		return e.deliver(tx, w, message(w.WorkspaceID, ev, messageType(api.EventSessionQueued), id+"-queued"))
+	}
+	return nil
+}
+
+// saysClaimable reports whether a session can be claimed since an event, if that depends only
+// on the session.
+func saysClaimable(ev api.Event) bool {
+	to := ev.Data["to"]
+	return ev.Type == api.EventSessionQueued || to == string(api.Queued) || to == string(api.Stale) && ev.Data["held"] == nil
+}
+
+// freedFolders are the agents that have a free place since some events, by the last of these,
+// and the sessions that those events report as claimable themselves.
+type freedFolders struct {
+	last      map[api.AgentID]api.Event
+	announced map[api.SessionID]bool
+}
+
+func (p freedFolders) note(ev api.Event) {
+	if saysClaimable(ev) {
+		p.announced[ev.SessionID] = true
+	}
+	switch ev.Type {
+	case api.EventSessionError, api.EventSessionCancelled:
+		if from := ev.Data["from"]; from != string(api.Active) && from != string(api.AwaitingInput) {
+			return // it never had a place
+		}
+		p.last[ev.AgentID] = ev
+	case api.EventClaimDrained, api.EventSessionComplete, api.EventSessionReleased:
+		p.last[ev.AgentID] = ev
+	}
+}
+
+// addFolders adds the agents whose workers share a folder with one that has a free place: the
+// folder may be free too.
+func (p freedFolders) addFolders(tx *db.Tx) error {
+	for agent, ev := range maps.Clone(p.last) {
+		others, err := tx.AgentsInFoldersOf(tx.Context(), agent)
+		if err != nil {
+			return fmt.Errorf("read who shares a folder with agent %s: %w", agent, err)
+		}
+		for _, other := range others {
+			if _, known := p.last[other]; !known {
+				p.last[other] = ev
+			}
+		}
+	}
+	return nil
+}
+
+// deliverReady reports sessions that can be claimed because their agent has a free place,
+// unless a worker has taken them meanwhile.
+func (e *Engine) deliverReady(tx *db.Tx, w *queries.Webhook, workers freedFolders) error {
+	kind := messageType(api.EventSessionQueued)
+	if len(w.Types) > 0 && !slices.Contains(w.Types, kind) {
+		return nil
+	}
+	if err := workers.addFolders(tx); err != nil {
+		return err
+	}
+	for agent, ev := range workers.last {
+		a, err := agentEvenDeleted(tx.Context(), tx, agent)
+		if err != nil {
+			return fmt.Errorf("read agent %s: %w", agent, err)
+		}
+		freed := gateAgentFull
+		if agent != ev.AgentID {
+			freed = gateFolderBusy
+		}
+		ready, err := readyOf(tx, &a, db.Micros(tx.Now))
+		if err != nil {
+			return err
+		}
+		for _, s := range ready {
+			if workers.announced[s.ID] || s.Mode == api.Local && s.OwnerUserID != w.CreatedBy {
+				continue
+			}
+			about := api.Event{Seq: ev.Seq, At: ev.At, Actor: api.ActorSystem, AgentID: agent, SessionID: s.ID, Data: api.EventData{"reason": freed}}
+			id := "evt-" + strconv.FormatInt(ev.Seq, 10) + "-queued-" + s.ID.String()
+			if err := e.deliver(tx, w, message(w.WorkspaceID, about, kind, id)); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -177,22 +278,23 @@ func (e *Engine) putDelivery(tx *db.Tx, d queries.Delivery) error {
 	if d.ID == 0 {
 		d.ID = api.DeliveryID(tx.NewID())
 	}
-	now := micros(tx.Now)
-	err := tx.InsertDelivery(wctx(), queries.InsertDeliveryParams{
+	now := db.Micros(tx.Now)
+	err := tx.InsertDelivery(tx.Context(), queries.InsertDeliveryParams{
 		ID: d.ID, WebhookID: d.WebhookID, Message: d.Message, Type: d.Type, Body: d.Body, NextAt: now, AgainOf: d.AgainOf, CreatedAt: now,
 	})
 	if err != nil {
 		return fmt.Errorf("insert a delivery of webhook %s: %w", d.WebhookID, err)
 	}
-	tx.AfterCommit(e.deliverable.wake)
+	tx.AfterCommit(e.deliverable.Wake)
 	return nil
 }
 
-// NextDelivery returns when the next delivery is due; the zero time when none waits.
-func (e *Engine) NextDelivery(ctx context.Context) (next time.Time, err error) {
-	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
-		at, err := tx.NextDelivery(ctx, micros(e.Now()))
-		if none(err) {
+// NextDelivery returns the first instant later than now at which a delivery is due; the zero
+// time when none waits. now is what [Engine.TakeDeliveries] was given.
+func (e *Engine) NextDelivery(ctx context.Context, now time.Time) (next time.Time, err error) {
+	err = e.store.ReadTimer(ctx, func(tx *db.ReadTx) error {
+		at, err := tx.NextDelivery(ctx, db.Micros(now))
+		if db.None(err) {
 			return nil
 		}
 		next = time.UnixMicro(at)
@@ -203,21 +305,22 @@ func (e *Engine) NextDelivery(ctx context.Context) (next time.Time, err error) {
 
 // Deliverable returns a channel that is closed when there may be something to
 // deliver. Take it before you look.
-func (e *Engine) Deliverable() <-chan struct{} { return e.deliverable.wait() }
+func (e *Engine) Deliverable() <-chan struct{} { return e.deliverable.Wait() }
 
-// dropDeliveries forgets what became of old messages.
-func (e *Engine) dropDeliveries(ctx context.Context) (time.Time, error) {
-	before := micros(e.Now().Add(-deliveryKept))
-	return time.Time{}, e.eachDue(ctx, "forget an old delivery", func(tx *db.ReadTx, n int64) ([]int64, error) {
-		ids, err := tx.OldDeliveries(ctx, queries.OldDeliveriesParams{Before: before, N: n})
-		out := make([]int64, 0, len(ids))
-		for _, id := range ids {
-			out = append(out, int64(id))
-		}
-		return out, err
-	}, func(tx *db.Tx, id int64) error {
-		_, err := tx.DropDelivery(wctx(), api.DeliveryID(id))
-		return err
+// dropDeliveries deletes old messages and their outcomes.
+func (e *Engine) dropDeliveries(ctx context.Context, now time.Time) (time.Time, error) {
+	return e.handle(ctx, now, timed{
+		what: "forget an old delivery",
+		due: func(ctx context.Context, tx *db.ReadTx, now, n int64) ([]int64, error) {
+			ids, err := tx.OldDeliveries(ctx, queries.OldDeliveriesParams{
+				FirstRetained: api.DeliveryID(db.FirstID(time.UnixMicro(now - db.Span(deliveryRetention)))), Before: now - db.Span(deliveryRetention), N: n,
+			})
+			return keysOf(ids, func(id api.DeliveryID) int64 { return int64(id) }), err
+		},
+		do: func(tx *db.Tx, id int64) error {
+			_, err := tx.DropDelivery(tx.Context(), api.DeliveryID(id))
+			return err
+		},
 	})
 }
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -12,43 +13,40 @@ import (
 	"stint/queries"
 )
 
-// TestWebhook makes a message of type stint.test, whatever types were chosen.
-// Rights: admin.
+// TestWebhook creates a message of type stint.test, whatever types were chosen. Rights: admin.
 func (e *Engine) TestWebhook(ctx context.Context, c Caller, id api.WebhookID) (out api.Delivery, err error) {
 	return e.sendOnce(ctx, c, id, func(tx *db.Tx, w *queries.Webhook) (queries.Delivery, error) {
 		delivery := api.DeliveryID(tx.NewID())
 		m := cloudEvent{
 			SpecVersion: "1.0", ID: "test-" + delivery.String(), Source: "/api/v1/workspaces/" + w.WorkspaceID.String(), Type: testMessage,
-			Time: api.At(micros(tx.Now)), DataContentType: "application/json", Data: api.EventData{"actor": c.actor()},
+			Time: api.At(db.Micros(tx.Now)), DataContentType: "application/json", Data: api.EventData{"actor": c.Actor()},
 		}
 		body, err := json.Marshal(m, json.Deterministic(true))
 		return queries.Delivery{ID: delivery, WebhookID: w.ID, Message: m.ID, Type: m.Type, Body: string(body)}, err
 	})
 }
 
-// Redeliver sends a message once more, under the same id. Rights: admin.
-// Errors: not_found, also for what tells of somebody else's local session;
-// conflict while it waits, and when whom the webhook tells may not know of it.
+// Redeliver sends a message once more, under the same id. Rights: admin. Errors: not_found,
+// also for what is about somebody else's local session; conflict while it waits, and when the
+// webhook's recipient may not see it.
 func (e *Engine) Redeliver(ctx context.Context, c Caller, id api.WebhookID, delivery api.DeliveryID) (out api.Delivery, err error) {
 	return e.sendOnce(ctx, c, id, func(tx *db.Tx, w *queries.Webhook) (queries.Delivery, error) {
-		d, err := tx.Delivery(wctx(), delivery)
-		if none(err) || (err == nil && d.WebhookID != w.ID) {
-			return d, notFound("delivery")
+		d, err := tx.Delivery(tx.Context(), delivery)
+		if db.None(err) || (err == nil && d.WebhookID != w.ID) {
+			return d, db.NotFound("delivery")
 		}
 		if err != nil {
 			return d, fmt.Errorf("read delivery %s: %w", delivery, err)
 		}
-		for _, user := range []api.UserID{c.UserID, w.CreatedBy} {
-			seen, err := newEyes(tx, w.WorkspaceID, user).seeMessage(wctx(), d.Body)
-			if err != nil {
-				return d, err
-			}
-			if !seen && user == c.UserID {
-				return d, notFound("delivery")
-			}
-			if !seen {
-				return d, api.Refuse(api.CodeConflict, "This webhook now tells what somebody else may know, and your local sessions aren't that.")
-			}
+		if seen, err := newVisibility(tx, c).seesMessage(tx.Context(), d.Body); err != nil || !seen {
+			return d, cmp.Or(err, error(db.NotFound("delivery")))
+		}
+		visible, err := webhookVisibility(tx.Context(), tx, w.WorkspaceID, w.CreatedBy)
+		if err != nil {
+			return d, err
+		}
+		if seen, err := visible.seesMessage(tx.Context(), d.Body); err != nil || !seen {
+			return d, cmp.Or(err, error(api.Refuse(api.CodeConflict, "This webhook now tells what somebody else may know, and this message isn't that.")))
 		}
 		if d.State == string(api.DeliveryWaiting) {
 			return d, api.Refuse(api.CodeConflict, "This message is still being delivered.")
@@ -59,7 +57,7 @@ func (e *Engine) Redeliver(ctx context.Context, c Caller, id api.WebhookID, deli
 
 func (e *Engine) sendOnce(ctx context.Context, c Caller, id api.WebhookID, make func(tx *db.Tx, w *queries.Webhook) (queries.Delivery, error)) (out api.Delivery, err error) {
 	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
-		w, err := webhookOf(wctx(), tx, c, id)
+		w, err := webhookOf(tx.Context(), tx, c, id)
 		if err != nil {
 			return err
 		}
@@ -70,21 +68,21 @@ func (e *Engine) sendOnce(ctx context.Context, c Caller, id api.WebhookID, make 
 		if err := e.putDelivery(tx, d); err != nil {
 			return err
 		}
-		kept, err := tx.Delivery(wctx(), d.ID)
+		stored, err := tx.Delivery(tx.Context(), d.ID)
 		if err != nil {
 			return fmt.Errorf("read delivery %s: %w", d.ID, err)
 		}
-		out = toDelivery(kept)
+		out = toDelivery(stored)
 		return nil
 	})
 	return out, err
 }
 
-// Deliveries lists what a webhook has sent and is to send, newest first, but for
-// what tells of somebody else's local session. Rights: admin.
+// Deliveries lists what a webhook has sent and is to send, newest first, except what is about
+// somebody else's local session. Rights: admin.
 func (e *Engine) Deliveries(ctx context.Context, c Caller, id api.WebhookID, page api.Page) (api.List[api.Delivery], error) {
 	out := api.List[api.Delivery]{Items: []api.Delivery{}}
-	n, before, err := pageOf(page, math.MaxInt64)
+	n, before, err := db.PageOf(page, math.MaxInt64)
 	if err != nil {
 		return out, err
 	}
@@ -92,14 +90,14 @@ func (e *Engine) Deliveries(ctx context.Context, c Caller, id api.WebhookID, pag
 		if _, err := webhookOf(ctx, tx, c, id); err != nil {
 			return err
 		}
-		sight := newEyes(tx, c.WorkspaceID, c.UserID)
+		visible := newVisibility(tx, c)
 		out, err = gathering[queries.Delivery, api.Delivery]{
 			read: func(before, n int64) ([]queries.Delivery, error) {
 				return tx.ListDeliveries(ctx, queries.ListDeliveriesParams{WebhookID: id, Before: api.DeliveryID(before), N: n})
 			},
 			key: func(d queries.Delivery) int64 { return int64(d.ID) },
 			take: func(d queries.Delivery) (api.Delivery, bool, error) {
-				seen, err := sight.seeMessage(ctx, d.Body)
+				seen, err := visible.seesMessage(ctx, d.Body)
 				return toDelivery(d), seen, err
 			},
 			size: func(d *api.Delivery) int { return len(d.Body) + len(d.Answer) + len(d.Problem) },

@@ -10,9 +10,9 @@ import (
 	"stint/engine/enginetest"
 )
 
-// A list of as many members as before is a change like any other, also when the
-// merge writes into the list that it is given, as a JSON decoder does: it is kept,
-// counted as a version, and says who set what is executed.
+// A list with as many members as before is a change like any other, even when the merge writes
+// into the list that it is given, as a JSON decoder does: it is stored, counted as a version,
+// and says who set what is executed.
 func TestEditAgent_ListsOfTheSameLength(t *testing.T) {
 	w := enginetest.New(t)
 	a := w.Agent(func(in *api.AgentInput) {
@@ -66,8 +66,8 @@ func TestEditAgent_RefusedChangesNothing(t *testing.T) {
 	}
 }
 
-// setBy is whom a worker is told to have set what it executes for an agent.
-func setBy(t *testing.T, w *enginetest.World, a api.Agent) api.UserID {
+// setBy is who, according to the worker's claim, set what it executes for an agent.
+func setBy(t *testing.T, w *enginetest.Fixture, a api.Agent) api.UserID {
 	t.Helper()
 	k := w.Worker(a)
 	c := k.Claim(w.New(a).ID)
@@ -77,8 +77,8 @@ func setBy(t *testing.T, w *enginetest.World, a api.Agent) api.UserID {
 	return c.Trusted.RunSetBy
 }
 
-// Whoever gives an agent another slug takes it away from the settings that a
-// worker's owner keeps for it: from then on it is set by him.
+// Whoever gives an agent another slug separates it from the settings that a worker's owner
+// keeps for it: from then on it is set by that person.
 func TestRunSetBy_ANewSlugIsSetByWhoGaveIt(t *testing.T) {
 	w, _ := withOwner(t)
 	_, eve := joined(t, w, api.Admin, "eve")
@@ -100,5 +100,22 @@ func TestRunSetBy_ANewSlugIsSetByWhoGaveIt(t *testing.T) {
 	edit(w.Owner, func(in *api.AgentInput) { in.Slug = "mine-again" })
 	if by := setBy(t, w, a); by != w.Owner.UserID {
 		t.Errorf("after its owner's slug it is set by %s", by)
+	}
+}
+
+// A lease that no claim would be given is refused, and so is a slug whose page is another's.
+func TestCreateAgent_WhatCouldNotBeKeptIsRefused(t *testing.T) {
+	w := enginetest.New(t)
+	for field, change := range map[string]func(*api.AgentInput){
+		"slug":         func(in *api.AgentInput) { in.Slug = "new" },
+		"leaseSeconds": func(in *api.AgentInput) { in.LeaseSeconds = 4*3600 + 1 },
+	} {
+		in := engine.DefaultConfig().DefaultAgent()
+		in.Slug, in.Run.Command = "fine", []string{"true"}
+		change(&in)
+		_, err := w.CreateAgent(t.Context(), w.Owner, in)
+		if refused := wantCode(t, err, api.CodeInvalid); len(refused.Fields) != 1 || refused.Fields[0].Field != field {
+			t.Errorf("%s: %+v", field, refused)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 
 	"stint/api"
 	"stint/db"
@@ -13,7 +14,7 @@ import (
 // errUndo makes a write undo itself.
 var errUndo = errors.New("undone on purpose")
 
-// TryClaim answers what Claim would, and takes everything back.
+// TryClaim returns what Claim would, and undoes everything.
 func (e *Engine) TryClaim(ctx context.Context, c Caller, worker api.WorkerID, session api.SessionID, in api.ClaimRequest) (refusal, err error) {
 	err = e.write(ctx, func(tx *db.Tx) error {
 		_, refusal, err = e.claimIn(tx, c, worker, session, in)
@@ -28,10 +29,10 @@ func (e *Engine) TryClaim(ctx context.Context, c Caller, worker api.WorkerID, se
 	return refusal, err
 }
 
-// TryClaimNext answers the session that ClaimNext would grant, and takes everything back.
+// TryClaimNext returns the session that ClaimNext would grant, and undoes everything.
 func (e *Engine) TryClaimNext(ctx context.Context, c Caller, in api.ClaimNextRequest) (got api.SessionID, err error) {
 	err = e.write(ctx, func(tx *db.Tx) error {
-		out, _, err := e.claimNextTx(tx, c, in)
+		out, _, err := e.claimNextTx(tx, c, in, 0)
 		if err != nil {
 			return err
 		}
@@ -60,7 +61,7 @@ func (e *Engine) CreateBoth(ctx context.Context, c Caller, first, second string)
 	})
 }
 
-// Promises are the names of the rules that Check looks at.
+// Promises are the names of the rules that Check checks.
 func Promises() (names []string) {
 	for _, p := range promises {
 		names = append(names, p.rule)
@@ -68,11 +69,10 @@ func Promises() (names []string) {
 	return append(names, ruleReplay)
 }
 
-// The verbs below have planted defects, so that the checkers of histories can be
-// seen to fail.
+// The verbs below have planted defects, so that the checkers of histories can be seen to fail.
 
-// ClaimLookThenAct looks in one transaction and grants in another without
-// looking again, over whoever holds the session by then.
+// ClaimLookThenAct looks in one transaction and grants in another without looking again, over
+// whoever holds the session by then.
 func (e *Engine) ClaimLookThenAct(ctx context.Context, c Caller, worker api.WorkerID, session api.SessionID, in api.ClaimRequest) (out api.Claim, err error) {
 	var seen sessionRow
 	err = e.store.Read(ctx, func(tx *db.ReadTx) (err error) {
@@ -84,35 +84,35 @@ func (e *Engine) ClaimLookThenAct(ctx context.Context, c Caller, worker api.Work
 	}
 	runtime.Gosched()
 	err = e.write(ctx, func(tx *db.Tx) error {
-		w, err := tx.Worker(wctx(), worker)
+		w, err := tx.Worker(tx.Context(), worker)
 		if err != nil {
 			return err
 		}
-		s, err := tx.Session(wctx(), session)
+		s, err := tx.Session(tx.Context(), session)
 		if err != nil {
 			return err
 		}
-		a, err := tx.Agent(wctx(), s.AgentID)
+		a, err := tx.Agent(tx.Context(), s.AgentID)
 		if err != nil {
 			return err
 		}
 		if s.Status.Terminal() {
 			return api.Refuse(api.CodeSessionTerminal, "It has ended.")
 		}
-		term, err := e.term(in.LeaseSeconds, &a)
+		term, err := e.term(in.LeaseSeconds, &a, &w)
 		if err != nil {
 			return err
 		}
 		if s.ClaimID != 0 {
-			live, err := tx.Claim(wctx(), s.ClaimID)
+			live, err := tx.Claim(tx.Context(), s.ClaimID)
 			if err != nil {
 				return err
 			}
-			live.ExpiresAt = micros(tx.Now)
+			live.ExpiresAt = db.Micros(tx.Now)
 			if _, err := e.lapseClaim(tx, &live, &s, &a, closedByLapse); err != nil {
 				return err
 			}
-			if s, err = tx.Session(wctx(), session); err != nil {
+			if s, err = tx.Session(tx.Context(), session); err != nil {
 				return err
 			}
 		}
@@ -130,17 +130,17 @@ func (e *Engine) RenewEvenLapsed(ctx context.Context, c Caller, worker api.Worke
 		if err != nil {
 			return err
 		}
-		now := micros(tx.Now)
+		now := db.Micros(tx.Now)
 		switch {
 		case h.claim.ClosedAt != 0:
 			return e.notActive(tx, h.s)
 		case h.claim.ExpiresAt <= now:
-			h.claim.ExpiresAt = now + seconds(h.claim.LeaseSeconds)
-			if _, err := tx.GraceClaims(wctx(), queries.GraceClaimsParams{Until: h.claim.ExpiresAt, Now: now}); err != nil {
+			h.claim.ExpiresAt = now + db.Seconds(h.claim.LeaseSeconds)
+			if _, err := tx.GraceClaims(tx.Context(), queries.GraceClaimsParams{Until: h.claim.ExpiresAt, Now: now}); err != nil {
 				return err
 			}
 		default:
-			if err := renewTo(tx, h.claim, now+seconds(h.claim.LeaseSeconds), now); err != nil {
+			if err := renewTo(tx, h.claim, now+db.Seconds(h.claim.LeaseSeconds), now); err != nil {
 				return err
 			}
 		}
@@ -157,7 +157,7 @@ func (e *Engine) CompleteUnderAny(ctx context.Context, c Caller, session api.Ses
 		live, err = tx.LiveClaimOf(ctx, session)
 		return err
 	})
-	if none(err) {
+	if db.None(err) {
 		return api.Finished{}, api.Refuse(api.CodeClaimNotActive, "Nobody holds it.")
 	}
 	if err != nil {
@@ -165,3 +165,43 @@ func (e *Engine) CompleteUnderAny(ctx context.Context, c Caller, session api.Ses
 	}
 	return e.Complete(ctx, c, live.WorkerID, session, api.CompleteRequest{UnderClaim: api.UnderClaim{ClaimID: claimID(&live), InstanceID: live.InstanceID}, Result: "done"})
 }
+
+// Looks counts how often held requests for work looked for some.
+func (e *Engine) Looks() uint64 {
+	e.waiters.mu.Lock()
+	defer e.waiters.mu.Unlock()
+	return e.waiters.joins
+}
+
+// Measure is what the loop does that measures the size of the database.
+func (e *Engine) Measure(ctx context.Context) error { return e.measure(ctx) }
+
+// HubReads counts the reads that were made for live streams.
+func (e *Engine) HubReads() int {
+	e.hub.mu.Lock()
+	defer e.hub.mu.Unlock()
+	return e.hub.reads
+}
+
+// HubQueue is how many events may wait for a slow stream.
+const HubQueue = hubQueue
+
+// Queued is how many events wait for the stream.
+func (s *Stream) Queued() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.queued
+}
+
+// At is the event up to which the stream was taken.
+func (s *Stream) At() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.at
+}
+
+// EventTypes are the types of events.
+func EventTypes() []string { return slices.Clone(api.EventTypes) }
+
+// Classified reports whether it is defined what a type of event is about.
+func Classified(kind string) bool { return about[kind] != aboutNothing }

@@ -25,7 +25,7 @@ func TestSessions_ThreadAndRetryNarrowAListLikeAnyFilter(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return s
+		return s.Session
 	}
 	first, other := w.New(a), w.New(a)
 	w.New(b)

@@ -10,8 +10,8 @@ import (
 	"stint/engine/enginetest"
 )
 
-// A folder's key begins with the key of the folder that it lies in; sessions of
-// different agents never share a plain folder, nor work above or below one another.
+// A folder's key begins with the key of the folder that it lies in; sessions of different
+// agents never share a plain folder, nor work above or below one another.
 func TestClaim_OneSessionInAFolderAndWhatLiesInIt(t *testing.T) {
 	for _, tt := range []struct {
 		name, first, second string
@@ -62,8 +62,8 @@ func TestClaim_OneSessionInAFolderAndWhatLiesInIt(t *testing.T) {
 	}
 }
 
-// What waits names what is in its way, to those who may see that; and says so
-// when it is a session that started it and may wait for it.
+// The reason for waiting names what is in the way, to those who may see that; and says so when
+// it is a session that started the waiting one and may wait for it.
 func TestWaitingFor_NamesWhatIsInTheWay(t *testing.T) {
 	w, _ := withOwner(t)
 	in := func(in *api.WorkerInput) { in.FolderKey = "m/a" }
@@ -107,7 +107,7 @@ func TestWaitingFor_NamesWhatIsInTheWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(start(below, inner).ID, "folder_busy", held.SessionID, true)
-	// A cloud session is everybody's, and a local one in its way is not.
+	// A cloud session is visible to everybody, and a local one in its way is not.
 	cloud := w.Agent(func(in *api.AgentInput) { in.Mode = api.Cloud })
 	w.Worker(cloud, func(in *api.WorkerInput) { in.Mode, in.FolderKey = api.Cloud, "m/a" })
 	check(w.New(cloud).ID, "folder_busy", 0, false)

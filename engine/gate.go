@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"stint/api"
+	"stint/db"
 	"stint/queries"
 )
 
@@ -29,15 +30,16 @@ const (
 	gateWorkerType    = "worker_type"
 	gateWorkerLabels  = "worker_labels"
 	gateWorkerOffline = "worker_offline"
+	gateWorkerSilent  = "worker_silent"
 	gateWorkerPaused  = "worker_paused"
 	gateWorkerStopped = "worker_stopped"
 	gateWorkerFull    = "worker_full"
 	gateReady         = "ready"
 )
 
-// facts is all that decides whether a session may run, loaded in one
-// transaction. The functions on it are pure: admission obeys them, claim obeys
-// them, waitingFor prints them, so the three can't disagree (contract 2.4).
+// facts is everything that decides whether a session may run, loaded in one transaction. The
+// functions on it are pure: admission obeys them, claim obeys them, waitingFor prints them, so
+// the three can't disagree (contract 2.4).
 type facts struct {
 	s           *sessionRow
 	a           *agentRow
@@ -46,13 +48,19 @@ type facts struct {
 	undrained   bool       // the session's own last claim isn't drained
 	threadBusy  bool       // another session of the thread runs or isn't drained
 	workers     []workerFacts
-	holder      *holder // what runs in the way, for the sentence alone; nil = not looked up, or not to be named
+	holder      *holder // what runs in the way, only for the sentence; nil = not looked up, or not to be named
 }
 
 type workerFacts struct {
 	w        *workerRow
 	running  int64 // claims live or not drained
-	inFolder int64 // sessions live or not drained in the worker's plain folder, anybody's
+	inFolder int64 // sessions in the worker's plain folder, anybody's, live or not drained
+
+	aside     bool  // it isn't asking: another caller is shown what it could take
+	inProcess int64 // claims of its whole process, live or not drained; only loaded for one that is aside
+
+	heldSince  int64 // when the request that is held for it came; 0 = it is asking now, which is a sign of life
+	staleAfter int64 // micros of silence after which a worker is stale; for a held request
 }
 
 func hold(code, sentence string) *api.Waiting {
@@ -63,8 +71,8 @@ func holdUntil(code, sentence string, until int64) *api.Waiting {
 	return &api.Waiting{Code: code, Sentence: sentence, Until: api.At(until)}
 }
 
-// rowGate says what holds a session in pending, or nil. A time that has come once
-// does not hold it again when the clock is set back.
+// rowGate says what holds a session in pending, or nil. Once a time has come it no longer
+// holds the session, even if the clock is set back.
 func (f *facts) rowGate(now int64) *api.Waiting {
 	s := f.s
 	if s.NotBefore > now && s.Status == api.Pending {
@@ -82,8 +90,17 @@ func (f *facts) rowGate(now int64) *api.Waiting {
 	return nil
 }
 
-// claimGate says what leaves a session queued or stale whoever asks, or nil.
-// exempt lifts what doesn't apply to finishing work that is done (contract 4.1).
+// gate says why this worker can't claim the session now, or nil: the one check behind every
+// way to a claim and behind what a poll shows.
+func (f *facts) gate(wf *workerFacts, now int64, exempt bool) *api.Waiting {
+	if g := f.claimGate(now, exempt); g != nil {
+		return g
+	}
+	return f.workerGate(wf, now, exempt)
+}
+
+// claimGate says what leaves a session queued or stale whoever asks, or nil. exempt lifts what
+// doesn't apply to finishing work that is done (contract 4.1).
 func (f *facts) claimGate(now int64, exempt bool) *api.Waiting {
 	if g := f.rowGate(now); g != nil {
 		return g
@@ -98,11 +115,13 @@ func (f *facts) claimGate(now int64, exempt bool) *api.Waiting {
 	case a.Paused != 0:
 		return hold(gateAgentPaused, "The agent is paused"+because(a.PausedReason)+".")
 	case spentAll(a, now):
-		return holdUntil(gateSpendLimit, fmt.Sprintf("The agent has spent %s today, its limit.", dollars(a.SpentOnDay)), nextDay(a, now))
+		return holdUntil(gateSpendLimit, fmt.Sprintf("The agent has spent %s today, its limit.", api.Dollars(a.SpentOnDay)), sumEnds(a, now))
 	case a.Running >= a.MaxConcurrent:
 		return f.held(gateAgentFull, fmt.Sprintf("The agent is at its limit: %d of %d running.", a.Running, a.MaxConcurrent))
 	case s.Status == api.Stale && s.ReclaimAt > now:
 		return holdUntil(gateReclaimDelay, "After a lapse this agent waits until "+clock(s.ReclaimAt)+" before it is tried again.", s.ReclaimAt)
+	case s.Status == api.Queued && s.ReclaimAt > now:
+		return holdUntil(gateReclaimDelay, fmt.Sprintf("Workers gave it back %d times in a row; it rests until %s before it is tried again.", s.Releases, clock(s.ReclaimAt)), s.ReclaimAt)
 	}
 	return nil
 }
@@ -118,13 +137,15 @@ func (f *facts) workerGate(wf *workerFacts, now int64, exempt bool) *api.Waiting
 	case !w.Types.Has(api.Labels{string(a.Type)}):
 		return hold(gateWorkerType, fmt.Sprintf("The worker doesn't run agents of type %s.", a.Type))
 	case !w.Labels.Has(s.Labels):
-		return hold(gateWorkerLabels, fmt.Sprintf("The worker lacks a label that the agent asks for (%v).", []string(s.Labels)))
+		return hold(gateWorkerLabels, fmt.Sprintf("The worker lacks a label that the agent asks for (%s).", listed(s.Labels)))
 	case w.Desired == api.DesiredStopped && !exempt: // before offline, which it then is as well
 		return hold(gateWorkerStopped, "The worker was told to stop.")
 	case w.State == api.Offline:
 		return hold(gateWorkerOffline, "The worker is offline.")
 	case exempt:
 		return nil
+	case wf.silent(now):
+		return hold(gateWorkerSilent, "The worker has not been heard of since it asked, and may be frozen or gone.")
 	case w.Desired == api.DesiredPaused:
 		return hold(gateWorkerPaused, "The worker is paused.")
 	case wf.running >= w.MaxConcurrent:
@@ -134,14 +155,37 @@ func (f *facts) workerGate(wf *workerFacts, now int64, exempt bool) *api.Waiting
 	case s.AffinityUntil > now && s.ProcessID != w.ProcessID:
 		return holdUntil(gateAffinity, "It can be resumed where it ran before; until "+clock(s.AffinityUntil)+" it waits for that worker.", s.AffinityUntil)
 	}
+	return wf.asideGate()
+}
+
+// asideGate says why a worker that isn't asking won't take it. One that is asking right now is
+// alive and has a slot, which it knows better; of one that isn't, neither is certain.
+func (wf *workerFacts) asideGate() *api.Waiting {
+	switch w := wf.w; {
+	case !wf.aside:
+		return nil
+	case w.State == api.WorkerStale || w.LostAt > w.LastBeatAt:
+		return hold(gateWorkerSilent, "The worker has not been heard of for a while, and may be frozen or gone.")
+	case w.ProcessSlots > 0 && wf.inProcess >= w.ProcessSlots:
+		return hold(gateWorkerFull, fmt.Sprintf("The worker is busy with other agents too: %d of the %d sessions that it runs at once are running.", wf.inProcess, w.ProcessSlots))
+	}
 	return nil
 }
 
-// A session waits for its best worker: the reason named is the one that is
-// nearest to being lifted.
+// silent reports whether a request that is still open may be all that is left of its worker:
+// since it asked it has lost a claim or gone stale, without a sign of life. It would be given
+// the very session that it has just lost. contract 4.7
+func (wf *workerFacts) silent(now int64) bool {
+	if wf.heldSince == 0 {
+		return false
+	}
+	return wf.w.LostAt > wf.heldSince || max(wf.heldSince, wf.w.LastBeatAt)+wf.staleAfter <= now
+}
+
+// A session waits for its best worker: the named reason is the one closest to being lifted.
 var nearness = map[string]int{
 	gateFolderBusy: 9, gateWorkerFull: 8, gateAffinity: 7, gateWorkerPaused: 6, gateWorkerStopped: 5,
-	gateWorkerOffline: 4, gateWorkerLabels: 3, gateWorkerType: 2, gateWorkerOwner: 1, gateWorkerMode: 0,
+	gateWorkerOffline: 4, gateWorkerSilent: 4, gateWorkerLabels: 3, gateWorkerType: 2, gateWorkerOwner: 1, gateWorkerMode: 0,
 }
 
 // waitingFor says in one code and one sentence why a waiting session isn't
@@ -186,7 +230,7 @@ func loadFacts(ctx context.Context, q queries.Querier, s *sessionRow, a *agentRo
 	f := &facts{s: s, a: a}
 	if s.AfterID != 0 && s.Status == api.Pending {
 		st, err := q.SessionStatus(ctx, s.AfterID)
-		if err != nil && !none(err) {
+		if err != nil && !db.None(err) {
 			return nil, err
 		}
 		f.predecessor = st
@@ -204,7 +248,7 @@ func loadFacts(ctx context.Context, q queries.Querier, s *sessionRow, a *agentRo
 	return f, nil
 }
 
-// loadThread reads what else of the session's thread runs; only a claim asks.
+// loadThread reads what else of the session's thread runs; only a claim needs it.
 func (f *facts) loadThread(ctx context.Context, q queries.Querier) error {
 	s := f.s
 	if s.Fence == 0 && api.SessionID(s.ThreadID) == s.ID {
@@ -221,8 +265,8 @@ func (f *facts) loadThread(ctx context.Context, q queries.Querier) error {
 	return err
 }
 
-// loadClaimFacts is loadFacts for a session that may be pending still and is
-// looked at as a claim would: a claim admits what no row gate holds any more.
+// loadClaimFacts is loadFacts for a session that may still be pending and is treated as a
+// claim would: a claim admits what no row gate holds any more.
 func loadClaimFacts(ctx context.Context, q queries.Querier, s *sessionRow, a *agentRow) (*facts, error) {
 	f, err := loadFacts(ctx, q, s, a)
 	if err == nil && s.Status == api.Pending {
@@ -245,8 +289,17 @@ func loadWorker(ctx context.Context, q queries.Querier, w *workerRow) (workerFac
 	return workerFacts{w: w, running: load.Running, inFolder: load.InFolder}, err
 }
 
-// plainFolder is the key of a folder that only one session may use at once;
-// empty when its owner says that it is shared.
+// lookFromAside loads what only matters for a worker that isn't asking itself.
+func (wf *workerFacts) lookFromAside(ctx context.Context, q queries.Querier) (err error) {
+	wf.aside = true
+	if w := wf.w; w.ProcessSlots > 0 {
+		wf.inProcess, err = q.ProcessLoad(ctx, queries.ProcessLoadParams{ProcessID: w.ProcessID, OwnerUserID: w.OwnerUserID, WorkspaceID: w.WorkspaceID})
+	}
+	return err
+}
+
+// plainFolder is the key of a folder that only one session may use at once; empty when its
+// owner says that it is shared.
 func plainFolder(w *workerRow) string {
 	if w.FolderShared != 0 {
 		return ""
@@ -274,17 +327,21 @@ func waiting(ctx context.Context, q queries.Querier, s *sessionRow, a *agentRow,
 	return f.waitingFor(now), nil
 }
 
-// waiting reads the workers only as far as the answer needs them.
+// waiting reads only the workers that the answer needs.
 func (f *facts) waiting(ctx context.Context, q queries.Querier, now int64) (*api.Waiting, error) {
 	if g := f.claimGate(now, false); g != nil {
 		return g, nil
 	}
 	likely, err := q.LikelyWorker(ctx, f.a.ID)
-	if err != nil && !none(err) {
+	if err != nil && !db.None(err) {
 		return nil, err
 	}
 	if err == nil {
-		f.workers = []workerFacts{{w: &likely.Worker, running: likely.Running, inFolder: likely.InFolder}}
+		wf := workerFacts{w: &likely.Worker, running: likely.Running, inFolder: likely.InFolder}
+		if err := wf.lookFromAside(ctx, q); err != nil {
+			return nil, err
+		}
+		f.workers = []workerFacts{wf}
 		if g := f.waitingFor(now); g.Code == gateReady {
 			return g, nil
 		}
@@ -297,6 +354,9 @@ func (f *facts) waiting(ctx context.Context, q queries.Querier, now int64) (*api
 	for i := range rows {
 		wf, err := loadWorker(ctx, q, &rows[i])
 		if err != nil {
+			return nil, err
+		}
+		if err := wf.lookFromAside(ctx, q); err != nil {
 			return nil, err
 		}
 		f.workers = append(f.workers, wf)

@@ -14,7 +14,7 @@ func notBefore(at time.Time) func(*api.SessionInput) {
 	return func(in *api.SessionInput) { in.NotBefore = api.Time{Time: at} }
 }
 
-// The gate has opened, the timer that says so hasn't run: a claim must not fail.
+// The gate has opened, but its timer hasn't run yet: a claim must not fail.
 func TestClaim_PendingSessionWhoseTimeHasComeIsClaimed(t *testing.T) {
 	w := enginetest.New(t)
 	a := w.Agent()
@@ -31,8 +31,8 @@ func TestClaim_PendingSessionWhoseTimeHasComeIsClaimed(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// An agent that changes its mode leaves its older sessions to the workers of
-// the mode that they were made in.
+// An agent that changes its mode leaves its older sessions to the workers of the mode that
+// they were created in.
 func TestClaim_LocalSessionIsNeverGivenToACloudWorker(t *testing.T) {
 	w := enginetest.New(t)
 	a := w.Agent()
@@ -49,7 +49,7 @@ func TestClaim_LocalSessionIsNeverGivenToACloudWorker(t *testing.T) {
 	}
 }
 
-// A retry of a session is made in its agent's present mode, with an owner that fits it.
+// A retry of a session is created in its agent's present mode, with an owner that fits it.
 func TestRetry_SessionOfAnotherModeHasTheOwnerOfItsOwn(t *testing.T) {
 	w := enginetest.New(t)
 	a := w.Agent()
@@ -57,20 +57,20 @@ func TestRetry_SessionOfAnotherModeHasTheOwnerOfItsOwn(t *testing.T) {
 	s := w.New(a)
 	must[api.Finished](t)(k.Complete(k.Claim(s.ID), ""))
 	w.Edit(a.ID, func(in *api.AgentInput) { in.Mode = api.Cloud })
-	again := must[api.Session](t)(w.RetrySession(context.Background(), w.Owner, s.ID))
+	again := must[api.Retried](t)(w.RetrySession(context.Background(), w.Owner, s.ID))
 	if again.Mode != api.Cloud || again.OwnerUserID != 0 {
 		t.Fatalf("the retry is %s and owned by %q", again.Mode, again.OwnerUserID)
 	}
 	must[api.Changed](t)(w.CancelSession(context.Background(), w.Owner, again.ID, api.CancelInput{}))
 	w.Edit(a.ID, func(in *api.AgentInput) { in.Mode = api.Local })
-	third := must[api.Session](t)(w.RetrySession(context.Background(), w.Owner, again.ID))
+	third := must[api.Retried](t)(w.RetrySession(context.Background(), w.Owner, again.ID))
 	if third.Mode != api.Local || third.OwnerUserID != w.Owner.UserID {
 		t.Fatalf("the second retry is %s and owned by %q", third.Mode, third.OwnerUserID)
 	}
 }
 
-// The least lease is the coordinator's to set; an agent made before must not be
-// stuck for it, and may be edited.
+// The coordinator sets the minimum lease; an agent created before must not get stuck because
+// of it, and may be edited.
 func TestClaim_AgentsLeaseBelowTheLeastIsLifted(t *testing.T) {
 	w := enginetest.New(t, enginetest.With(func(c *engine.Config) { c.MinLease = time.Second }))
 	a := w.Agent(func(in *api.AgentInput) { in.LeaseSeconds = 5 })
@@ -83,11 +83,21 @@ func TestClaim_AgentsLeaseBelowTheLeastIsLifted(t *testing.T) {
 	}
 }
 
+// A lease that nobody chose is never refused, whatever the coordinator's bounds are.
+func TestAgent_DefaultLeaseIsTheCoordinators(t *testing.T) {
+	w := enginetest.New(t, enginetest.With(func(c *engine.Config) {
+		c.MinLease, c.DefaultLease, c.MaxLease = time.Second, 2*time.Second, 6*time.Second
+	}))
+	if a := w.Agent(); a.LeaseSeconds != 2 {
+		t.Fatalf("a new agent's lease is %d s, want the coordinator's default, 2", a.LeaseSeconds)
+	}
+}
+
 func TestAgent_LeaseBelowTheLeastIsRefused(t *testing.T) {
 	w := enginetest.New(t)
 	a := w.Agent(func(in *api.AgentInput) { in.LeaseSeconds = 60 })
 	for _, n := range []int64{-1, 0, 1, 59} {
-		in := engine.DefaultAgent()
+		in := engine.DefaultConfig().DefaultAgent()
 		in.Slug, in.Run.Command, in.LeaseSeconds = "short", []string{"true"}, n
 		_, err := w.CreateAgent(context.Background(), w.Owner, in)
 		if e := wantCode(t, err, api.CodeInvalid); len(e.Fields) != 1 || e.Fields[0].Field != "leaseSeconds" {
@@ -100,7 +110,7 @@ func TestAgent_LeaseBelowTheLeastIsRefused(t *testing.T) {
 	}
 }
 
-// A waiting run behind the gate overlap is looked at again when the rule changes.
+// A waiting run behind the gate overlap is checked again when the rule changes.
 func TestEdit_OverlapRuleThatHoldsNothingBackLetsTheWaitingRunGo(t *testing.T) {
 	w := enginetest.New(t)
 	a := w.Agent(func(in *api.AgentInput) {
@@ -118,7 +128,7 @@ func TestEdit_OverlapRuleThatHoldsNothingBackLetsTheWaitingRunGo(t *testing.T) {
 	w.Want(waiting.ID, api.Queued)
 }
 
-// What rides on a finish must not cost the finish.
+// What comes with a finish must not make the finish fail.
 func TestComplete_StandsThoughTheNextClaimIsRefused(t *testing.T) {
 	w := enginetest.New(t)
 	a := w.Agent()
@@ -140,7 +150,7 @@ func TestComplete_StandsThoughTheNextClaimIsRefused(t *testing.T) {
 	}
 }
 
-// A new process of a worker takes over what lives, and nothing that has lapsed.
+// A new process of a worker takes over live claims, and none that have lapsed.
 func TestRegister_LapsedClaimIsNotHandedOver(t *testing.T) {
 	w := enginetest.New(t)
 	a := w.Agent()
@@ -159,7 +169,7 @@ func TestRegister_LapsedClaimIsNotHandedOver(t *testing.T) {
 	w.Want(s.ID, api.Stale)
 }
 
-// One row that can't be ended must not keep every other lease alive.
+// A row that can't be ended must not keep every other lease alive.
 func TestLapse_OneBrokenClaimHoldsUpNobody(t *testing.T) {
 	w := enginetest.Open(t) // not checked at the end: the damage is on purpose
 	a := w.Agent(func(in *api.AgentInput) { in.MaxConcurrent = 10 })
@@ -168,10 +178,44 @@ func TestLapse_OneBrokenClaimHoldsUpNobody(t *testing.T) {
 	first := k.Claim(broken.ID)
 	k.Claim(sound.ID)
 	damage(t, w, `UPDATE sessions SET status = 'queued' WHERE id = `+number(first.SessionID))
-	for range 200 { // nobody beats: the leases are over after 15 minutes
+	for range 200 { // no beats: the leases are over after 15 minutes
 		w.Clock.Step(5 * time.Second)
 		_ = w.Alive(context.Background())
-		_, _ = w.Lapse(context.Background())
+		_, _ = w.Lapse(context.Background(), w.Now())
 	}
 	w.Want(sound.ID, api.Stale)
+}
+
+// The reason that people read for a waiting session is true of the workers that could take it.
+func TestWaitingFor_CountsTheWholeProcessAndItsSilence(t *testing.T) {
+	w := enginetest.New(t)
+	a, b := w.Agent(), w.Agent(func(in *api.AgentInput) { in.MaxConcurrent = 3 })
+	one := func(in *api.WorkerInput) { in.ProcessID, in.ProcessSlots = "prc-desk", 2 }
+	forA, forB := w.Worker(a, one), w.Worker(b, one)
+	says := func(id api.SessionID) string {
+		t.Helper()
+		got := w.Get(id).WaitingFor
+		if got == nil {
+			t.Fatal("the session doesn't wait")
+		}
+		return got.Code
+	}
+	var held []api.Claim
+	for range 2 {
+		held = append(held, forB.Claim(w.New(b).ID))
+	}
+	s := w.New(a)
+	if got := says(s.ID); got != "worker_full" {
+		t.Errorf("with both slots of the process busy it says %q", got)
+	}
+	must[api.Finished](t)(forB.Complete(held[0], ""))
+	if got := says(s.ID); got != "ready" {
+		t.Errorf("with a free slot it says %q", got)
+	}
+	w.Jump(3 * time.Minute)
+	must[time.Time](t)(w.Lapse(context.Background(), w.Now()))
+	if got := says(s.ID); got != "worker_silent" {
+		t.Errorf("with its only worker silent for 3 minutes it says %q", got)
+	}
+	forA.Claim(s.ID) // a worker that asks is alive
 }

@@ -14,16 +14,16 @@ import (
 	"stint/engine/enginetest"
 )
 
-// In a bubble time passes only while everybody waits, so that a wake-up that is
-// lost shows as time that passed, and nothing else does.
-func bubble(t *testing.T, test func(t *testing.T, w *enginetest.World), opts ...enginetest.Option) {
+// In a bubble time passes only while everybody waits, so a lost wake-up, and nothing else,
+// shows as time that passed.
+func bubble(t *testing.T, test func(t *testing.T, w *enginetest.Fixture), opts ...enginetest.Option) {
 	synctest.Test(t, func(t *testing.T) {
 		opts := append([]enginetest.Option{enginetest.Now(time.Now), enginetest.With(func(c *engine.Config) { c.MinLease = time.Second })}, opts...)
 		w := enginetest.Open(t, opts...)
 		ctx, cancel := context.WithCancel(context.Background())
 		var loops sync.WaitGroup
 		loops.Go(func() {
-			if err := w.Run(ctx); err != nil {
+			if err := w.Engine.Run(ctx); err != nil {
 				t.Errorf("run: %v", err)
 			}
 		})
@@ -47,7 +47,7 @@ func waiter(t *testing.T, wg *sync.WaitGroup, k *enginetest.Worker, took func(c 
 }
 
 func TestHeld_EachSessionReachesAWaiterAtOnce(t *testing.T) {
-	bubble(t, func(t *testing.T, w *enginetest.World) {
+	bubble(t, func(t *testing.T, w *enginetest.Fixture) {
 		a := w.Agent(func(in *api.AgentInput) { in.MaxConcurrent = 1000 })
 		for round := range 20 * *soak {
 			var wg sync.WaitGroup
@@ -76,9 +76,9 @@ func TestHeld_EachSessionReachesAWaiterAtOnce(t *testing.T) {
 	})
 }
 
-// Looking and registering race with the creation: nothing falls between.
+// Looking and registering race with the creation: nothing falls in between.
 func TestHeld_NoWakeUpIsLostBetweenTheLookAndTheWait(t *testing.T) {
-	bubble(t, func(t *testing.T, w *enginetest.World) {
+	bubble(t, func(t *testing.T, w *enginetest.Fixture) {
 		a := w.Agent(func(in *api.AgentInput) { in.MaxConcurrent = 1000 })
 		k := w.Worker(a, func(in *api.WorkerInput) { in.MaxConcurrent = 1000 })
 		r := rand.New(rand.NewPCG(1, 2))
@@ -97,10 +97,10 @@ func TestHeld_NoWakeUpIsLostBetweenTheLookAndTheWait(t *testing.T) {
 	})
 }
 
-// A waiter for two agents that is woken for one and takes of the other leaves the
-// first to those who wait for that one only.
+// A waiter for two agents that is woken for one and takes a session of the other leaves the
+// first to those who wait only for that one.
 func TestHeld_WakeUpThatWasNotUsedGoesOnToAnother(t *testing.T) {
-	bubble(t, func(t *testing.T, w *enginetest.World) {
+	bubble(t, func(t *testing.T, w *enginetest.Fixture) {
 		a, b := w.Agent(), w.Agent()
 		both, only := w.Worker(a), w.Worker(a)
 		second := w.Worker(b, func(in *api.WorkerInput) { in.InstanceID = both.Instance })
@@ -132,9 +132,9 @@ func TestHeld_WakeUpThatWasNotUsedGoesOnToAnother(t *testing.T) {
 	})
 }
 
-// A waiter whose client has gone, or that a session doesn't fit, swallows no wake-up.
+// A waiter whose client has gone, or that a session doesn't fit, uses up no wake-up.
 func TestHeld_WaitersThatAreGoneOrDoNotFitPassTheWakeUpOn(t *testing.T) {
-	bubble(t, func(t *testing.T, w *enginetest.World) {
+	bubble(t, func(t *testing.T, w *enginetest.Fixture) {
 		a := w.Agent(func(in *api.AgentInput) { in.MaxConcurrent, in.Labels = 1000, api.Labels{"gpu"} })
 		ctx, cut := context.WithCancel(context.Background())
 		var wg, gone sync.WaitGroup
@@ -172,7 +172,7 @@ func TestHeld_OneSessionDoesNotWakeEverybody(t *testing.T) {
 		transactions.Add(1)
 		return time.Now()
 	}
-	bubble(t, func(t *testing.T, w *enginetest.World) {
+	bubble(t, func(t *testing.T, w *enginetest.Fixture) {
 		a := w.Agent(func(in *api.AgentInput) { in.MaxConcurrent = 1000 })
 		var wg sync.WaitGroup
 		for range 200 {
@@ -194,50 +194,50 @@ func TestHeld_OneSessionDoesNotWakeEverybody(t *testing.T) {
 	}, enginetest.Now(now))
 }
 
-// Whatever opens, the waiter learns of it at once. Only delays that end with
-// nothing happening may last until the waiter looks of itself.
+// Whatever opens, the waiter learns of it at once. Only delays that end with nothing happening
+// may last until the waiter looks by itself.
 func TestHeld_EveryGateThatOpensCallsTheWaiter(t *testing.T) {
 	const moment = 100 * time.Millisecond
 	ctx := context.Background()
-	type scene struct {
-		w    *enginetest.World
+	type heldFixture struct {
+		w    *enginetest.Fixture
 		a    api.Agent
 		busy *enginetest.Worker // another worker, for what must run first
 	}
-	for name, set := range map[string]func(t *testing.T, s scene) (open func()){
-		"not before": func(t *testing.T, s scene) func() {
+	for name, set := range map[string]func(t *testing.T, s heldFixture) (open func()){
+		"not before": func(t *testing.T, s heldFixture) func() {
 			s.w.New(s.a, notBefore(s.w.Now().Add(20*time.Second)))
 			return func() { time.Sleep(20 * time.Second) }
 		},
-		"resume": func(t *testing.T, s scene) func() {
+		"resume": func(t *testing.T, s heldFixture) func() {
 			s.w.New(s.a)
 			s.w.Edit(s.a.ID, func(in *api.AgentInput) { in.Paused = true })
 			return func() { s.w.Edit(s.a.ID, func(in *api.AgentInput) { in.Paused = false }) }
 		},
-		"cap raised": func(t *testing.T, s scene) func() {
+		"cap raised": func(t *testing.T, s heldFixture) func() {
 			s.busy.Claim(s.w.New(s.a).ID)
 			s.w.New(s.a)
 			return func() { s.w.Edit(s.a.ID, func(in *api.AgentInput) { in.MaxConcurrent = 2 }) }
 		},
-		"cap freed": func(t *testing.T, s scene) func() {
+		"cap freed": func(t *testing.T, s heldFixture) func() {
 			c := s.busy.Claim(s.w.New(s.a).ID)
 			s.w.New(s.a)
 			return func() { must[api.Finished](t)(s.busy.Complete(c, "")) }
 		},
-		"release": func(t *testing.T, s scene) func() {
+		"release": func(t *testing.T, s heldFixture) func() {
 			c := s.busy.Claim(s.w.New(s.a).ID)
 			return func() { must[api.Finished](t)(s.busy.Release(c)) }
 		},
-		"lapse": func(t *testing.T, s scene) func() {
+		"lapse": func(t *testing.T, s heldFixture) func() {
 			s.busy.Claim(s.w.New(s.a).ID, lease(20))
 			return func() { time.Sleep(20 * time.Second) }
 		},
-		"reclaim delay": func(t *testing.T, s scene) func() {
+		"reclaim delay": func(t *testing.T, s heldFixture) func() {
 			s.w.Edit(s.a.ID, func(in *api.AgentInput) { in.ReclaimDelaySeconds = 5 })
 			s.busy.Claim(s.w.New(s.a).ID, lease(20))
 			return func() { time.Sleep(25 * time.Second) }
 		},
-		"affinity": func(t *testing.T, s scene) func() {
+		"affinity": func(t *testing.T, s heldFixture) func() {
 			c := s.busy.Claim(s.w.New(s.a).ID)
 			must[api.Session](t)(s.busy.Resumable(c, "conversation"))
 			time.Sleep(270 * time.Second)
@@ -246,20 +246,20 @@ func TestHeld_EveryGateThatOpensCallsTheWaiter(t *testing.T) {
 			time.Sleep(267 * time.Second)
 			return func() { time.Sleep(33 * time.Second) }
 		},
-		"drained": func(t *testing.T, s scene) func() {
+		"drained": func(t *testing.T, s heldFixture) func() {
 			id := s.w.New(s.a).ID
 			c := s.busy.Claim(id)
 			must[api.Changed](t)(s.w.CancelSession(ctx, s.w.Owner, id, api.CancelInput{}))
-			must[api.Session](t)(s.w.RetrySession(ctx, s.w.Owner, id))
+			must[api.Retried](t)(s.w.RetrySession(ctx, s.w.Owner, id))
 			return func() { s.busy.Drain(c) }
 		},
-		"after": func(t *testing.T, s scene) func() {
+		"after": func(t *testing.T, s heldFixture) func() {
 			first := s.w.New(s.a)
 			c := s.busy.Claim(first.ID)
 			s.w.New(s.a, func(in *api.SessionInput) { in.After = first.ID })
 			return func() { must[api.Finished](t)(s.busy.Complete(c, "")) }
 		},
-		"answer": func(t *testing.T, s scene) func() {
+		"answer": func(t *testing.T, s heldFixture) func() {
 			first := s.w.New(s.a)
 			c := s.busy.Claim(first.ID)
 			asked := must[api.Session](t)(s.busy.Ask(c, "May I?"))
@@ -268,7 +268,7 @@ func TestHeld_EveryGateThatOpensCallsTheWaiter(t *testing.T) {
 				must[api.Session](t)(s.w.AnswerPrompt(ctx, s.w.Owner, first.ID, api.AnswerInput{PromptID: asked.Prompted.ID, Answer: api.Answer{Text: "yes"}}))
 			}
 		},
-		"stale answered": func(t *testing.T, s scene) func() {
+		"stale answered": func(t *testing.T, s heldFixture) func() {
 			first := s.w.New(s.a)
 			c := s.busy.Claim(first.ID, lease(5))
 			asked := must[api.Session](t)(s.busy.Ask(c, "May I?"))
@@ -277,17 +277,17 @@ func TestHeld_EveryGateThatOpensCallsTheWaiter(t *testing.T) {
 				must[api.Session](t)(s.w.AnswerPrompt(ctx, s.w.Owner, first.ID, api.AnswerInput{PromptID: asked.Prompted.ID, Answer: api.Answer{Text: "yes"}}))
 			}
 		},
-		"retry": func(t *testing.T, s scene) func() {
+		"retry": func(t *testing.T, s heldFixture) func() {
 			first := s.w.New(s.a)
 			must[api.Finished](t)(s.busy.Complete(s.busy.Claim(first.ID), ""))
-			return func() { must[api.Session](t)(s.w.RetrySession(ctx, s.w.Owner, first.ID)) }
+			return func() { must[api.Retried](t)(s.w.RetrySession(ctx, s.w.Owner, first.ID)) }
 		},
-		"slot": func(t *testing.T, s scene) func() {
+		"slot": func(t *testing.T, s heldFixture) func() {
 			s.w.Edit(s.a.ID, func(in *api.AgentInput) { in.Schedule = "@every 1m" })
 			time.Sleep(20 * time.Second)
 			return func() { time.Sleep(40 * time.Second) }
 		},
-		"worker deleted": func(t *testing.T, s scene) func() {
+		"worker deleted": func(t *testing.T, s heldFixture) func() {
 			s.busy.Claim(s.w.New(s.a).ID, lease(5))
 			return func() {
 				if err := s.w.DeleteWorker(ctx, s.w.Owner, s.busy.ID); err != nil {
@@ -298,9 +298,9 @@ func TestHeld_EveryGateThatOpensCallsTheWaiter(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, w *enginetest.World) {
+			bubble(t, func(t *testing.T, w *enginetest.Fixture) {
 				a := w.Agent()
-				open := set(t, scene{w, a, w.Worker(a)})
+				open := set(t, heldFixture{w, a, w.Worker(a)})
 				k := w.Worker(a)
 				var wg sync.WaitGroup
 				var called time.Time
@@ -328,9 +328,9 @@ func TestHeld_EveryGateThatOpensCallsTheWaiter(t *testing.T) {
 	}
 }
 
-// The end of the wait is answered, not an error, and in time.
+// The end of the wait is an answer, not an error, and comes in time.
 func TestHeld_WaitEndsWithNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, w *enginetest.World) {
+	bubble(t, func(t *testing.T, w *enginetest.Fixture) {
 		k := w.Worker(w.Agent())
 		begin := time.Now()
 		c, err := k.Hold(context.Background(), 30)

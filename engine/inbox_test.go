@@ -12,7 +12,7 @@ import (
 )
 
 // inboxOf is a caller's inbox: kinds and what they name.
-func inboxOf(w *enginetest.World, c engine.Caller) string {
+func inboxOf(w *enginetest.Fixture, c engine.Caller) string {
 	w.Helper()
 	view, err := w.Inbox(w.Context(), c)
 	if err != nil {
@@ -41,8 +41,8 @@ func titled(title string) func(*api.SessionInput) {
 	return func(in *api.SessionInput) { in.Title = title }
 }
 
-// A question stays in the inbox for as long as it can be answered, whatever
-// becomes of its worker, and is gone in the transaction that closes it.
+// A question stays in the inbox for as long as it can be answered, whatever happens to its
+// worker, and is gone in the transaction that closes it.
 func TestInbox_AQuestionIsThereUntilItIsClosed(t *testing.T) {
 	w := enginetest.New(t)
 	a := w.Agent(conversing)
@@ -94,8 +94,8 @@ func TestInbox_AQuestionIsThereUntilItIsClosed(t *testing.T) {
 	want("")
 }
 
-// A failure waits until it is tried again, made good by a later run, put away,
-// or a week old; of one agent's failures the newest stands for all.
+// A failure waits until it is tried again, made up for by a later run, archived, or a week
+// old; of one agent's failures the newest stands for all.
 func TestInbox_AFailureIsThereUntilItIsMadeGood(t *testing.T) {
 	w := enginetest.New(t)
 	a, other := w.Agent(), w.Agent()
@@ -147,7 +147,7 @@ func TestInbox_AFailureIsThereUntilItIsMadeGood(t *testing.T) {
 	if _, err := ok.Fail(quiet, "AGENT_EXIT_NONZERO"); err != nil {
 		t.Fatal(err)
 	}
-	for range 12 { // a noisy agent hides nobody else
+	for range 12 { // a noisy agent hides no other
 		fails("four")
 	}
 	want("failed:four:true failed:quiet:true")
@@ -182,7 +182,7 @@ func TestInbox_OthersSeeWhatTheyMaySee(t *testing.T) {
 	}
 }
 
-// What a worker wants looked at is its owner's to see, as long as the worker says so.
+// What a worker wants looked at is visible to its owner, as long as the worker says so.
 func TestInbox_WhatAWorkerWantsLookedAt(t *testing.T) {
 	w := enginetest.New(t)
 	k := w.Worker(w.Agent())
@@ -233,7 +233,7 @@ func TestInbox_ADisabledWebhookIsThereUntilItIsEnabled(t *testing.T) {
 	if err := w.ExpandWebhooks(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	due, err := w.TakeDeliveries(t.Context(), 10, nil)
+	due, err := w.TakeDeliveries(t.Context(), w.Now(), 10, nil)
 	if err != nil || len(due) == 0 {
 		t.Fatalf("%d deliveries, %v", len(due), err)
 	}

@@ -75,7 +75,7 @@ func TestRun_EndsWellWhenItsContextHasEndedBefore(t *testing.T) {
 	w := enginetest.New(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := w.Run(ctx); err != nil {
+	if err := w.Engine.Run(ctx); err != nil {
 		t.Errorf("Run: %v", err)
 	}
 }

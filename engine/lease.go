@@ -11,7 +11,7 @@ import (
 	"stint/queries"
 )
 
-// renewSlack spares a write when a renewal would move the expiry by less.
+// renewSlack saves a write when a renewal would move the expiry by less.
 const renewSlack = int64(time.Second / time.Microsecond)
 
 // held is a claim of the caller's worker and the session it is on.
@@ -23,47 +23,47 @@ type held struct {
 // actor names the worker in events.
 func (h held) actor() string { return h.claim.WorkerID.String() }
 
-// proves reports whether an id is that of the claim, secret part included.
+// proves reports whether an id is that of the claim, including the secret part.
 func proves(id api.ClaimID, c *claimRow) bool {
 	return id.Key == c.ID && subtle.ConstantTimeCompare(id.Secret[:], c.Secret) == 1
 }
 
-// underClaim is the door of every write to a claimed session (contract 4.3): a
-// missing claim id is claim_required; an unknown, lapsed, closed or another
-// session's is claim_not_active with status and holder, and changes nothing.
+// underClaim checks every write to a claimed session (contract 4.3): a missing claim id is
+// claim_required; an unknown, lapsed, closed or another session's is claim_not_active with
+// status and holder, and changes nothing.
 func (e *Engine) underClaim(tx *db.Tx, c Caller, worker api.WorkerID, session api.SessionID, proof api.UnderClaim) (held, error) {
 	h, err := e.claimOf(tx, c, worker, session, proof)
 	if err != nil {
 		return held{}, err
 	}
-	if h.claim.ClosedAt != 0 || h.claim.ExpiresAt <= micros(tx.Now) {
+	if h.claim.ClosedAt != 0 || h.claim.ExpiresAt <= db.Micros(tx.Now) {
 		return held{}, e.notActive(tx, h.s)
 	}
 	return h, nil
 }
 
-// claimOf finds the claim that the proof names, live or not. The claim's row
-// holds all that its holder must match; the worker is read only to refuse.
+// claimOf finds the claim that the proof names, live or not. The claim's row holds everything
+// that its holder must match; the worker is read only to refuse.
 func (e *Engine) claimOf(tx *db.Tx, c Caller, worker api.WorkerID, session api.SessionID, proof api.UnderClaim) (held, error) {
 	if c.Run != nil {
 		var err error
-		if proof, err = c.Run.proof(worker, session, proof); err != nil {
+		if proof, err = runProof(c.Run, worker, session, proof); err != nil {
 			return held{}, err
 		}
 	}
-	s, err := visible(wctx(), tx, c, session)
+	s, err := visible(tx.Context(), tx, c, session)
 	if err != nil {
 		return held{}, err
 	}
-	row, err := tx.Claim(wctx(), proof.ClaimID.Key)
-	if err != nil && !none(err) {
+	row, err := tx.Claim(tx.Context(), proof.ClaimID.Key)
+	if err != nil && !db.None(err) {
 		return held{}, fmt.Errorf("read a claim: %w", err)
 	}
 	mine := err == nil && proves(proof.ClaimID, &row) && row.SessionID == s.ID && row.WorkerID == worker
 	if mine && row.InstanceID == proof.InstanceID && (s.Mode == api.Local || c.Role.AtLeast(api.Admin) || c.Run != nil) {
 		return held{&row, s}, nil
 	}
-	w, err := workerOf(wctx(), tx, c, worker)
+	w, err := workerOf(tx.Context(), tx, c, worker)
 	if err != nil {
 		return held{}, err
 	}
@@ -71,7 +71,7 @@ func (e *Engine) claimOf(tx *db.Tx, c Caller, worker api.WorkerID, session api.S
 		return held{}, err
 	}
 	if s.AgentID != w.AgentID {
-		return held{}, notFound("session")
+		return held{}, db.NotFound("session")
 	}
 	if proof.ClaimID.IsZero() {
 		return held{}, &api.Error{
@@ -86,12 +86,12 @@ func (e *Engine) claimOf(tx *db.Tx, c Caller, worker api.WorkerID, session api.S
 	return held{}, e.notActive(tx, s)
 }
 
-// notActive is the 409 for a claim that isn't the live one: it names the
-// session's status and who holds it now.
+// notActive is the 409 for a claim that isn't the live one: it names the session's status and
+// who holds it now.
 func (e *Engine) notActive(tx *db.Tx, s *sessionRow) error {
 	out := &api.Error{Code: api.CodeClaimNotActive, Status: s.Status, Detail: fmt.Sprintf("This claim is not the session's live one; the session is %s.", s.Status)}
-	live, err := tx.LiveClaimOf(wctx(), s.ID)
-	if none(err) || (err == nil && live.ExpiresAt <= micros(tx.Now)) {
+	live, err := tx.LiveClaimOf(tx.Context(), s.ID)
+	if db.None(err) || (err == nil && live.ExpiresAt <= db.Micros(tx.Now)) {
 		return out
 	}
 	if err != nil {
@@ -109,7 +109,7 @@ func renewTo(tx *db.Tx, c *claimRow, until, now int64) error {
 	if until <= c.ExpiresAt {
 		return nil
 	}
-	err := one(tx.RenewClaim(wctx(), queries.RenewClaimParams{Now: now, ExpiresAt: until, ID: c.ID}))
+	err := db.One(tx.RenewClaim(tx.Context(), queries.RenewClaimParams{Now: now, ExpiresAt: until, ID: c.ID}))
 	if err != nil {
 		return fmt.Errorf("renew claim %s: %w", c.ID, err)
 	}
@@ -117,10 +117,24 @@ func renewTo(tx *db.Tx, c *claimRow, until, now int64) error {
 	return nil
 }
 
+// writeUnder is writeAs for the worker that holds a session, and renews its lease.
+func (e *Engine) writeUnder(ctx context.Context, c Caller, worker api.WorkerID, session api.SessionID, proof api.UnderClaim, fn func(tx *db.Tx, h held) error) error {
+	return e.writeAs(ctx, c, func(tx *db.Tx) error {
+		h, err := e.underClaim(tx, c, worker, session, proof)
+		if err != nil {
+			return err
+		}
+		if err := touch(tx, h.claim); err != nil {
+			return err
+		}
+		return fn(tx, h)
+	})
+}
+
 // touch renews on any accepted write (contract 4.4).
 func touch(tx *db.Tx, c *claimRow) error {
-	now := micros(tx.Now)
-	until := now + seconds(c.LeaseSeconds)
+	now := db.Micros(tx.Now)
+	until := now + db.Seconds(c.LeaseSeconds)
 	if until-c.ExpiresAt < renewSlack {
 		return nil
 	}
@@ -142,8 +156,8 @@ func (e *Engine) Renew(ctx context.Context, c Caller, worker api.WorkerID, sessi
 		if err != nil {
 			return err
 		}
-		now := micros(tx.Now)
-		if err := renewTo(tx, h.claim, now+seconds(h.claim.LeaseSeconds), now); err != nil {
+		now := db.Micros(tx.Now)
+		if err := renewTo(tx, h.claim, now+db.Seconds(h.claim.LeaseSeconds), now); err != nil {
 			return err
 		}
 		out = h.lease(now)
@@ -152,8 +166,8 @@ func (e *Engine) Renew(ctx context.Context, c Caller, worker api.WorkerID, sessi
 	return out, err
 }
 
-// Extend stretches the lease by in.AddSeconds for a known idle gap. Past
-// now + the maximum it is capped and says so; it never shortens (contract 4.4).
+// Extend stretches the lease by in.AddSeconds for a known idle gap. Past now + the maximum it
+// is capped and says so; it never shortens (contract 4.4).
 func (e *Engine) Extend(ctx context.Context, c Caller, worker api.WorkerID, session api.SessionID, in api.ExtendRequest) (out api.Lease, err error) {
 	if in.AddSeconds < 1 {
 		return out, &api.Error{
@@ -166,16 +180,16 @@ func (e *Engine) Extend(ctx context.Context, c Caller, worker api.WorkerID, sess
 		if err != nil {
 			return err
 		}
-		now := micros(tx.Now)
-		ceiling := now + span(e.cfg.MaxLease)
+		now := db.Micros(tx.Now)
+		ceiling := now + db.Span(e.cfg.MaxLease)
 		until, capped := ceiling, true
-		if in.AddSeconds <= int64(e.cfg.MaxLease/time.Second) && h.claim.ExpiresAt+seconds(in.AddSeconds) <= ceiling {
-			until, capped = h.claim.ExpiresAt+seconds(in.AddSeconds), false
+		if in.AddSeconds <= int64(e.cfg.MaxLease/time.Second) && h.claim.ExpiresAt+db.Seconds(in.AddSeconds) <= ceiling {
+			until, capped = h.claim.ExpiresAt+db.Seconds(in.AddSeconds), false
 		}
 		if err := renewTo(tx, h.claim, until, now); err != nil {
 			return err
 		}
-		if err := e.logSession(tx, h.s, h.actor(), evLeaseExtended, api.EventData{"until": api.At(h.claim.ExpiresAt).String()}); err != nil {
+		if err := e.logSession(tx, h.s, h.actor(), api.EventLeaseExtended, api.EventData{"until": api.At(h.claim.ExpiresAt).String()}); err != nil {
 			return err
 		}
 		out = h.lease(now)

@@ -13,11 +13,11 @@ import (
 	"stint/scheduler"
 )
 
-// Ledger lists what became of the agent's slots, newest first (contract
-// 3.6). Somebody else's local session isn't named.
+// Ledger lists what happened to the agent's slots, newest first (contract 3.6). Somebody
+// else's local session isn't named.
 func (e *Engine) Ledger(ctx context.Context, c Caller, ref string, page api.Page) (api.List[api.LedgerEntry], error) {
 	out := api.List[api.LedgerEntry]{Items: []api.LedgerEntry{}}
-	n, before, err := pageOf(page, math.MaxInt64)
+	n, before, err := db.PageOf(page, math.MaxInt64)
 	if err != nil {
 		return out, err
 	}
@@ -30,15 +30,15 @@ func (e *Engine) Ledger(ctx context.Context, c Caller, ref string, page api.Page
 		if err != nil {
 			return fmt.Errorf("list the ledger of agent %s: %w", a.ID, err)
 		}
-		sight := newEyes(tx, c.WorkspaceID, c.UserID)
+		visible := newVisibility(tx, c)
 		for i := range rows {
-			if seen, err := sight.see(ctx, rows[i].SessionID); err != nil {
+			if seen, err := visible.seesSession(ctx, rows[i].SessionID); err != nil {
 				return err
 			} else if !seen {
 				rows[i].SessionID = 0
 			}
 		}
-		out = listOf(rows, n, toLedger, func(r queries.Ledger) int64 { return int64(r.ID) })
+		out = db.ListOf(rows, n, toLedger, func(r queries.Ledger) int64 { return int64(r.ID) })
 		return nil
 	})
 	return out, err
@@ -81,8 +81,8 @@ func (e *Engine) Preview(_ context.Context, expr, zone string, from time.Time, n
 	return Previewed(s, expr, zone, from, now, n), nil
 }
 
-// Previewed is the preview of a schedule that was read already; the command line
-// uses it without a coordinator.
+// Previewed is the preview of a schedule that was already read; the command line uses it
+// without a coordinator.
 func Previewed(s scheduler.Schedule, expr, zone string, from, now time.Time, n int) api.SchedulePreview {
 	out := api.SchedulePreview{Schedule: expr, TimeZone: zone, Words: s.Words(), Warnings: s.Warnings(from), Slots: []api.SlotPreview{}}
 	if out.Warnings == nil {

@@ -14,7 +14,7 @@ func TestMain(m *testing.M) {
 	set := map[string]bool{}
 	flag.Visit(func(f *flag.Flag) { set[f.Name] = true })
 	if !set["rapid.checks"] {
-		// Each check opens a database and looks at all of it after every step.
+		// Each check opens a database and reads all of it after every step.
 		if err := flag.Set("rapid.checks", strconv.Itoa(fewer(30)**soak)); err != nil {
 			panic(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"stint/account"
 	"stint/api"
 	"stint/db"
 	"stint/queries"
@@ -12,7 +13,7 @@ import (
 
 // Members lists the people of the workspace, the newest users first. Rights: viewer.
 func (e *Engine) Members(ctx context.Context, c Caller, page api.Page) (out api.List[api.WorkspaceMember], err error) {
-	n, before, err := pageOf(page, math.MaxInt64)
+	n, before, err := db.PageOf(page, math.MaxInt64)
 	if err != nil {
 		return out, err
 	}
@@ -21,9 +22,9 @@ func (e *Engine) Members(ctx context.Context, c Caller, page api.Page) (out api.
 		if err != nil {
 			return fmt.Errorf("list members: %w", err)
 		}
-		out = listOf(rows, n, func(m queries.MembersOfRow) api.WorkspaceMember {
+		out = db.ListOf(rows, n, func(m queries.MembersOfRow) api.WorkspaceMember {
 			shown := api.WorkspaceMember{UserID: m.UserID, Name: m.Name, Role: m.Role, JoinedAt: api.At(m.CreatedAt)}
-			if c.can(mayManageMembers) || m.UserID == c.UserID {
+			if c.Can(account.ManageMembers) || m.UserID == c.UserID {
 				shown.Login = m.Login
 			}
 			return shown
@@ -33,14 +34,14 @@ func (e *Engine) Members(ctx context.Context, c Caller, page api.Page) (out api.
 	return out, err
 }
 
-// memberOf reads a member and refuses what would leave the workspace without an
-// owner. next is the role that he is to have, "" for none.
+// memberOf reads a member and refuses what would leave the workspace without an owner. next is
+// the member's future role, "" for none.
 func memberOf(tx *db.Tx, c Caller, user api.UserID, next api.Role) (queries.Member, error) {
-	m, err := tx.Member(wctx(), queries.MemberParams{WorkspaceID: c.WorkspaceID, UserID: user})
-	if m, err = load(m, err, "member"); err != nil || m.Role != api.Owner || next == api.Owner {
+	m, err := tx.Member(tx.Context(), queries.MemberParams{WorkspaceID: c.WorkspaceID, UserID: user})
+	if m, err = db.Load(m, err, "member"); err != nil || m.Role != api.Owner || next == api.Owner {
 		return m, err
 	}
-	owners, err := tx.CountOwners(wctx(), c.WorkspaceID)
+	owners, err := tx.CountOwners(tx.Context(), c.WorkspaceID)
 	if err == nil && owners <= 1 {
 		return m, api.Refuse(api.CodeLastOwner, "This is the last owner; make somebody else an owner first.")
 	}
@@ -56,12 +57,12 @@ func checkRole(role api.Role) error {
 	return v.Err()
 }
 
-// SetRole gives a member another role, at once for every request and stream of
-// his. What he has no right to any more ends with it: as no owner his invitations,
-// as no admin his webhooks, as a viewer his local sessions, and the agents that run
-// as him pause. Rights: owner. Errors: forbidden, not_found, last_owner, invalid.
+// SetRole gives a member another role, at once for every request and stream of theirs. What
+// they no longer have a right to ends with it: no longer an owner their invitations, no longer
+// an admin their webhooks, as a viewer their local sessions, and the agents that run as them
+// pause. Rights: owner. Errors: forbidden, not_found, last_owner, invalid.
 func (e *Engine) SetRole(ctx context.Context, c Caller, user api.UserID, role api.Role) (out api.WorkspaceMember, err error) {
-	if err := c.may(mayManageMembers); err != nil {
+	if err := c.May(account.ManageMembers); err != nil {
 		return out, err
 	}
 	if err := checkRole(role); err != nil {
@@ -72,7 +73,7 @@ func (e *Engine) SetRole(ctx context.Context, c Caller, user api.UserID, role ap
 		if err != nil {
 			return err
 		}
-		u, err := tx.User(wctx(), user)
+		u, err := tx.User(tx.Context(), user)
 		if err != nil {
 			return fmt.Errorf("read user %s: %w", user, err)
 		}
@@ -80,28 +81,28 @@ func (e *Engine) SetRole(ctx context.Context, c Caller, user api.UserID, role ap
 		if m.Role == role {
 			return nil
 		}
-		e.lessRights(tx)
-		err = one(tx.SetRole(wctx(), queries.SetRoleParams{Role: role, WorkspaceID: c.WorkspaceID, UserID: user, FromRole: m.Role}))
+		tx.LessRights()
+		err = db.One(tx.SetRole(tx.Context(), queries.SetRoleParams{Role: role, WorkspaceID: c.WorkspaceID, UserID: user, FromRole: m.Role}))
 		if err != nil {
 			return fmt.Errorf("set the role of user %s: %w", user, err)
 		}
 		data := api.EventData{"user": user.String(), "from": m.Role, "to": role}
-		if err := e.lessen(tx, c, u, role, data); err != nil {
+		if err := e.demote(tx, c, u, role, data); err != nil {
 			return err
 		}
-		return e.logPeople(tx, c.WorkspaceID, c.actor(), evMemberRole, data)
+		return tx.Log(db.Event{Workspace: c.WorkspaceID, Actor: c.Actor(), Type: api.EventMemberRole, Data: data})
 	})
 	return out, err
 }
 
-// RemoveMember ends a membership and all that hangs on it, in one transaction:
-// his open sessions are cancelled, his local workers deleted, his API keys and
-// open invitations revoked, the trigger URLs that he opened closed, his webhooks disabled, the agents that run as him paused, and where it was
-// his last membership every sign-in of his ends (contract 2.5). Rights: owner,
-// or oneself. Errors: forbidden, not_found, last_owner.
+// RemoveMember ends a membership and everything that depends on it, in one transaction: the
+// member's open sessions are cancelled, their local workers deleted, their API keys and open
+// invitations revoked, the trigger URLs that they opened closed, their webhooks disabled, the
+// agents that run as them paused, and if it was their last membership every sign-in of theirs
+// ends (contract 2.5). Rights: owner, or oneself. Errors: forbidden, not_found, last_owner.
 func (e *Engine) RemoveMember(ctx context.Context, c Caller, user api.UserID) (out api.MemberRemoved, err error) {
-	if user != c.UserID || c.inPerson() == 0 || c.KeyID != 0 || c.Run != nil {
-		if err := c.may(mayManageMembers); err != nil {
+	if user != c.UserID || c.InPerson() == 0 || c.KeyID != 0 || c.Run != nil {
+		if err := c.May(account.ManageMembers); err != nil {
 			return out, err
 		}
 	}
@@ -111,7 +112,7 @@ func (e *Engine) RemoveMember(ctx context.Context, c Caller, user api.UserID) (o
 		if err != nil {
 			return err
 		}
-		u, err := tx.User(wctx(), user)
+		u, err := tx.User(tx.Context(), user)
 		if err != nil {
 			return fmt.Errorf("read user %s: %w", user, err)
 		}
@@ -134,9 +135,9 @@ func (e *Engine) RemoveMember(ctx context.Context, c Caller, user api.UserID) (o
 		if err := e.endRightsOf(tx, c, user, m.Role); err != nil {
 			return err
 		}
-		return e.logPeople(tx, c.WorkspaceID, c.actor(), evMemberRemoved, api.EventData{
+		return tx.Log(db.Event{Workspace: c.WorkspaceID, Actor: c.Actor(), Type: api.EventMemberRemoved, Data: api.EventData{
 			"user": user.String(), "name": u.Name, "cancelledSessions": out.Sessions, "deletedWorkers": out.Workers, "pausedAgents": out.Agents,
-		})
+		}})
 	})
 	return out, err
 }
@@ -148,20 +149,20 @@ type ending struct {
 }
 
 func (e *Engine) cancelOf(tx *db.Tx, c Caller, user api.UserID, end ending) (n int, err error) {
-	open, err := tx.OpenOfMember(wctx(), queries.OpenOfMemberParams{WorkspaceID: c.WorkspaceID, UserID: user})
+	open, err := tx.OpenOfMember(tx.Context(), queries.OpenOfMemberParams{WorkspaceID: c.WorkspaceID, UserID: user})
 	if err != nil {
 		return 0, fmt.Errorf("list what is open of user %s: %w", user, err)
 	}
 	for _, id := range open {
 		// Read one by one: cancelling one may have cancelled its followers.
-		s, err := tx.Session(wctx(), id)
+		s, err := tx.Session(tx.Context(), id)
 		if err != nil {
 			return 0, fmt.Errorf("read session %s: %w", id, err)
 		}
 		if s.Status.Terminal() || !end.of(&s) {
 			continue
 		}
-		if err := e.cancelTx(tx, &s, c.actor(), end.code, end.why); err != nil {
+		if err := e.cancelTx(tx, &s, c.Actor(), end.code, end.why); err != nil {
 			return 0, err
 		}
 		n++
@@ -170,7 +171,7 @@ func (e *Engine) cancelOf(tx *db.Tx, c Caller, user api.UserID, end ending) (n i
 }
 
 func (e *Engine) forgetWorkersOf(tx *db.Tx, c Caller, user api.UserID) (int, error) {
-	workers, err := tx.WorkersOfMember(wctx(), queries.WorkersOfMemberParams{WorkspaceID: c.WorkspaceID, UserID: user})
+	workers, err := tx.WorkersOfMember(tx.Context(), queries.WorkersOfMemberParams{WorkspaceID: c.WorkspaceID, UserID: user})
 	if err != nil {
 		return 0, fmt.Errorf("list the workers of user %s: %w", user, err)
 	}
@@ -183,7 +184,7 @@ func (e *Engine) forgetWorkersOf(tx *db.Tx, c Caller, user api.UserID) (int, err
 }
 
 func (e *Engine) pauseAgentsOf(tx *db.Tx, c Caller, user api.UserID, why string) (n int, err error) {
-	agents, err := tx.AgentsRunAs(wctx(), queries.AgentsRunAsParams{WorkspaceID: c.WorkspaceID, UserID: user})
+	agents, err := tx.AgentsRunAs(tx.Context(), queries.AgentsRunAsParams{WorkspaceID: c.WorkspaceID, UserID: user})
 	if err != nil {
 		return 0, fmt.Errorf("list the agents that run as user %s: %w", user, err)
 	}
@@ -202,30 +203,26 @@ func (e *Engine) pauseAgentsOf(tx *db.Tx, c Caller, user api.UserID, why string)
 }
 
 func (e *Engine) endRightsOf(tx *db.Tx, c Caller, user api.UserID, from api.Role) error {
-	e.lessRights(tx)
-	now := micros(tx.Now)
-	if err := one(tx.DeleteMember(wctx(), queries.DeleteMemberParams{WorkspaceID: c.WorkspaceID, UserID: user, FromRole: from})); err != nil {
+	tx.LessRights()
+	now := db.Micros(tx.Now)
+	if err := db.One(tx.DeleteMember(tx.Context(), queries.DeleteMemberParams{WorkspaceID: c.WorkspaceID, UserID: user, FromRole: from})); err != nil {
 		return fmt.Errorf("remove user %s: %w", user, err)
 	}
-	if _, err := tx.RevokeKeysOf(wctx(), queries.RevokeKeysOfParams{Now: now, WorkspaceID: c.WorkspaceID, UserID: user}); err != nil {
+	if _, err := tx.RevokeKeysOf(tx.Context(), queries.RevokeKeysOfParams{Now: now, WorkspaceID: c.WorkspaceID, UserID: user}); err != nil {
 		return fmt.Errorf("revoke the keys of user %s: %w", user, err)
 	}
-	if _, err := tx.RevokeInvitationsBy(wctx(), queries.RevokeInvitationsByParams{Now: now, WorkspaceID: c.WorkspaceID, InvitedBy: user}); err != nil {
+	if _, err := tx.RevokeInvitationsBy(tx.Context(), queries.RevokeInvitationsByParams{Now: now, WorkspaceID: c.WorkspaceID, InvitedBy: user}); err != nil {
 		return fmt.Errorf("revoke the invitations of user %s: %w", user, err)
 	}
-	left, err := tx.CountMemberships(wctx(), user)
+	left, err := tx.CountMemberships(tx.Context(), user)
 	if err != nil || left > 0 {
 		return err
 	}
-	if _, err := tx.RevokeTokensOf(wctx(), queries.RevokeTokensOfParams{Now: now, UserID: user}); err != nil {
+	if _, err := tx.RevokeTokensOf(tx.Context(), queries.RevokeTokensOfParams{Now: now, UserID: user}); err != nil {
 		return fmt.Errorf("end the sign-ins of user %s: %w", user, err)
 	}
-	if _, err := tx.RevokeProgramsOf(wctx(), queries.RevokeProgramsOfParams{Now: now, UserID: user}); err != nil {
+	if _, err := tx.RevokeProgramsOf(tx.Context(), queries.RevokeProgramsOfParams{Now: now, UserID: user}); err != nil {
 		return fmt.Errorf("sign the programs of user %s out: %w", user, err)
 	}
 	return nil
-}
-
-func (e *Engine) logPeople(tx *db.Tx, ws api.WorkspaceID, actor, kind string, data api.EventData) error {
-	return e.logEvent(tx, event{workspace: ws, actor: actor, kind: kind, data: data})
 }

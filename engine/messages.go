@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"stint/account"
 	"stint/api"
 	"stint/db"
 	"stint/queries"
@@ -15,19 +16,19 @@ const (
 	betweenMessages = "\n\n"
 )
 
-// PostMessage says something to the agent of a session's thread (contract 6.4).
-// While the thread's newest session waits or runs, the message queues and is
-// taken in between turns; when it has ended, the message becomes the prompt of a
-// new session of the thread. The same client id and text twice by one user is one
-// message. Rights: as for an answer, and for a new session as to trigger the
-// agent. Errors: not_found, forbidden, invalid,
-// idempotency_key_reused for a client id with another text, conflict for an agent
-// that doesn't converse and for an ended conversation whose agent is of another
-// mode meanwhile.
+// PostMessage sends a message to the agent of a session's thread (contract 6.4). While the
+// thread's newest session waits or runs, the message queues and is taken in between turns;
+// when it has ended, the message becomes the prompt of a new session of the thread. A client
+// id and text repeated by one user is one message. Rights: as for an answer, and for a new
+// session as to trigger the agent. Errors: not_found, forbidden, invalid,
+// idempotency_key_reused for a client id with another text, conflict for an agent that doesn't
+// converse and for an ended conversation whose agent has meanwhile changed its mode.
 func (e *Engine) PostMessage(ctx context.Context, c Caller, id api.SessionID, in api.MessageInput) (out api.Posted, err error) {
 	var v api.Invalid
-	checkText(&v, "text", in.Text, maxMessageText)
-	checkText(&v, "clientId", in.ClientID, 100)
+	v.CheckText("text", in.Text, maxMessageText)
+	v.CheckWritten("text", in.Text)
+	v.CheckText("clientId", in.ClientID, 100)
+	v.CheckLine("clientId", in.ClientID)
 	if strings.TrimSpace(in.Text) == "" {
 		v.Add("text", "is missing: write something")
 	}
@@ -36,17 +37,17 @@ func (e *Engine) PostMessage(ctx context.Context, c Caller, id api.SessionID, in
 	}
 	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
 		out = api.Posted{}
-		s, err := visible(wctx(), tx, c, id)
+		s, err := visible(tx.Context(), tx, c, id)
 		if err != nil {
 			return err
 		}
-		if err := c.mayWith(s, toAnswer); err != nil {
+		if err := c.MayWith(s, account.ToAnswer); err != nil {
 			return err
 		}
-		if s, err = laterOf(wctx(), tx, s); err != nil {
+		if s, err = laterOf(tx.Context(), tx, s); err != nil {
 			return err
 		}
-		a, err := agentOf(wctx(), tx, c, s.AgentID.String())
+		a, err := agentOfEnded(tx.Context(), tx, s)
 		if err != nil {
 			return err
 		}
@@ -59,14 +60,14 @@ func (e *Engine) PostMessage(ctx context.Context, c Caller, id api.SessionID, in
 		if s, err = e.say(tx, c, s, a, in, &out); err != nil {
 			return err
 		}
-		out.Session, err = e.present(wctx(), tx, s, a, micros(tx.Now))
+		out.Session, err = e.present(tx.Context(), tx, s, a, db.Micros(tx.Now))
 		return err
 	})
 	return out, err
 }
 
-// otherMode refuses to go on with a conversation that other people would see than
-// those who saw it so far.
+// otherMode refuses to continue a conversation that other people would then see than those who
+// saw it so far.
 func otherMode(s *sessionRow, a *agentRow) error {
 	return &api.Error{
 		Code: api.CodeConflict, Status: s.Status,
@@ -74,12 +75,12 @@ func otherMode(s *sessionRow, a *agentRow) error {
 	}
 }
 
-// say keeps a message where it belongs and answers the session it is in.
+// say stores a message where it belongs and returns the session it is in.
 func (e *Engine) say(tx *db.Tx, c Caller, s *sessionRow, a *agentRow, in api.MessageInput, out *api.Posted) (*sessionRow, error) {
 	key := ""
 	if in.ClientID != "" {
-		key = c.UserID.String() + "/" + in.ClientID // each user counts his own
-		known, err := tx.MessageByClientID(wctx(), queries.MessageByClientIDParams{ThreadID: s.ThreadID, ClientID: key})
+		key = c.UserID.String() + "/" + in.ClientID // each user has separate ids
+		known, err := tx.MessageByClientID(tx.Context(), queries.MessageByClientIDParams{ThreadID: s.ThreadID, ClientID: key})
 		if err == nil && known.Text != in.Text {
 			return nil, &api.Error{
 				Code: api.CodeIdempotencyReuse, Detail: "This clientId was used for a message with another text in this conversation.",
@@ -90,33 +91,34 @@ func (e *Engine) say(tx *db.Tx, c Caller, s *sessionRow, a *agentRow, in api.Mes
 			out.Message = &api.Message{ID: known.ID, SessionID: known.SessionID, UserID: known.UserID, UserName: c.Name, Text: known.Text, At: api.At(known.At)}
 			return s, nil
 		}
-		if !none(err) {
+		if !db.None(err) {
 			return nil, fmt.Errorf("read a message: %w", err)
 		}
 	}
-	m := queries.InsertMessageParams{ID: api.MessageID(tx.NewID()), ThreadID: s.ThreadID, SessionID: s.ID, ClientID: key, UserID: c.UserID, Text: in.Text, At: micros(tx.Now)}
+	m := queries.InsertMessageParams{ID: api.MessageID(tx.NewID()), ThreadID: s.ThreadID, SessionID: s.ID, ClientID: key, UserID: c.UserID, Text: in.Text, At: db.Micros(tx.Now)}
 	if s.Status.Terminal() {
-		if err := c.mayTrigger(a.Mode); err != nil {
+		if err := c.MayTrigger(a.Mode); err != nil {
 			return nil, err
 		}
-		next, err := e.followUp(tx, s, a, followUp{user: c.UserID, actor: c.actor(), prompt: in.Text})
+		next, err := e.followUp(tx, s, a, followUp{user: c.UserID, actor: c.Actor(), prompt: in.Text})
 		if err != nil {
 			return nil, err
 		}
 		if in.ClientID == "" {
 			return next, nil
 		}
-		// Kept so that a repetition is known; the prompt says it, so it counts as taken in.
+		// Stored so that a repetition is recognized; it is the prompt, so it counts as taken
+		// in.
 		m.SessionID = next.ID
-		if _, err := tx.InsertMessage(wctx(), m); err != nil {
+		if _, err := tx.InsertMessage(tx.Context(), m); err != nil {
 			return nil, fmt.Errorf("keep a message to session %s: %w", s.ID, err)
 		}
-		return next, tx.NoteTurn(wctx(), queries.NoteTurnParams{ID: s.ThreadID, LastConsumed: m.ID})
+		return next, tx.NoteTurn(tx.Context(), queries.NoteTurnParams{ID: s.ThreadID, LastConsumed: m.ID})
 	}
-	if _, err := tx.InsertMessage(wctx(), m); err != nil {
+	if _, err := tx.InsertMessage(tx.Context(), m); err != nil {
 		return nil, fmt.Errorf("keep a message to session %s: %w", s.ID, err)
 	}
-	if err := tx.NotePosted(wctx(), queries.NotePostedParams{ID: s.ThreadID, LastPosted: m.ID}); err != nil {
+	if err := tx.NotePosted(tx.Context(), queries.NotePostedParams{ID: s.ThreadID, LastPosted: m.ID}); err != nil {
 		return nil, fmt.Errorf("note a message to session %s: %w", s.ID, err)
 	}
 	err := e.addItem(tx, queries.InsertItemParams{SessionID: s.ID, Kind: api.ItemMessage, Text: in.Text, UserID: c.UserID, ClientID: "say-" + m.ID.String()})
@@ -124,10 +126,10 @@ func (e *Engine) say(tx *db.Tx, c Caller, s *sessionRow, a *agentRow, in api.Mes
 		return nil, err
 	}
 	out.Message = &api.Message{ID: m.ID, SessionID: m.SessionID, UserID: m.UserID, UserName: c.Name, Text: m.Text, At: api.At(m.At)}
-	return s, e.logSession(tx, s, c.actor(), evMessagePosted, api.EventData{"message": m.ID.String()})
+	return s, e.logSession(tx, s, c.Actor(), api.EventMessagePosted, api.EventData{"message": m.ID.String()})
 }
 
-// followUp is a session that goes on with the conversation of an ended one.
+// followUp is a session that continues the conversation of an ended one.
 type followUp struct {
 	user   api.UserID
 	actor  string
@@ -136,28 +138,28 @@ type followUp struct {
 
 func (e *Engine) followUp(tx *db.Tx, s *sessionRow, a *agentRow, f followUp) (*sessionRow, error) {
 	return e.newSession(tx, a, newSession{
-		by: api.ByUser, user: f.user, actor: f.actor, at: manualTrigger(a, micros(tx.Now)), attempt: 1,
-		in: api.SessionInput{Prompt: f.prompt, Priority: &s.Priority}, goesOn: s,
+		by: api.ByUser, user: f.user, actor: f.actor, at: manualTrigger(a, db.Micros(tx.Now)), attempt: 1,
+		in: api.SessionInput{Prompt: &f.prompt, Priority: &s.Priority}, goesOn: s,
 	})
 }
 
-// goOn makes a session of what people said to one that was complete before it
-// could take that in: nothing is lost, nobody has to say it again. What a prompt
-// can't hold follows as messages.
+// goOn makes a session of what people said to one that completed before it could take that in:
+// nothing is lost, nobody has to say it again. What doesn't fit into a prompt follows as
+// messages.
 func (e *Engine) goOn(tx *db.Tx, s *sessionRow) error {
 	if s.StopRequestedAt != 0 {
 		return nil
 	}
-	t, err := threadRow(wctx(), tx, s.ThreadID)
+	t, err := threadRow(tx.Context(), tx, s.ThreadID)
 	if err != nil || t.LastPosted <= t.LastConsumed {
 		return err
 	}
-	left, err := messagesAfter(wctx(), tx, s.ThreadID, t.LastConsumed, catchUp)
+	left, err := messagesAfter(tx.Context(), tx, s.ThreadID, t.LastConsumed, catchUp)
 	if err != nil || len(left) == 0 {
 		return err
 	}
-	a, err := tx.Agent(wctx(), s.AgentID)
-	if none(err) {
+	a, err := tx.Agent(tx.Context(), s.AgentID)
+	if db.None(err) {
 		return nil // it was deleted meanwhile
 	}
 	if err != nil {
@@ -170,27 +172,27 @@ func (e *Engine) goOn(tx *db.Tx, s *sessionRow) error {
 	var by api.UserID
 	for _, m := range left {
 		said = append(said, m.Text)
-		role, err := roleOf(wctx(), tx, s.WorkspaceID, m.UserID)
+		role, err := account.RoleOf(tx.Context(), tx, s.WorkspaceID, m.UserID)
 		if err != nil {
 			return err
 		}
-		if (Caller{Role: role}).mayTrigger(a.Mode) == nil {
+		if (Caller{Role: role}).MayTrigger(a.Mode) == nil {
 			by = m.UserID
 		}
 	}
 	if by == 0 {
 		return nil // none of them may start the agent now; the thread keeps what they said
 	}
-	last := left[len(left)-1] // what was said after it is told to the claim on the new session
+	last := left[len(left)-1] // what was said after it goes to the claim on the new session
 	_, err = e.followUp(tx, s, &a, followUp{user: by, actor: by.String(), prompt: strings.Join(said, betweenMessages)})
 	if err != nil {
 		return err
 	}
-	return tx.NoteTurn(wctx(), queries.NoteTurnParams{ID: s.ThreadID, LastConsumed: last.ID})
+	return tx.NoteTurn(tx.Context(), queries.NoteTurnParams{ID: s.ThreadID, LastConsumed: last.ID})
 }
 
-// Messages returns what people wrote to a session's thread after a message,
-// oldest first: at most 200 that together fit into a prompt. Errors: not_found.
+// Messages returns what people wrote to a session's thread after a message, oldest first: at
+// most 200 that together fit into a prompt. Errors: not_found.
 func (e *Engine) Messages(ctx context.Context, c Caller, id api.SessionID, after api.MessageID) (out api.Messages, err error) {
 	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
 		s, err := visible(ctx, tx, c, id)

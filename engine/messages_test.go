@@ -10,7 +10,7 @@ import (
 	"stint/engine"
 )
 
-// What was said in a local session stays its owner's when the agent is a cloud one.
+// What was said in a local session stays its owner's when the agent is now a cloud one.
 func TestThread_EndsWhereOthersWouldReadIt(t *testing.T) {
 	w, _ := withOwner(t)
 	ctx := t.Context()
@@ -41,7 +41,7 @@ func TestThread_EndsWhereOthersWouldReadIt(t *testing.T) {
 	if m, err := w.Messages(ctx, eve, again.ID, 0); err != nil || len(m.Items) != 0 {
 		t.Errorf("a viewer reads %+v, %v", m.Items, err)
 	}
-	// The other way round: what is local now is not told in what everybody saw.
+	// The other way round: what is local now is not included in what everybody saw.
 	ck := w.Worker(a, conversingWorker, func(in *api.WorkerInput) { in.Mode = api.Cloud })
 	if _, err := ck.Complete(ck.Claim(again.ID), "x"); err != nil {
 		t.Fatal(err)
@@ -70,8 +70,8 @@ func TestMessages_TheCursorIsAMessageOfTheThread(t *testing.T) {
 	}
 }
 
-// A command takes no messages; whoever else does goes on with them, also when it
-// never told its agent session. What a prompt can't hold is told to the claim.
+// A command takes no messages; any other agent continues with them, even when it never
+// reported its agent session. The claim gets what doesn't fit into a prompt.
 func TestMessages_NothingIsLostAtTheEnd(t *testing.T) {
 	for name, c := range map[string]struct{ n, size, inPrompt int }{
 		"one": {1, 10, 1}, "what fits": {7, 64 << 10, 7}, "more than fits": {12, 64 << 10, 7},
@@ -90,13 +90,13 @@ func TestMessages_NothingIsLostAtTheEnd(t *testing.T) {
 			}
 			next := s.k.Claim(all[1].ID)
 			if got := len(next.Conversation.Messages); got != c.n-c.inPrompt {
-				t.Errorf("the claim is told %d messages", got)
+				t.Errorf("the claim gets %d messages", got)
 			}
 		})
 	}
 }
 
-// A client id is one user's, and one text's.
+// A client id belongs to one user, and to one text.
 func TestMessages_AClientIDIsOneMessageOfOneUser(t *testing.T) {
 	w, _ := withOwner(t)
 	_, ben := joined(t, w, api.Admin, "ben")
@@ -117,8 +117,8 @@ func TestMessages_AClientIDIsOneMessageOfOneUser(t *testing.T) {
 	if _, err := say(w.Owner, "TWO"); api.CodeOf(err) != api.CodeIdempotencyReuse {
 		t.Errorf("with another text: %v", err)
 	}
-	if his, err := say(ben, "one"); err != nil || his == first {
-		t.Errorf("by another user: %v, %v", his, err)
+	if theirs, err := say(ben, "one"); err != nil || theirs == first {
+		t.Errorf("by another user: %v, %v", theirs, err)
 	}
 	if m, err := w.Messages(t.Context(), w.Owner, id, 0); err != nil || len(m.Items) != 2 {
 		t.Errorf("said: %+v, %v", m.Items, err)

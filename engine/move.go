@@ -27,9 +27,9 @@ func Allowed(from, to api.Status) bool {
 	return false
 }
 
-// move changes a session's status: the only door. The caller has filled next,
-// a copy of before with the new values; the statement repeats the old status and
-// the old live claim, and the event goes into the same transaction.
+// move changes a session's status: nothing else does. The caller has filled next, a copy of
+// before with the new values; the statement repeats the old status and the old live claim, and
+// the event goes into the same transaction.
 func (e *Engine) move(tx *db.Tx, before *sessionRow, next sessionRow, actor, kind string, data api.EventData) (*sessionRow, error) {
 	if !Allowed(before.Status, next.Status) {
 		return nil, fmt.Errorf("session %s can't go from %s to %s", before.ID, before.Status, next.Status)
@@ -37,9 +37,12 @@ func (e *Engine) move(tx *db.Tx, before *sessionRow, next sessionRow, actor, kin
 	if next.Status.Running() != (next.ClaimID != 0) {
 		return nil, fmt.Errorf("session %s would be %s with live claim %d", before.ID, next.Status, next.ClaimID)
 	}
-	now := micros(tx.Now)
+	now := db.Micros(tx.Now)
 	if next.Status == api.Queued || next.Status == api.Stale {
 		next.QueuedAt = now
+		if next.PlaceAt == 0 {
+			next.PlaceAt = now // else it was given back and keeps its place (contract 2.6)
+		}
 	}
 	if next.Status != api.Pending {
 		next.AdmitAt, next.OverlapHeld = 0, 0
@@ -48,13 +51,14 @@ func (e *Engine) move(tx *db.Tx, before *sessionRow, next sessionRow, actor, kin
 		next.EndedAt = now
 		next.AffinityUntil = 0
 	}
-	err := one(tx.MoveSession(wctx(), queries.MoveSessionParams{
+	err := db.One(tx.MoveSession(tx.Context(), queries.MoveSessionParams{
 		Status: next.Status, ClaimID: next.ClaimID, WorkerID: next.WorkerID, Fence: next.Fence, QueuedAt: next.QueuedAt,
 		StartedAt: next.StartedAt, EndedAt: next.EndedAt, AdmitAt: next.AdmitAt, NotBefore: next.NotBefore,
 		OverlapHeld: next.OverlapHeld, PromptID: next.PromptID, ReclaimAt: next.ReclaimAt, AffinityUntil: next.AffinityUntil,
-		ProcessID: next.ProcessID, StopRequestedAt: next.StopRequestedAt, Lapses: next.Lapses, Result: next.Result,
-		Outcome: next.Outcome, ErrorCode: next.ErrorCode, ErrorMessage: next.ErrorMessage,
-		ID: before.ID, FromStatus: before.Status, FromClaimID: before.ClaimID,
+		ProcessID: next.ProcessID, StopRequestedAt: next.StopRequestedAt, Lapses: next.Lapses, Releases: next.Releases, Tries: next.Tries, Result: next.Result,
+		Outcome: next.Outcome, ErrorCode: next.ErrorCode, ErrorMessage: next.ErrorMessage, PlaceAt: next.PlaceAt,
+		Instructions: next.Instructions,
+		ID:           before.ID, FromStatus: before.Status, FromClaimID: before.ClaimID,
 	}))
 	if err != nil {
 		return nil, fmt.Errorf("move session %s from %s to %s: %w", before.ID, before.Status, next.Status, err)
@@ -64,6 +68,9 @@ func (e *Engine) move(tx *db.Tx, before *sessionRow, next sessionRow, actor, kin
 		data = api.EventData{}
 	}
 	data["from"], data["to"] = before.Status, next.Status
+	if next.Status.Terminal() && next.Outcome != "" {
+		data["outcome"] = next.Outcome // what is complete may have been stopped
+	}
 	if err := e.logSession(tx, &next, actor, kind, data); err != nil {
 		return nil, err
 	}
@@ -73,7 +80,10 @@ func (e *Engine) move(tx *db.Tx, before *sessionRow, next sessionRow, actor, kin
 		}
 	}
 	if next.Status == api.Queued || next.Status == api.Stale {
-		e.offer(tx, next.AgentID)
+		e.offer(next.AgentID)
+		if next.ReclaimAt > 0 || next.AffinityUntil > 0 {
+			tx.AfterCommit(e.lift.Wake)
+		}
 	}
 	if next.Status.Terminal() {
 		if err := e.ended(tx, &next, actor); err != nil {
@@ -83,12 +93,15 @@ func (e *Engine) move(tx *db.Tx, before *sessionRow, next sessionRow, actor, kin
 	return &next, nil
 }
 
-// ended does what the end of a session brings with it, in the same transaction:
-// its open prompt is closed, its followers go on or are cancelled, a run of
-// failures may pause the agent.
+// ended does what follows from the end of a session, in the same transaction: its open prompt
+// is closed, its followers continue or are cancelled, a series of failures may pause the
+// agent.
 func (e *Engine) ended(tx *db.Tx, s *sessionRow, actor string) error {
 	if s.PromptID != 0 {
 		return fmt.Errorf("session %s ended with an open prompt", s.ID)
+	}
+	if err := e.forgetSecrets(tx, s); err != nil {
+		return err
 	}
 	if s.Followers > 0 {
 		if err := e.releaseFollowers(tx, s); err != nil {
@@ -104,14 +117,14 @@ func (e *Engine) ended(tx *db.Tx, s *sessionRow, actor string) error {
 		if err := e.countOutcome(tx, s); err != nil {
 			return fmt.Errorf("count the outcome of session %s: %w", s.ID, err)
 		}
-		// A cancelled waiting run may have been all that held the next one back.
+		// A cancelled waiting run may have been the only thing that held the next one back.
 		return e.admitHeld(tx, s.AgentID)
 	}
 	return nil
 }
 
 func (e *Engine) releaseFollowers(tx *db.Tx, s *sessionRow) error {
-	rows, err := tx.Followers(wctx(), s.ID)
+	rows, err := tx.Followers(tx.Context(), s.ID)
 	if err != nil {
 		return err
 	}
@@ -122,7 +135,7 @@ func (e *Engine) releaseFollowers(tx *db.Tx, s *sessionRow) error {
 			next.Status = api.Cancelled
 			next.ErrorCode = "predecessor_failed"
 			next.ErrorMessage = fmt.Sprintf("Session %s, which this one waited for, ended as %s.", s.ID, s.Status)
-			if _, err := e.move(tx, f, next, actorSystem, evSessionCancelled, api.EventData{"reason": next.ErrorCode}); err != nil {
+			if _, err := e.move(tx, f, next, api.ActorSystem, api.EventSessionCancelled, api.EventData{"reason": next.ErrorCode}); err != nil {
 				return err
 			}
 			continue
@@ -140,10 +153,14 @@ func (e *Engine) closePrompt(tx *db.Tx, next *sessionRow, actor, resolution stri
 	if next.PromptID == 0 {
 		return nil
 	}
-	err := one(tx.ClosePrompt(wctx(), queries.ClosePromptParams{
-		ClosedAt: micros(tx.Now), ClosedBy: actor, Resolution: resolution, ID: next.PromptID,
-	}))
+	p, err := promptOf(tx.Context(), tx, next)
 	if err != nil {
+		return fmt.Errorf("read prompt %s: %w", next.PromptID, err)
+	}
+	err = db.One(tx.ClosePrompt(tx.Context(), queries.ClosePromptParams{
+		ClosedAt: db.Micros(tx.Now), ClosedBy: actor, Resolution: resolution, ID: next.PromptID,
+	}))
+	if err != nil && p.Text != gone {
 		return fmt.Errorf("close prompt %s: %w", next.PromptID, err)
 	}
 	by, err := e.nameOf(tx, actor)
@@ -159,5 +176,5 @@ func (e *Engine) closePrompt(tx *db.Tx, next *sessionRow, actor, resolution stri
 	}
 	id := next.PromptID
 	next.PromptID = 0
-	return e.logSession(tx, next, actor, evPromptClosed, api.EventData{"prompt": id.String(), "resolution": resolution})
+	return e.logSession(tx, next, actor, api.EventPromptClosed, api.EventData{"prompt": id.String(), "resolution": resolution})
 }

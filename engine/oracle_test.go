@@ -8,9 +8,9 @@ import (
 	"stint/api"
 )
 
-// The oracle: what must become of every slot, worked out with none of the
-// product's code. It walks through time minute by minute with a clock on the
-// wall, and settles what is due by the words of contract 3.3 to 3.6.
+// The oracle: what must happen to every slot, worked out with none of the product's code. It
+// walks through time minute by minute with a clock on the wall, and settles what is due by the
+// words of contract 3.3 to 3.6.
 
 // wall is what a clock and a calendar on a wall show.
 type wall struct {
@@ -69,7 +69,7 @@ type expected struct {
 	id       api.AgentID
 	all      []time.Time // every slot of a cron timetable, far enough
 	anchor   time.Time
-	ahead    []time.Time           // what had fired and is to come again, when the clock was set back
+	ahead    []time.Time           // what had fired and will come again, when the clock was set back
 	verdicts map[int64]api.Verdict // by slot, in Unix seconds
 }
 
@@ -77,7 +77,7 @@ type expected struct {
 type situation struct {
 	busy     bool // something of the agent runs or is not drained
 	waiting  bool // a scheduled run waits
-	draining bool // a scheduled run isn't drained: to replace it is to wait for it
+	draining bool // a scheduled run isn't drained: replacing it means waiting for it
 }
 
 // pending lists the slots after the anchor and not after now.
@@ -124,8 +124,8 @@ func (x *expected) tooLate(slot, now time.Time) bool {
 	return late > time.Minute && (x.in.CatchUp == api.CatchUpNone || window > 0 && late > window)
 }
 
-// tick settles what is due at an instant. It answers the slot that must have
-// fired and whether its session must be held back; fired is the zero time when none must.
+// tick settles what is due at an instant. It returns the slot that must have fired and whether
+// its session must be held back; fired is the zero time when none must.
 func (x *expected) tick(now time.Time, s situation) (fired time.Time, held bool) {
 	due := x.pending(now)
 	if len(due) == 0 {
@@ -166,7 +166,7 @@ func (x *expected) tick(now time.Time, s situation) (fired time.Time, held bool)
 	return latest, held
 }
 
-// give gives slots a verdict that have none.
+// give gives a verdict to slots that have none.
 func (x *expected) give(slots []time.Time, v api.Verdict) {
 	for _, s := range slots {
 		if _, decided := x.verdicts[s.Unix()]; !decided {
@@ -175,9 +175,8 @@ func (x *expected) give(slots []time.Time, v api.Verdict) {
 	}
 }
 
-// afterFired settles the due slots up to the last that fired before the clock was
-// set back: that run stands for them, unless the agent doesn't catch up. It
-// answers the slots after it.
+// afterFired settles the due slots up to the last that fired before the clock was set back:
+// that run stands for them, unless the agent doesn't catch up. It returns the slots after it.
 func (x *expected) afterFired(due []time.Time) []time.Time {
 	for i := len(due) - 1; i >= 0 && len(x.ahead) > 0; i-- {
 		if !slices.ContainsFunc(x.ahead, func(f time.Time) bool { return !f.Before(due[i]) && !f.After(due[len(due)-1]) }) {
@@ -193,8 +192,8 @@ func (x *expected) afterFired(due []time.Time) []time.Time {
 	return due
 }
 
-// setBack is a clock that shows an instant again. An anchor more than a tick
-// ahead is clamped; what fired stays, other verdicts come again.
+// setBack is a clock that shows an instant again. An anchor more than a tick ahead is clamped;
+// what fired stays, other verdicts come again.
 func (x *expected) setBack(now time.Time) {
 	if !x.anchor.After(now.Add(30 * time.Second)) {
 		return

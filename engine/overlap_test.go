@@ -10,9 +10,9 @@ import (
 	"stint/engine/enginetest"
 )
 
-// hold puts the agent's first scheduled run into a state that counts as the run
-// before, under a worker that goes on beating.
-func hold(t *testing.T, w *enginetest.World, k *enginetest.Worker, s api.SessionID, state string) (c api.Claim) {
+// hold puts the agent's first scheduled run into a state that counts as the previous run,
+// under a worker that keeps beating.
+func hold(t *testing.T, w *enginetest.Fixture, k *enginetest.Worker, s api.SessionID, state string) (c api.Claim) {
 	t.Helper()
 	ctx := context.Background()
 	switch state {
@@ -44,7 +44,8 @@ func hold(t *testing.T, w *enginetest.World, k *enginetest.Worker, s api.Session
 
 var earlier = []string{"queued", "pending", "parked", "active", "awaiting_input", "stale", "undrained"}
 
-// Whatever the run before is doing, as long as it has not ended it is the run before.
+// Whatever the previous run is doing, as long as it has not ended it counts as the previous
+// run.
 func TestOverlap_SkipSkipsWhileARunBeforeHasNotEnded(t *testing.T) {
 	for _, state := range earlier {
 		t.Run(state, func(t *testing.T) {
@@ -95,7 +96,7 @@ func TestOverlap_QueueOneHoldsOneAndFoldsTheRestIntoIt(t *testing.T) {
 	}
 }
 
-// A waiting run of a person is neither displaced nor taken for the waiting one.
+// A person's waiting run is neither displaced nor taken for the scheduled one.
 func TestOverlap_QueueOneLeavesManualRunsAlone(t *testing.T) {
 	w := enginetest.New(t)
 	a := w.Agent(scheduled("* * * * *", overlap(api.OverlapQueueOne)))
@@ -177,9 +178,9 @@ func TestOverlap_ReplaceLeavesManualRunsAlone(t *testing.T) {
 	w.Want(waiting.ID, api.Queued)
 }
 
-// autopause runs an agent once a minute and ends each run as told: S complete,
-// F fail, L lapse of the last life, N never claimed, C cancelled by a person.
-func autopause(t *testing.T, ends string) (w *enginetest.World, a api.Agent) {
+// autopause runs an agent once a minute and ends each run as given: S complete, F fail, L
+// lapse for the last time, N never claimed, C cancelled by a person.
+func autopause(t *testing.T, ends string) (w *enginetest.Fixture, a api.Agent) {
 	t.Helper()
 	w = enginetest.New(t, enginetest.Stride(30*time.Second), enginetest.With(func(c *engine.Config) { c.OutageAfter = 40 * time.Second }))
 	a = w.Agent(scheduled("*/10 * * * *", func(in *api.AgentInput) { in.MaxLapses, in.QueueTimeoutSeconds = 1, 300 }))

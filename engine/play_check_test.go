@@ -1,8 +1,10 @@
 package engine_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"stint/api"
@@ -23,8 +25,8 @@ func (p *play) check() {
 	p.checkWaiting()
 }
 
-// checkWaiting is I15: what waitingFor names is what a claim would answer, and
-// claim-next and poll agree with both. Claims are tried and taken back.
+// checkWaiting is I15: what waitingFor names is what a claim would be answered, and claim-next
+// and poll agree with both. Claims are tried and undone.
 func (p *play) checkWaiting() {
 	p.Helper()
 	free := map[api.WorkerID][]api.Session{} // what each worker could claim
@@ -44,7 +46,7 @@ func (p *play) checkWaiting() {
 				p.broken("try to claim session %s: %v", s.ID, err)
 			}
 			if refused == nil {
-				gates["ready"]++
+				gates[p.unasked(k)]++
 				free[k.ID] = append(free[k.ID], s)
 				continue
 			}
@@ -60,7 +62,13 @@ func (p *play) checkWaiting() {
 	}
 }
 
-// agrees reports whether the reason that is named is what claims are answered.
+// unasked is what keeps a worker that could claim from asking, as far as the rows show.
+func (p *play) unasked(k *enginetest.Worker) string {
+	p.Helper()
+	return p.row("SELECT CASE WHEN state = 'stale' OR lost_at > last_beat_at THEN 'worker_silent' ELSE 'ready' END FROM workers WHERE id = ?1", k.ID)
+}
+
+// agrees reports whether the named reason is what claims are answered.
 func agrees(code string, gates map[string]int, workers int) bool {
 	switch {
 	case code == "no_worker":
@@ -85,8 +93,8 @@ func (p *play) checkNext(k *enginetest.Worker, free []api.Session) {
 			switch {
 			case a.Priority != b.Priority:
 				return int(b.Priority - a.Priority)
-			case !a.QueuedAt.Equal(b.QueuedAt.Time):
-				return a.QueuedAt.Compare(b.QueuedAt.Time)
+			case p.waitingWorker(a.ID) != p.waitingWorker(b.ID):
+				return cmp.Compare(p.waitingWorker(a.ID), p.waitingWorker(b.ID))
 			}
 			return int(a.ID - b.ID)
 		}).ID
@@ -100,6 +108,16 @@ func (p *play) checkNext(k *enginetest.Worker, free []api.Session) {
 		why = fmt.Sprintf("a session whose claim is answered %v %v", refused, err)
 	}
 	p.broken("claim-next of worker %s takes %s, %q; the best it could claim is %q", k.ID, why, got, want)
+}
+
+// waitingWorker is a session's place among those of its priority.
+func (p *play) waitingWorker(s api.SessionID) int64 {
+	p.Helper()
+	n, err := strconv.ParseInt(p.row("SELECT CAST(place_at AS TEXT) FROM sessions WHERE id = ?1", s), 10, 64)
+	if err != nil {
+		p.broken("read the place of session %s: %v", s, err)
+	}
+	return n
 }
 
 func (p *play) checkPoll(k *enginetest.Worker, free []api.Session) {

@@ -6,7 +6,7 @@ import (
 	"stint/api"
 )
 
-// signal tells a worker something, mostly to go on.
+// signal sends a worker a signal, mostly to resume.
 func (p *play) signal() {
 	k, ok := pick(p, "worker", p.workers)
 	if !ok {
@@ -29,7 +29,7 @@ func (p *play) signal() {
 	p.signals = append(p.signals, got.Worker.PendingSignal.ID)
 }
 
-// acknowledge takes in the pending signal of a worker, or another one.
+// acknowledge acknowledges the pending signal of a worker, or another one.
 func (p *play) acknowledge() {
 	k, ok := pick(p, "worker", p.workers)
 	if !ok {

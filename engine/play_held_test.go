@@ -8,7 +8,7 @@ import (
 	"stint/api"
 )
 
-// write judges a write under a claim: it is accepted exactly while the claim lives.
+// write judges a write under a claim: it is accepted exactly while the claim holds.
 func (p *play) write(verb string, do func(g grip) error) (g grip, ok bool) {
 	p.Helper()
 	if g, ok = pick(p, "claim", p.live()); !ok {
@@ -52,7 +52,7 @@ func (p *play) report() {
 			return err
 		}
 		name := "conversation " + key
-		_, err := p.w.PatchSession(p.ctx(), g.k.Caller, g.k.ID, g.SessionID, api.SessionPatch{UnderClaim: proof, AgentSessionID: &name, Usage: &api.Usage{Turns: int64(p.steps)}})
+		_, err := p.w.PatchSession(p.ctx(), g.k.Caller, g.k.ID, g.SessionID, api.SessionPatch{UnderClaim: proof, AgentSessionID: &name, Usage: &api.Usage{Turns: int64(p.steps), CostMicros: int64(100 * p.d.draw("cost", 5))}})
 		return err
 	})
 }
@@ -88,7 +88,27 @@ type ending struct {
 }
 
 func (p *play) complete() {
+	if p.yes("and claims the next", 3) {
+		p.completeAndGoOn()
+		return
+	}
 	p.finish(ending{"complete", func(g grip) (api.Finished, error) { return g.k.Complete(g.Claim, "well") }, []api.Status{api.Complete}})
+}
+
+// completeAndGoOn completes a claim and asks for the next one in the same call,
+// which grants what claim-next would.
+func (p *play) completeAndGoOn() {
+	g, ok := pick(p, "claim", p.live())
+	if !ok {
+		return
+	}
+	p.requests++
+	next := api.ClaimNextOf{WorkerIDs: []api.WorkerID{g.k.ID}, RequestID: fmt.Sprintf("request %d", p.requests)}
+	got, err := p.w.Engine.Complete(p.ctx(), g.k.Caller, g.k.ID, g.SessionID, api.CompleteRequest{UnderClaim: g.k.Under(g.ClaimID), ClaimNext: &next})
+	p.judge("complete and go on", err)
+	if got.Claim != nil {
+		p.took(g.k, *got.Claim, false)
+	}
 }
 
 func (p *play) fail() {
@@ -112,7 +132,7 @@ func (p *play) release() {
 	p.finish(ending{"release", func(g grip) (api.Finished, error) { return g.k.Release(g.Claim, change) }, to})
 }
 
-// finish ends a claim, sometimes twice, and then another way, which must change nothing.
+// finish ends a claim, sometimes twice, and then in another way, which must change nothing.
 func (p *play) finish(e ending) {
 	g, ok := pick(p, "claim", p.live())
 	if !ok {
@@ -142,8 +162,8 @@ func (p *play) finish(e ending) {
 	}
 }
 
-// useDeadClaim does any of the writes under a claim that is over: whatever it is
-// answered, nothing may change (contract 4.3, I3).
+// useDeadClaim does any of the writes under a claim that is over: whatever the answer, nothing
+// may change (contract 4.3, I3).
 func (p *play) useDeadClaim() {
 	g, ok := pick(p, "dead claim", p.dead())
 	if !ok {

@@ -20,6 +20,7 @@ func (p *play) makeAgent() {
 		in.MaxConcurrent = int64(1 + p.d.draw("cap", 3))
 		in.MaxLapses = int64(1 + p.d.draw("lapses", 3))
 		in.ReclaimDelaySeconds = int64(20 * p.d.draw("reclaim delay", 2))
+		in.DailySpendLimitMicros = int64(500 * p.d.draw("day's limit", 3))
 		p.drawSchedule(in)
 		if label, _ := pick(p, "label", lots); label != "" {
 			in.Labels = api.Labels{label}
@@ -42,7 +43,7 @@ func (p *play) edit() {
 	if !ok {
 		return
 	}
-	what := p.d.draw("what", 8)
+	what := p.d.draw("what", 10)
 	_, err := p.w.EditAgent(p.ctx(), p.w.Owner, a.String(), func(in *api.AgentInput) error {
 		switch what {
 		case 0, 1:
@@ -60,6 +61,10 @@ func (p *play) edit() {
 			in.RunsAsUserID = p.w.Owner.UserID
 		case 7:
 			in.Overlap = []api.Overlap{api.OverlapSkip, api.OverlapQueueOne, api.OverlapAllow, api.OverlapReplace}[p.d.draw("overlap", 4)]
+		case 8:
+			in.DailySpendLimitMicros = int64(500 * p.d.draw("day's limit", 4))
+		case 9:
+			in.TimeZone = []string{"UTC", "Asia/Kathmandu", "America/New_York"}[p.d.draw("zone", 3)]
 		}
 		return nil
 	})
@@ -105,7 +110,7 @@ func (p *play) create() {
 	if !ok {
 		return
 	}
-	in := api.SessionInput{Prompt: fmt.Sprintf("take %d", p.steps)}
+	in := api.SessionInput{Prompt: new(fmt.Sprintf("take %d", p.steps))}
 	switch p.d.draw("not before", 4) {
 	case 0:
 		in.NotBefore = api.Time{Time: p.w.Clock.Now().Add(time.Duration(p.d.draw("seconds", 120)-30) * time.Second)}
@@ -126,7 +131,7 @@ func (p *play) create() {
 	idem := engine.Idempotency{}
 	if p.yes("keyed", 3) {
 		p.requests++
-		idem = engine.Idempotency{Key: fmt.Sprintf("key %d", p.requests), Route: "create", Body: []byte(in.Prompt)}
+		idem = engine.Idempotency{Key: fmt.Sprintf("key %d", p.requests), Route: "create", Body: []byte(*in.Prompt)}
 	}
 	s, replayed, err := p.w.CreateSession(p.ctx(), p.w.Owner, a.String(), in, idem)
 	if p.judge("create", err, codes...) != nil {
@@ -214,7 +219,7 @@ func (p *play) retry() {
 	var codes []api.Code
 	switch {
 	case before.Status.Terminal():
-		codes = append(codes, api.CodeNotFound) // its agent may be gone
+		codes = append(codes, api.CodeConflict) // its agent may be gone
 	case before.Status != api.Stale:
 		codes = append(codes, api.CodeSessionRunning)
 	}

@@ -13,15 +13,14 @@ import (
 	"stint/engine/enginetest"
 )
 
-// A play is a life of one coordinator: verbs of people and workers, a clock that
-// is moved and set, restarts, calls that are repeated, and dead claims that are
-// used again. Which of them comes next is drawn from dice, so that one and the
-// same play serves the property test, which can shrink it, and the long
-// simulation, which can be seeded. Every call is judged by what the rows said
-// just before it, and after every step everything that must hold is checked.
+// A play is the whole run of one coordinator: verbs of people and workers, a clock that is
+// moved and set, restarts, calls that are repeated, and expired claims that are used again.
+// Dice decide which of them comes next, so that the same play serves the property test, which
+// can shrink it, and the long simulation, which can be seeded. Every call is judged by what
+// the rows said just before it, and after every step everything that must hold is checked.
 type play struct {
 	enginetest.TB
-	w *enginetest.World
+	w *enginetest.Fixture
 	d dice
 
 	agents   []api.AgentID
@@ -31,7 +30,7 @@ type play struct {
 	signals  []api.SignalID
 	requests int // request ids and keys given out
 
-	calls map[string]int // how often each verb was done, and how it was answered
+	calls map[string]int // how often each verb was done, and the answers
 	steps int
 	stale int // writes under a dead claim
 	trace []string
@@ -42,7 +41,7 @@ type dice interface {
 	draw(label string, n int) int
 }
 
-// grip is a claim as the worker that got it keeps it.
+// grip is a claim as the worker that got it holds it.
 type grip struct {
 	api.Claim
 	k *enginetest.Worker
@@ -74,8 +73,8 @@ func (p *play) broken(format string, args ...any) {
 	p.Fatalf("%s\n%s", fmt.Sprintf(format, args...), p.story())
 }
 
-// judge notes a call and fails the play unless its answer is one that is allowed:
-// nil, or a refusal of one of the codes.
+// judge notes a call and fails the play unless its answer is an allowed one: nil, or a refusal
+// with one of the codes.
 func (p *play) judge(verb string, err error, codes ...api.Code) *api.Error {
 	p.Helper()
 	if err == nil {
@@ -99,7 +98,7 @@ func pick[T any](p *play, label string, from []T) (v T, ok bool) {
 	return from[p.d.draw(label, len(from))], true
 }
 
-// verb is something that can happen, and how often it does among others.
+// verb is something that can happen, and how often compared with others.
 type verb struct {
 	name   string
 	weight int
@@ -216,7 +215,7 @@ func (p *play) closedBy(g grip) string {
 	return p.row("SELECT closed_by FROM claims WHERE id = ?1", g.ClaimID.Key)
 }
 
-// here reports whether a claim's worker is still that process.
+// here reports whether a claim's worker is still the same process.
 func (p *play) here(g grip) bool {
 	return p.row("SELECT 'x' FROM workers WHERE id = ?1 AND deleted_at = 0 AND instance_id = ?2", g.k.ID, g.k.Instance) != ""
 }
@@ -231,7 +230,7 @@ func (p *play) live() (out []grip) {
 	return out
 }
 
-// dead are the claims that nobody can use any more, of workers that are still there.
+// dead are the claims that can't be used any more, of workers that still exist.
 func (p *play) dead() (out []grip) {
 	for _, g := range p.claims {
 		if !p.alive(g) && p.here(g) {
@@ -241,7 +240,7 @@ func (p *play) dead() (out []grip) {
 	return out
 }
 
-// took keeps a new claim and checks what must hold of one.
+// took records a new claim and checks what must hold for it.
 func (p *play) took(k *enginetest.Worker, c api.Claim, exempt bool) {
 	p.Helper()
 	again := slices.IndexFunc(p.claims, func(g grip) bool { return g.ClaimID == c.ClaimID })
@@ -268,6 +267,13 @@ UNION ALL SELECT 'folder ' || w.folder_key FROM workers w WHERE w.id = ?2 AND w.
   AND (SELECT COUNT(*) FROM claims c WHERE c.folder_key = w.folder_key AND c.drained = 0) > 1`, k.Agent, k.ID)
 	if over != "" {
 		p.broken("the claim on session %s put %s over its cap", c.SessionID, over)
+	}
+	a, err := p.w.Engine.Agent(p.ctx(), p.w.Owner, k.Agent.String())
+	if err != nil {
+		p.broken("read agent %s: %v", k.Agent, err)
+	}
+	if a.DailySpendLimitMicros > 0 && a.SpentTodayMicros >= a.DailySpendLimitMicros {
+		p.broken("session %s was claimed though its agent had spent %d of %d", c.SessionID, a.SpentTodayMicros, a.DailySpendLimitMicros)
 	}
 }
 

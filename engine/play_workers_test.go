@@ -44,8 +44,8 @@ func (p *play) deleteWorker() {
 	p.judge("beat of a deleted worker", err, api.CodeNotFound)
 }
 
-// registerAgain is a worker process that starts anew: with proof of the one
-// before, or without, which only works when that one is quiet.
+// registerAgain is a worker process that starts again: with proof of the one before, or
+// without, which only works when that one is silent.
 func (p *play) registerAgain() {
 	k, ok := pick(p, "worker", p.workers)
 	if !ok {
@@ -122,8 +122,8 @@ func (p *play) goodbye() {
 	}
 }
 
-// beatOf lists some of the worker's claims, dead ones among them, and reports
-// the closed ones as drained.
+// beatOf lists some of the worker's claims, expired ones among them, and reports the closed
+// ones as drained.
 func (p *play) beatOf(k *enginetest.Worker, goodbye bool) {
 	in := api.Beat{InstanceID: k.Instance, Goodbye: goodbye}
 	want := map[api.ClaimID]string{}

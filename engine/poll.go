@@ -10,38 +10,51 @@ import (
 	"stint/queries"
 )
 
-// Poll lists what this worker may claim, best first, and what is still held back
-// with its gate, and tells the pending signal (contract 5.3, 5.4). It holds for
-// up to wait while there is nothing claimable and no signal but the one that the
-// caller says it knows (0 = none). Each of the two ends sooner when it holds a few
-// MiB of text.
+// Poll lists what this worker may claim, best first, and what is still held back with its
+// gate, and returns the pending signal (contract 5.3, 5.4). It holds for up to wait while
+// there is nothing claimable and no signal but the one that the caller says it knows (0 =
+// none). Each of the two lists ends sooner when it holds a few MiB of text.
 func (e *Engine) Poll(ctx context.Context, c Caller, worker api.WorkerID, instance string, seen api.SignalID, wait time.Duration) (api.PollAnswer, error) {
 	var timeout <-chan time.Time
-	for {
-		changed := e.Changed()
-		out, err := e.poll(ctx, c, worker, instance)
+	s := newWaiter(toList)
+	defer func() { e.offerAgain(ctx, s, e.waiters.leave(s)) }()
+	for at := (waitingWorker{}); ; {
+		calls := e.waiters.calls(s)
+		out, now, err := e.poll(ctx, c, worker, instance)
 		signalled := out.PendingSignal != nil && out.PendingSignal.ID != seen
-		if err != nil || wait <= 0 || signalled || (len(out.Items) > 0 && out.Items[0].Claimable) {
+		found := len(out.Items) > 0 && out.Items[0].Claimable
+		if found {
+			e.waiters.answered(s, e.waiters.calls(s)) // its worker gets an answer; a wake ends here
+		}
+		if err != nil || wait <= 0 || signalled || found {
 			return out, err
+		}
+		if at != now {
+			// What came before it joined would wake nobody: look once more.
+			at = now
+			e.waiters.join(s, []waitingWorker{at})
+			continue
+		}
+		e.waiters.answered(s, calls)
+		for agent := range calls {
+			e.offerAgain(ctx, s, []api.AgentID{agent})
 		}
 		if timeout == nil {
 			t := time.NewTimer(wait)
 			defer t.Stop()
 			timeout = t.C
 		}
-		select {
-		case <-changed:
-		case <-timeout:
-			return out, nil
-		case <-ctx.Done():
-			return api.PollAnswer{}, ctx.Err()
+		if !e.waiters.await(ctx, s, timeout) {
+			return out, ctx.Err()
 		}
+		e.waiters.join(s, []waitingWorker{at})
 	}
 }
 
-func (e *Engine) poll(ctx context.Context, c Caller, worker api.WorkerID, instance string) (api.PollAnswer, error) {
-	out := api.PollAnswer{Items: []api.Claimable{}}
-	err := e.store.Read(ctx, func(tx *db.ReadTx) error {
+// poll looks once, and also returns what the worker is to those who look for one.
+func (e *Engine) poll(ctx context.Context, c Caller, worker api.WorkerID, instance string) (out api.PollAnswer, at waitingWorker, err error) {
+	out = api.PollAnswer{Items: []api.Claimable{}}
+	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
 		w, err := workerOf(ctx, tx, c, worker)
 		if err != nil {
 			return err
@@ -49,26 +62,28 @@ func (e *Engine) poll(ctx context.Context, c Caller, worker api.WorkerID, instan
 		if err := sameInstance(w, instance); err != nil {
 			return err
 		}
-		out.DesiredState = w.Desired
+		out.DesiredState, at = w.Desired, waitingWorkerOf(w)
 		if out.PendingSignal, err = pendingSignal(ctx, tx, w.ID); err != nil {
 			return err
 		}
-		a, err := tx.AgentEvenDeleted(ctx, w.AgentID)
+		a, err := agentEvenDeleted(ctx, tx, w.AgentID)
 		if err != nil {
 			return fmt.Errorf("read agent %s: %w", w.AgentID, err)
 		}
-		waits, err := tx.WaitingIDsOfAgent(ctx, queries.WaitingIDsOfAgentParams{AgentID: a.ID, N: maxPage})
+		waits, err := tx.WaitingIDsOfAgent(ctx, queries.WaitingIDsOfAgentParams{
+			AgentID: a.ID, Mode: w.Mode, OwnerUserID: w.OwnerUserID, N: db.MaxPage,
+		})
 		if err != nil {
 			return fmt.Errorf("list what waits: %w", err)
 		}
 		out.Items, err = e.pollRows(ctx, tx, w, &a, waits)
 		return err
 	})
-	return out, err
+	return out, at, err
 }
 
 func (e *Engine) pollRows(ctx context.Context, q queries.Querier, w *workerRow, a *agentRow, waits []api.SessionID) ([]api.Claimable, error) {
-	now := micros(e.Now())
+	now := db.Micros(e.Now())
 	ready, held := []api.Claimable{}, []api.Claimable{}
 	wf, err := loadWorker(ctx, q, w)
 	if err != nil {
@@ -81,7 +96,7 @@ func (e *Engine) pollRows(ctx context.Context, q queries.Querier, w *workerRow, 
 			return nil, fmt.Errorf("read session %s: %w", id, err)
 		}
 		s := &row
-		if !laneFits(s.Lane, w) || s.Mode != w.Mode {
+		if !laneFits(s.Lane, w) {
 			continue
 		}
 		f, err := loadClaimFacts(ctx, q, s, a)
@@ -89,18 +104,27 @@ func (e *Engine) pollRows(ctx context.Context, q queries.Querier, w *workerRow, 
 			return nil, err
 		}
 		shown := toSession(s, a.Slug)
-		g := f.claimGate(now, false)
-		if g == nil {
-			g = f.workerGate(&wf, now, false)
-		}
-		// What is held back must not keep what is claimable off a page that is full.
+		g := f.gate(&wf, now, false)
+		// What is held back must not displace what is claimable from a full page.
 		if shown.WaitingFor = g; g == nil {
 			if readySize += sizeOfSession(&shown); readySize > pageTexts && len(ready) > 0 {
 				break
 			}
+			held = held[:min(len(held), db.MaxPage-1)]
 			ready = append(ready, api.Claimable{Session: shown, Claimable: true})
 		} else if heldSize += sizeOfSession(&shown); heldSize <= pageTexts || len(held) == 0 {
 			held = append(held, api.Claimable{Session: shown})
+		}
+	}
+	if len(ready) == 0 && int64(len(waits)) == db.MaxPage {
+		// What is claimable may come after everything that was looked at.
+		next, err := bestFor(ctx, q, now, &wf)
+		if err != nil {
+			return nil, err
+		}
+		if next.w != nil {
+			held = held[:min(len(held), db.MaxPage-1)]
+			ready = append(ready, api.Claimable{Session: toSession(next.s, a.Slug), Claimable: true})
 		}
 	}
 	return append(ready, held...), nil

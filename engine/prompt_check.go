@@ -9,13 +9,13 @@ import (
 	"stint/api"
 )
 
-// checkPrompt says what is wrong with a prompt that a worker opens, and fills in
-// its kind.
+// checkPrompt says what is wrong with a prompt that a worker opens, and fills in its kind.
 func checkPrompt(v *api.Invalid, in *api.PromptInput) {
 	if in.Kind == "" {
 		in.Kind = api.PromptText
 	}
-	checkText(v, "prompt.text", in.Text, maxPromptText)
+	mended(&in.Text)
+	v.CheckText("prompt.text", in.Text, maxPromptText)
 	if in.Text == "" {
 		v.Add("prompt.text", "is missing")
 	}
@@ -24,13 +24,23 @@ func checkPrompt(v *api.Invalid, in *api.PromptInput) {
 		return
 	}
 	if in.Action != nil {
-		checkText(v, "prompt.action.what", in.Action.What, maxPromptText)
-		checkText(v, "prompt.action.why", in.Action.Why, maxActivityText)
+		mended(&in.Action.What, &in.Action.Why)
+		v.CheckText("prompt.action.what", in.Action.What, maxPromptText)
+		v.CheckText("prompt.action.why", in.Action.Why, maxActivityText)
+		v.CheckLine("prompt.action.tool", in.Action.Tool)
+		v.CheckLine("prompt.action.area", in.Action.Area)
 		if in.Kind != api.PromptApproval {
 			v.Add("prompt.action", "belongs to an approval")
 		}
 	}
 	checkChoices(v, in)
+	if in.Default != nil {
+		mended(&in.Default.Text)
+		for id, said := range in.Default.Choices {
+			mended(&said)
+			in.Default.Choices[id] = said
+		}
+	}
 	switch {
 	case in.DeadlineSeconds < 0 || in.DeadlineSeconds > maxSeconds:
 		v.Add("prompt.deadlineSeconds", fmt.Sprintf("must be 0 to %d seconds; 0 means none", maxSeconds))
@@ -60,19 +70,23 @@ func checkChoices(v *api.Invalid, in *api.PromptInput) {
 		return
 	}
 	seen := map[string]bool{}
-	for i, q := range in.Choices {
+	for i := range in.Choices {
+		q := &in.Choices[i]
 		field := fmt.Sprintf("prompt.choices[%d].", i)
 		if q.ID == "" || seen[q.ID] {
 			v.Add(field+"id", "must be there and differ from the others'")
 		}
 		seen[q.ID] = true
-		checkText(v, field+"id", q.ID, 200)
-		checkText(v, field+"text", q.Text, maxActivityText)
+		v.CheckText(field+"id", q.ID, 200)
+		v.CheckLine(field+"id", q.ID)
+		mended(&q.Text)
+		v.CheckText(field+"text", q.Text, maxActivityText)
 		if len(q.Options) > maxChoices {
 			v.Add(field+"options", fmt.Sprintf("has more than %d options", maxChoices))
 		}
-		for j, o := range q.Options {
-			checkText(v, fmt.Sprintf("%soptions[%d]", field, j), o, maxActivityText)
+		for j := range q.Options {
+			mended(&q.Options[j])
+			v.CheckText(fmt.Sprintf("%soptions[%d]", field, j), q.Options[j], maxActivityText)
 		}
 	}
 }
@@ -112,7 +126,8 @@ func addAnswer(v *api.Invalid, p *api.Prompt, a api.Answer, prefix string) {
 			case len(q.Options) > 0 && !q.Other && !slices.Contains(q.Options, said):
 				v.Add(field, fmt.Sprintf("is none of its options %q", q.Options))
 			}
-			checkText(v, field, said, maxPromptText)
+			v.CheckText(field, said, maxPromptText)
+			v.CheckWritten(field, said)
 		}
 		for _, id := range slices.Sorted(maps.Keys(left)) {
 			v.Add(prefix+"choices."+id, "is no question of this prompt")

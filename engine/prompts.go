@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"stint/api"
@@ -11,7 +12,7 @@ import (
 	"stint/queries"
 )
 
-// askedParts is what a prompt asks beyond its text, as its row keeps it.
+// askedParts is what a prompt asks beyond its text, as its row stores it.
 type askedParts struct {
 	Action  *api.AskedAction `json:"action,omitempty"`
 	Choices []api.Choice     `json:"choices,omitempty"`
@@ -34,13 +35,14 @@ func (e *Engine) openPrompt(tx *db.Tx, h held, in api.PromptInput) error {
 	}
 	id := api.PromptID(tx.NewID())
 	p := queries.InsertPromptParams{
-		ID: id, SessionID: h.s.ID, Kind: in.Kind, Text: in.Text, CreatedAt: micros(tx.Now), Detail: detail, Fallback: fallback,
+		ID: id, SessionID: h.s.ID, Kind: in.Kind, Text: in.Text, CreatedAt: db.Micros(tx.Now), Detail: detail, Fallback: fallback,
+		Secret: db.Flag(slices.ContainsFunc(in.Choices, func(q api.Choice) bool { return q.Secret })),
 	}
 	if in.DeadlineSeconds > 0 {
-		p.DeadlineAt = p.CreatedAt + seconds(in.DeadlineSeconds)
+		p.DeadlineAt = p.CreatedAt + db.Seconds(in.DeadlineSeconds)
 		tx.AfterCommit(e.deadlines.Wake)
 	}
-	if err := tx.InsertPrompt(wctx(), p); err != nil {
+	if err := tx.InsertPrompt(tx.Context(), p); err != nil {
 		return fmt.Errorf("open a prompt of session %s: %w", h.s.ID, err)
 	}
 	err = e.addItem(tx, queries.InsertItemParams{SessionID: h.s.ID, Kind: api.ItemPrompt, Text: in.Text, ClientID: "ask-" + id.String(), CallID: id.String()})
@@ -49,7 +51,7 @@ func (e *Engine) openPrompt(tx *db.Tx, h held, in api.PromptInput) error {
 	}
 	next := *h.s
 	next.Status, next.PromptID = api.AwaitingInput, id
-	_, err = e.move(tx, h.s, next, h.actor(), evAwaitingInput, api.EventData{"prompt": id.String(), "kind": in.Kind})
+	_, err = e.move(tx, h.s, next, h.actor(), api.EventAwaitingInput, api.EventData{"prompt": id.String(), "kind": in.Kind})
 	return err
 }
 
@@ -74,7 +76,7 @@ func (e *Engine) withdrawPrompt(tx *db.Tx, h held) error {
 		return err
 	}
 	next.Status = api.Active
-	_, err := e.move(tx, h.s, next, h.actor(), evSessionResumed, api.EventData{"reason": "withdrawn"})
+	_, err := e.move(tx, h.s, next, h.actor(), api.EventSessionResumed, api.EventData{"reason": "withdrawn"})
 	return err
 }
 
@@ -92,31 +94,72 @@ func toPrompt(p queries.Prompt) (api.Prompt, error) {
 		if part.text == "" {
 			continue
 		}
-		if err := json.Unmarshal([]byte(part.text), part.to); err != nil {
-			return out, fmt.Errorf("read the parts of prompt %s: %w", p.ID, err)
+		if json.Unmarshal([]byte(part.text), part.to) != nil {
+			continue // damaged: the question stands without it
 		}
 	}
 	out.Action, out.Choices = parts.Action, parts.Choices
 	return out, nil
 }
 
-// keptSecret stands for a secret answer wherever it is not told.
-const keptSecret = "(kept secret)"
+// withheldAnswer stands for a secret answer wherever it is not shown.
+const withheldAnswer = "(kept secret)"
 
-// shownPrompt is a prompt as everybody who sees its session may know it: secret
-// answers are its claim's holder's alone.
+// shownPrompt is a prompt as everybody who sees its session may see it: only its claim's
+// holder gets secret answers.
 func shownPrompt(p queries.Prompt) (out api.Prompt, withheld bool, err error) {
 	if out, err = toPrompt(p); err != nil {
 		return out, false, err
 	}
-	for _, q := range out.Choices {
-		for _, a := range []*api.Answer{out.Answer, out.Default} {
-			if q.Secret && a != nil && a.Choices[q.ID] != "" {
-				a.Choices[q.ID], withheld = keptSecret, true
+	return out, withholdSecrets(&out), nil
+}
+
+// withholdSecrets removes the answers to secret questions from a prompt; false when there were
+// none. Words beside the answers belong to all of the questions, so one secret question makes
+// them secret too.
+func withholdSecrets(p *api.Prompt) (any bool) {
+	for _, q := range p.Choices {
+		for _, a := range []*api.Answer{p.Answer, p.Default} {
+			if !q.Secret || a == nil {
+				continue
+			}
+			if a.Choices[q.ID] != "" {
+				a.Choices[q.ID], any = withheldAnswer, true
+			}
+			if a.Text != "" {
+				a.Text, any = withheldAnswer, true
 			}
 		}
 	}
-	return out, withheld, nil
+	return any
+}
+
+// forgetSecrets removes from the store the answers to a session's secret questions: the claim
+// that asked has them, or there is none any more. Until the end of the turn that asked they
+// stay, for a claim that has to begin it again (contract 10.11).
+func (e *Engine) forgetSecrets(tx *db.Tx, s *sessionRow) error {
+	rows, err := tx.SecretPrompts(tx.Context(), s.ID)
+	if err != nil {
+		return fmt.Errorf("read the secret answers of session %s: %w", s.ID, err)
+	}
+	for _, row := range rows {
+		p, err := toPrompt(row)
+		if err != nil {
+			return err
+		}
+		withholdSecrets(&p)
+		stored := queries.ForgetSecretParams{ID: row.ID}
+		if stored.AnswerDetail, err = written(p.Answer); err == nil {
+			stored.Fallback, err = written(p.Default)
+		}
+		if err != nil {
+			return err
+		}
+		if err := db.One(tx.ForgetSecret(tx.Context(), stored)); err != nil {
+			return fmt.Errorf("forget the secret answers to prompt %s: %w", row.ID, err)
+		}
+	}
+	return nil
 }
 
 // Prompt returns a prompt of a session, open or closed, without the answers to
@@ -132,8 +175,8 @@ func (e *Engine) prompt(ctx context.Context, c Caller, session api.SessionID, id
 			return err
 		}
 		p, err := tx.Prompt(ctx, id)
-		if none(err) || (err == nil && p.SessionID != s.ID) {
-			return notFound("prompt")
+		if db.None(err) || (err == nil && p.SessionID != s.ID) {
+			return db.NotFound("prompt")
 		}
 		if err != nil {
 			return fmt.Errorf("read prompt %s: %w", id, err)
@@ -143,7 +186,7 @@ func (e *Engine) prompt(ctx context.Context, c Caller, session api.SessionID, id
 		if err != nil || !withheld || claim.IsZero() {
 			return err
 		}
-		holds, err := holdsNow(ctx, tx, c, s, claim, micros(e.Now()))
+		holds, err := holdsNow(ctx, tx, c, s, claim, db.Micros(e.Now()))
 		switch {
 		case err != nil:
 			return err
@@ -166,24 +209,23 @@ func holdsNow(ctx context.Context, q queries.Querier, c Caller, s *sessionRow, c
 	if c.KeyID != 0 || c.Run != nil || s.ClaimID == 0 {
 		return false, nil
 	}
-	row, err := q.Claim(ctx, s.ClaimID)
+	row, err := claimOf(ctx, q, s)
 	if err != nil {
 		return false, fmt.Errorf("read the claim of session %s: %w", s.ID, err)
 	}
 	if !proves(claim, &row) || row.ExpiresAt <= now {
 		return false, nil
 	}
-	w, err := q.WorkerEvenDeleted(ctx, row.WorkerID)
+	w, err := workerEvenDeleted(ctx, q, row.WorkerID)
 	if err != nil {
 		return false, fmt.Errorf("read worker %s: %w", row.WorkerID, err)
 	}
-	return c.runs(&w), nil
+	return actsAs(c, &w), nil
 }
 
-// AwaitAnswer is Prompt, held until the prompt is closed or wait is over. Who
-// names the session's live claim, as the worker does that holds it, is told the
-// answers to secret questions as well. Errors: not_found; claim_not_active when
-// there are some and the claim isn't.
+// AwaitAnswer is Prompt, held until the prompt is closed or wait is over. A caller that names
+// the session's live claim, as the worker that holds it does, also gets the answers to secret
+// questions. Errors: not_found; claim_not_active when there are some and the claim isn't.
 func (e *Engine) AwaitAnswer(ctx context.Context, c Caller, session api.SessionID, id api.PromptID, claim api.ClaimID, wait time.Duration) (api.Prompt, error) {
 	timeout := time.NewTimer(wait)
 	defer timeout.Stop()

@@ -13,8 +13,8 @@ func (d rapidDice) draw(label string, n int) int {
 	return rapid.IntRange(0, n-1).Draw(d.t, label)
 }
 
-// Whatever people, workers and clocks do, in whatever order: no promise is
-// broken, and every waiting session says truly what it waits for.
+// Whatever people, workers and clocks do, in whatever order: no promise is broken, and every
+// waiting session names the true reason.
 func TestProperty_NoOrderOfVerbsBreaksAPromise(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

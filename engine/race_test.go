@@ -58,7 +58,7 @@ func TestRace_SixtyFourWorkersOnOneSessionHaveOneWinner(t *testing.T) {
 			}
 			e := wantCode(t, err, api.CodeAlreadyClaimed)
 			if e.Holder != workers[winner].Name || e.WorkerID != workers[winner].ID || !e.ExpiresAt.Equal(claims[winner].LeaseExpiresAt.Time) {
-				t.Fatalf("a loser was told %q until %s, the winner is %q until %s", e.Holder, e.ExpiresAt, workers[winner].Name, claims[winner].LeaseExpiresAt)
+				t.Fatalf("a loser got %q until %s, the winner is %q until %s", e.Holder, e.ExpiresAt, workers[winner].Name, claims[winner].LeaseExpiresAt)
 			}
 		}
 		must[api.Finished](t)(workers[winner].Complete(claims[winner], ""))
@@ -136,7 +136,7 @@ func TestRace_CapHoldsWhateverIsClaimedAndGivenBackAtOnce(t *testing.T) {
 			if _, err := workers[i].Renew(*c); err != nil {
 				t.Errorf("renew: %v", err)
 			}
-			count(-1) // before the release is asked for, so that no moment too many is counted
+			count(-1) // before the release is requested, so that at no moment too many are counted
 			if _, err := workers[i].Release(*c); err != nil {
 				t.Errorf("release: %v", err)
 			}
@@ -147,8 +147,8 @@ func TestRace_CapHoldsWhateverIsClaimedAndGivenBackAtOnce(t *testing.T) {
 	}
 }
 
-// A finish, a cancel and the end of the lease meet: exactly one of them ends the
-// session, whoever was answered well is the one in the row, and one event tells it.
+// A finish, a cancel and the end of the lease meet: exactly one of them ends the session, the
+// successful caller is the one in the row, and one event says so.
 func TestRace_FinishCancelAndLapseEndASessionOnce(t *testing.T) {
 	w := enginetest.New(t)
 	a := w.Agent(func(in *api.AgentInput) { in.MaxConcurrent, in.MaxLapses = 100, 1 })
@@ -164,7 +164,7 @@ func TestRace_FinishCancelAndLapseEndASessionOnce(t *testing.T) {
 		var errs [4]error
 		var cancelled api.Changed
 		together(4, func(i int) {
-			switch (i + round) % 4 { // who is started first changes
+			switch (i + round) % 4 { // the order in which they start varies
 			case 0:
 				_, errs[0] = k.Complete(c, "done")
 			case 1:
@@ -173,7 +173,7 @@ func TestRace_FinishCancelAndLapseEndASessionOnce(t *testing.T) {
 				cancelled, errs[2] = w.CancelSession(context.Background(), w.Owner, s.ID, api.CancelInput{})
 			case 3:
 				w.Clock.Step(time.Second) // the lease ends somewhere among them
-				_, errs[3] = w.Lapse(context.Background())
+				_, errs[3] = w.Lapse(context.Background(), w.Now())
 			}
 		})
 		got := w.Get(s.ID)
@@ -214,7 +214,7 @@ func TestRace_OneKeyMakesOneSession(t *testing.T) {
 	for round := range 10 * *soak {
 		ids := make([]api.SessionID, 20)
 		together(20, func(i int) {
-			s, _, err := w.CreateSession(context.Background(), w.Owner, a.Slug, api.SessionInput{Prompt: "once"}, keyed(fmt.Sprintf("key %d", round)))
+			s, _, err := w.CreateSession(context.Background(), w.Owner, a.Slug, api.SessionInput{Prompt: new("once")}, keyed(fmt.Sprintf("key %d", round)))
 			if err != nil {
 				t.Errorf("create: %v", err)
 			}

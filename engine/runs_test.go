@@ -7,22 +7,23 @@ import (
 	"testing"
 	"time"
 
+	"stint/account"
 	"stint/api"
 	"stint/engine"
 	"stint/engine/enginetest"
 )
 
 // acts makes the caller of a run's token.
-func acts(t *testing.T, w *enginetest.World, token string) (engine.Caller, error) {
+func acts(t *testing.T, w *enginetest.Fixture, token string) (engine.Caller, error) {
 	t.Helper()
 	who, err := w.Authenticate(t.Context(), token)
 	if err != nil {
 		return engine.Caller{}, err
 	}
-	return w.In(t.Context(), who, engine.DefaultWorkspace)
+	return w.In(t.Context(), who, account.DefaultWorkspace)
 }
 
-func alive(t *testing.T, w *enginetest.World, token string) bool {
+func alive(t *testing.T, w *enginetest.Fixture, token string) bool {
 	t.Helper()
 	_, err := acts(t, w, token)
 	if err != nil && api.CodeOf(err) != api.CodeUnauthenticated {
@@ -31,8 +32,8 @@ func alive(t *testing.T, w *enginetest.World, token string) bool {
 	return err == nil
 }
 
-// A chain of agents that start each other ends after three, each with its parent
-// and depth, for the person who began it.
+// A chain of agents that start each other ends after three, each with its parent and depth,
+// for the person who began it.
 func TestRun_AgentsStartAgentsThreeDeep(t *testing.T) {
 	w := enginetest.New(t)
 	a := w.Agent(func(in *api.AgentInput) { in.MaxConcurrent = 10 })
@@ -92,24 +93,24 @@ func TestRun_AnAgentStartsTwentyUnderOneClaim(t *testing.T) {
 	}
 }
 
-// However a claim ends, its token ends with it; a repeated claim's tokens live on.
+// However a claim ends, its token ends with it; a repeated claim's tokens stay valid.
 func TestRun_TokensDieWithTheirClaim(t *testing.T) {
-	endings := map[string]func(w *enginetest.World, k *enginetest.Worker, c api.Claim) error{
-		"complete": func(_ *enginetest.World, k *enginetest.Worker, c api.Claim) error {
+	endings := map[string]func(w *enginetest.Fixture, k *enginetest.Worker, c api.Claim) error{
+		"complete": func(_ *enginetest.Fixture, k *enginetest.Worker, c api.Claim) error {
 			return func() error { _, err := k.Complete(c, "done"); return err }()
 		},
-		"release": func(w *enginetest.World, k *enginetest.Worker, c api.Claim) error {
+		"release": func(w *enginetest.Fixture, k *enginetest.Worker, c api.Claim) error {
 			_, err := w.Release(context.Background(), k.Caller, k.ID, c.SessionID, api.ReleaseRequest{UnderClaim: k.Under(c.ClaimID)})
 			return err
 		},
-		"cancel": func(w *enginetest.World, _ *enginetest.Worker, c api.Claim) error {
+		"cancel": func(w *enginetest.Fixture, _ *enginetest.Worker, c api.Claim) error {
 			_, err := w.CancelSession(context.Background(), w.Owner, c.SessionID, api.CancelInput{})
 			return err
 		},
-		"delete": func(w *enginetest.World, k *enginetest.Worker, _ api.Claim) error {
+		"delete": func(w *enginetest.Fixture, k *enginetest.Worker, _ api.Claim) error {
 			return w.DeleteWorker(context.Background(), w.Owner, k.ID)
 		},
-		"lapse": func(w *enginetest.World, _ *enginetest.Worker, _ api.Claim) error {
+		"lapse": func(w *enginetest.Fixture, _ *enginetest.Worker, _ api.Claim) error {
 			w.Advance(16 * time.Minute)
 			return nil
 		},
@@ -134,7 +135,7 @@ func TestRun_TokensDieWithTheirClaim(t *testing.T) {
 			if alive(t, w, first.RunToken) || alive(t, w, again.RunToken) {
 				t.Error("the token outlives its claim")
 			}
-			// Nor does what was authenticated a moment before.
+			// Nor does one that was authenticated a moment before.
 			if _, _, err := w.CreateSession(t.Context(), by, a.Slug, api.SessionInput{}, engine.Idempotency{}); err == nil {
 				t.Error("an agent started a session after its claim's end")
 			}
@@ -145,7 +146,7 @@ func TestRun_TokensDieWithTheirClaim(t *testing.T) {
 	}
 }
 
-// A run writes of itself what can do no harm, and ends nothing.
+// A run can write about itself what does no harm, and can end nothing.
 func TestRun_WritesItsOwnSessionOnly(t *testing.T) {
 	w := enginetest.New(t)
 	a := w.Agent(func(in *api.AgentInput) { in.MaxConcurrent = 3 })

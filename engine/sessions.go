@@ -12,11 +12,11 @@ import (
 	"stint/queries"
 )
 
-// visible reads a session that the caller may know of; else it is 404, never 403.
+// visible reads a session that the caller may see; else it is 404, never 403.
 func visible(ctx context.Context, q queries.Querier, c Caller, id api.SessionID) (*sessionRow, error) {
 	s, err := q.Session(ctx, id)
-	if none(err) || (err == nil && !c.sees(&s)) {
-		return nil, notFound("session")
+	if db.None(err) || (err == nil && !sees(c, &s)) {
+		return nil, db.NotFound("session")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read session %s: %w", id, err)
@@ -27,7 +27,7 @@ func visible(ctx context.Context, q queries.Querier, c Caller, id api.SessionID)
 // Session returns one session with the reason why it waits.
 func (e *Engine) Session(ctx context.Context, c Caller, id api.SessionID) (out api.Session, err error) {
 	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
-		out, err = e.sessionTx(ctx, tx, c, id, micros(e.Now()))
+		out, err = e.sessionTx(ctx, tx, c, id, db.Micros(e.Now()))
 		return err
 	})
 	return out, err
@@ -38,7 +38,7 @@ func (e *Engine) sessionTx(ctx context.Context, q queries.Querier, c Caller, id 
 	if err != nil {
 		return api.Session{}, err
 	}
-	a, err := q.AgentEvenDeleted(ctx, s.AgentID)
+	a, err := agentEvenDeleted(ctx, q, s.AgentID)
 	if err != nil {
 		return api.Session{}, fmt.Errorf("read agent %s: %w", s.AgentID, err)
 	}
@@ -50,14 +50,14 @@ func (e *Engine) sessionTx(ctx context.Context, q queries.Querier, c Caller, id 
 func (e *Engine) present(ctx context.Context, q queries.Querier, s *sessionRow, a *agentRow, now int64) (api.Session, error) {
 	out := toSession(s, a.Slug)
 	if s.ClaimID != 0 {
-		c, err := q.Claim(ctx, s.ClaimID)
+		c, err := claimOf(ctx, q, s)
 		if err != nil {
 			return out, fmt.Errorf("read the claim of session %s: %w", s.ID, err)
 		}
 		out.LeaseExpiresAt = api.At(c.ExpiresAt)
 	}
 	if s.PromptID != 0 {
-		p, err := q.Prompt(ctx, s.PromptID)
+		p, err := promptOf(ctx, q, s)
 		if err != nil {
 			return out, fmt.Errorf("read prompt %s: %w", s.PromptID, err)
 		}
@@ -83,8 +83,8 @@ func toSession(s *sessionRow, agentSlug string) api.Session {
 		TrustedInstructions: s.Instructions, UntrustedContext: s.UntrustedContext, Priority: s.Priority,
 		NotBefore: api.At(s.NotBefore), After: s.AfterID, AfterAny: s.AfterAny != 0, Labels: s.Labels, Fence: s.Fence,
 		WorkerID: s.WorkerID, Attempt: s.Attempt, RetryOf: s.RetryOf, Parent: s.ParentID, Depth: s.Depth,
-		AgentSessionID: s.AgentSessionID, StopRequestedAt: api.At(s.StopRequestedAt), Lapses: s.Lapses, Plan: s.Plan,
-		ExternalURL: s.ExternalUrl, Result: s.Result, Outcome: s.Outcome,
+		AgentSessionID: s.AgentSessionID, WorkPath: s.WorkPath, ResumeCommand: s.ResumeCommand, StopRequestedAt: api.At(s.StopRequestedAt), Lapses: s.Lapses, Releases: s.Releases, Tries: s.Tries, Plan: s.Plan,
+		ExternalURL: api.BareURL(s.ExternalUrl), Result: s.Result, Outcome: s.Outcome,
 		Usage:     api.Usage{InputTokens: s.InputTokens, OutputTokens: s.OutputTokens, CostMicros: s.CostMicros, Turns: s.Turns},
 		CreatedAt: api.At(s.CreatedAt), QueuedAt: api.At(s.QueuedAt), StartedAt: api.At(s.StartedAt),
 		EndedAt: api.At(s.EndedAt), ArchivedAt: api.At(s.ArchivedAt),
@@ -95,22 +95,25 @@ func toSession(s *sessionRow, agentSlug string) api.Session {
 	return out
 }
 
-// Sessions lists sessions that the caller may see, newest first. A page ends
-// sooner when it holds a few MiB of text.
+// Sessions lists sessions that the caller may see, newest first. A page ends sooner when it
+// holds a few MiB of text, or when so many sessions were looked at that the caller should
+// decide whether to look further: its cursor continues there.
 func (e *Engine) Sessions(ctx context.Context, c Caller, f api.SessionFilter, page api.Page) (api.List[api.Session], error) {
 	out := api.List[api.Session]{Items: []api.Session{}}
-	n, before, err := pageOf(page, math.MaxInt64)
+	n, before, err := db.PageOf(page, math.MaxInt64)
 	if err != nil {
 		return out, err
 	}
-	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
+	err = e.store.Search(ctx, "by agent, status or time, or ask for fewer at once", func(tx *db.ReadTx) error {
 		agent, err := filterAgent(ctx, tx, c, f)
 		if err != nil {
 			return err
 		}
-		now, agents := micros(e.Now()), map[api.AgentID]*agentRow{}
+		now, agents := db.Micros(e.Now()), map[api.AgentID]*agentRow{}
+		list := sessionSearch{q: tx, c: c, f: f, agent: agent}
 		out, err = gathering[sessionRow, api.Session]{
-			read: func(before, n int64) ([]sessionRow, error) { return listRows(ctx, tx, c, f, agent, before, n) },
+			read: func(before, n int64) ([]sessionRow, error) { return list.rows(ctx, before, n) },
+			rest: func() int64 { return list.rest },
 			key:  func(s sessionRow) int64 { return int64(s.ID) },
 			take: func(s sessionRow) (api.Session, bool, error) {
 				a, err := agentOnce(ctx, tx, agents, s.AgentID)
@@ -147,7 +150,7 @@ func agentOnce(ctx context.Context, q queries.Querier, known map[api.AgentID]*ag
 	if a := known[id]; a != nil {
 		return a, nil
 	}
-	a, err := q.AgentEvenDeleted(ctx, id)
+	a, err := agentEvenDeleted(ctx, q, id)
 	if err != nil {
 		return nil, fmt.Errorf("read agent %s: %w", id, err)
 	}
@@ -166,34 +169,8 @@ func filterAgent(ctx context.Context, q queries.Querier, c Caller, f api.Session
 	return a.ID, nil
 }
 
-func listRows(ctx context.Context, q queries.Querier, c Caller, f api.SessionFilter, agent api.AgentID, before, n int64) ([]sessionRow, error) {
-	thread, err := filterThread(ctx, q, f)
-	switch {
-	case none(err):
-		return nil, nil // no such session, or one of another thread
-	case err != nil:
-		return nil, err
-	case thread != 0:
-		return q.ListSessionsOfThread(ctx, queries.ListSessionsOfThreadParams{
-			ThreadID: int64(thread), RetryOf: int64(f.RetryOf), AgentID: int64(agent),
-			WorkspaceID: c.WorkspaceID, Before: api.SessionID(before), Me: c.UserID, Statuses: statusSet(f.Statuses),
-			Trigger: string(f.Trigger), Query: strings.ToLower(f.Query), Since: api.Micros(f.Since.Time), Archived: flag(f.Archived), N: n,
-		})
-	case agent != 0:
-		return q.ListSessionsOfAgent(ctx, queries.ListSessionsOfAgentParams{
-			AgentID: agent, Before: api.SessionID(before), Me: c.UserID, Statuses: statusSet(f.Statuses),
-			Trigger: string(f.Trigger), Query: strings.ToLower(f.Query), Since: api.Micros(f.Since.Time), Archived: flag(f.Archived), N: n,
-		})
-	}
-	return q.ListSessions(ctx, queries.ListSessionsParams{
-		WorkspaceID: c.WorkspaceID, Before: api.SessionID(before), Me: c.UserID, Statuses: statusSet(f.Statuses),
-		Trigger: string(f.Trigger), Query: strings.ToLower(f.Query), Since: api.Micros(f.Since.Time), Archived: flag(f.Archived), N: n,
-	})
-}
-
-// filterThread is the thread that a filter narrows a list to, 0 for none: a
-// retry is in the thread of the session that it retries. No row means that
-// nothing can match.
+// filterThread is the thread that a filter narrows a list to, 0 for none: a retry is in the
+// thread of the session that it retries. No row means that nothing can match.
 func filterThread(ctx context.Context, q queries.Querier, f api.SessionFilter) (api.ThreadID, error) {
 	if f.RetryOf == 0 {
 		return f.ThreadID, nil
@@ -205,7 +182,7 @@ func filterThread(ctx context.Context, q queries.Querier, f api.SessionFilter) (
 	return s.ThreadID, err
 }
 
-// statusSet spells a set of statuses the way the queries look for one in it.
+// statusSet spells a set of statuses in the way the queries look for one in it.
 func statusSet(set []api.Status) string {
 	if len(set) == 0 {
 		return ""
@@ -225,14 +202,14 @@ func (e *Engine) SessionCounts(ctx context.Context, c Caller, f api.SessionFilte
 	for _, s := range api.Statuses {
 		out[s] = 0
 	}
-	err := e.store.Read(ctx, func(tx *db.ReadTx) error {
+	err := e.store.Search(ctx, "by agent or time", func(tx *db.ReadTx) error {
 		agent, err := filterAgent(ctx, tx, c, f)
 		if err != nil {
 			return err
 		}
 		rows, err := tx.CountSessions(ctx, queries.CountSessionsParams{
 			WorkspaceID: c.WorkspaceID, Me: c.UserID, AgentID: int64(agent), Trigger: string(f.Trigger),
-			ThreadID: int64(f.ThreadID), RetryOf: int64(f.RetryOf), Query: strings.ToLower(f.Query), Since: api.Micros(f.Since.Time), Archived: flag(f.Archived),
+			ThreadID: int64(f.ThreadID), RetryOf: int64(f.RetryOf), Query: strings.ToLower(f.Query), Since: api.Micros(f.Since.Time), Archived: db.Flag(f.Archived),
 		})
 		for _, r := range rows {
 			out[r.Status] = r.N

@@ -11,13 +11,14 @@ import (
 	"stint/scheduler"
 )
 
-// A clock that was set back shows instants a second time. The rule: a slot that
-// fired never fires again; the other verdicts on slots that are to come again
-// are taken back, and given anew when they come. So a ledger never speaks twice
-// of a slot, and an agent whose anchor was far ahead is not silent until then.
+// A clock that was set back shows instants a second time. The rule: a slot that fired never
+// fires again; the other verdicts on slots that will come again are taken back, and decided
+// again when they come. So a ledger never mentions a slot twice, and an agent whose anchor was
+// far ahead is not silent until then.
 
 const (
 	reasonMissed = "The coordinator was away, and the agent doesn't catch up."
+	reasonFull   = "The database takes all that STINT_DATA_MIB lets it take, so nothing new is started."
 	reasonPassed = "The clock was set back; a later slot was decided already."
 )
 
@@ -34,21 +35,21 @@ func (s slots) within(from, to int64) decision {
 	if n == 0 {
 		return decision{}
 	}
-	return decision{of: s, first: micros(first), last: micros(last), count: n}
+	return decision{of: s, first: db.Micros(first), last: db.Micros(last), count: n}
 }
 
-// follows reports whether a slot is the one that comes after another in these
-// slots. With "@every" it isn't when the slots are counted from an anchor anew.
+// follows reports whether a slot is the one that comes after another in these slots. With
+// "@every" it isn't when the slots are counted from a new anchor.
 func (s slots) follows(slot, last int64) bool {
 	at := time.UnixMicro(last)
 	return s.schedule.Next(at, at).Equal(time.UnixMicro(slot))
 }
 
-// gaps are the runs of due slots that have no verdict yet: all of them, but
-// after a clock that was set back. session is what the slot behind a gap made.
+// gaps are the runs of due slots that have no verdict yet: all of them, except after a clock
+// was set back. session is what the slot behind a gap made.
 func (e *Engine) gaps(tx *db.Tx, a *agentRow, s slots, due scheduler.Due) ([]decision, error) {
-	first, last := micros(due.First), micros(due.Last)
-	rows, err := tx.LedgerWithin(wctx(), queries.LedgerWithinParams{AgentID: a.ID, FromSlot: first, ToSlot: last})
+	first, last := db.Micros(due.First), db.Micros(due.Last)
+	rows, err := tx.LedgerWithin(tx.Context(), queries.LedgerWithinParams{AgentID: a.ID, FromSlot: first, ToSlot: last})
 	if err != nil {
 		return nil, fmt.Errorf("read the ledger of agent %s: %w", a.ID, err)
 	}
@@ -70,16 +71,16 @@ func (e *Engine) gaps(tx *db.Tx, a *agentRow, s slots, due scheduler.Due) ([]dec
 	return out, nil
 }
 
-// undecided is the run of due slots that ends with the latest one and has no
-// verdict yet; ok is false when the latest has one. Older gaps are settled here:
-// what fired after them stands for them.
+// undecided is the run of due slots that ends with the latest one and has no verdict yet; ok
+// is false when the latest has one. Older gaps are settled here: what fired after them stands
+// for them.
 func (e *Engine) undecided(tx *db.Tx, a *agentRow, s slots, due scheduler.Due) (d decision, ok bool, err error) {
 	gaps, err := e.gaps(tx, a, s, due)
 	if err != nil {
 		return d, false, err
 	}
 	for _, gap := range gaps {
-		if gap.last == micros(due.Last) {
+		if gap.last == db.Micros(due.Last) {
 			gap.session = 0
 			return gap, true, nil
 		}
@@ -95,10 +96,10 @@ func (e *Engine) undecided(tx *db.Tx, a *agentRow, s slots, due scheduler.Due) (
 	return d, false, nil
 }
 
-// recall takes back the verdicts on slots after now, because they are to come
-// again; what fired stays, alone.
+// recall takes back the verdicts on slots after now, because they will come again; what fired
+// stays, alone.
 func (e *Engine) recall(tx *db.Tx, a *agentRow, now int64) error {
-	rows, err := tx.LedgerWithin(wctx(), queries.LedgerWithinParams{AgentID: a.ID, FromSlot: now + 1, ToSlot: math.MaxInt64})
+	rows, err := tx.LedgerWithin(tx.Context(), queries.LedgerWithinParams{AgentID: a.ID, FromSlot: now + 1, ToSlot: math.MaxInt64})
 	if err != nil {
 		return fmt.Errorf("read the ledger of agent %s: %w", a.ID, err)
 	}
@@ -117,11 +118,11 @@ func (e *Engine) recallRow(tx *db.Tx, a *agentRow, r *queries.Ledger, now int64)
 	}
 	if r.Verdict != api.SlotFired {
 		if passed.count == 0 {
-			return one(tx.DeleteLedger(wctx(), r.ID))
+			return db.One(tx.DeleteLedger(tx.Context(), r.ID))
 		}
-		return one(tx.SetLedgerRange(wctx(), queries.SetLedgerRangeParams{FirstSlot: passed.first, LastSlot: passed.last, Slots: passed.count, ID: r.ID}))
+		return db.One(tx.SetLedgerRange(tx.Context(), queries.SetLedgerRangeParams{FirstSlot: passed.first, LastSlot: passed.last, Slots: passed.count, ID: r.ID}))
 	}
-	err = one(tx.SetLedgerRange(wctx(), queries.SetLedgerRangeParams{FirstSlot: r.LastSlot, LastSlot: r.LastSlot, Slots: 1, ID: r.ID}))
+	err = db.One(tx.SetLedgerRange(tx.Context(), queries.SetLedgerRangeParams{FirstSlot: r.LastSlot, LastSlot: r.LastSlot, Slots: 1, ID: r.ID}))
 	if err != nil || passed.count == 0 {
 		return err
 	}
@@ -150,11 +151,11 @@ func (e *Engine) passed(tx *db.Tx, a *agentRow, r *queries.Ledger, now int64) (d
 	return all.within(r.FirstSlot, now), nil
 }
 
-// settleDue gives what is due of an agent its verdict before its schedule goes
-// (contract 3.6): a slot that is on time is the tick's to decide, as it would in
-// the next moment; an older one never fires any more. The row is read anew.
+// settleDue gives what is due for an agent its verdict before its schedule changes (contract
+// 3.6): the tick decides a slot that is on time, as it would in the next moment; an older one
+// never fires any more. The row is read again.
 func (e *Engine) settleDue(tx *db.Tx, a *agentRow) error {
-	now := micros(tx.Now)
+	now := db.Micros(tx.Now)
 	if a.Paused != 0 || a.NextSlotAt == 0 || a.NextSlotAt > now {
 		return nil
 	}
@@ -163,13 +164,13 @@ func (e *Engine) settleDue(tx *db.Tx, a *agentRow) error {
 		return nil // without a readable schedule there are no slots
 	}
 	due, ok := s.Latest(time.UnixMicro(a.AnchorAt), tx.Now)
-	if !ok || now-micros(due.Last) > span(e.cfg.OnTime) {
+	if !ok || now-db.Micros(due.Last) > db.Span(e.cfg.OnTime) {
 		return e.noteDue(tx, a, api.SlotMissed, "The schedule was changed before it could run.")
 	}
 	if err := e.tickAgent(tx, a.ID); err != nil {
 		return err
 	}
-	if *a, err = tx.Agent(wctx(), a.ID); err != nil {
+	if *a, err = tx.Agent(tx.Context(), a.ID); err != nil {
 		return fmt.Errorf("read agent %s: %w", a.ID, err)
 	}
 	return nil
@@ -177,8 +178,8 @@ func (e *Engine) settleDue(tx *db.Tx, a *agentRow) error {
 
 func pausedWords(a *agentRow) string { return "The agent was paused" + because(a.PausedReason) + "." }
 
-// noteDue gives one verdict to all slots that are due and have none: those that
-// passed while the agent was paused, those that its deletion leaves.
+// noteDue gives one verdict to all slots that are due and have none: those that passed while
+// the agent was paused, or that its deletion leaves.
 func (e *Engine) noteDue(tx *db.Tx, a *agentRow, verdict api.Verdict, why string) error {
 	s, err := scheduler.Parse(a.Schedule, a.TimeZone, tx.Now)
 	if err != nil || a.Schedule == "" {

@@ -15,7 +15,7 @@ func TestSchedule_ThatNeverFiresIsRefused(t *testing.T) {
 	w := enginetest.New(t)
 	a := w.Agent()
 	for _, expr := range []string{"0 0 30 2 *", "0 0 31 4 *", "* * * *", "* * * * * *", "61 * * * *", "*/0 * * * *", "*/90 * * * *", "TZ=UTC 0 2 * * *", "CRON_TZ=UTC", "TZ=0", "@every 0m", "@every 90", "@reboot", "garbage"} {
-		in := engine.DefaultAgent()
+		in := engine.DefaultConfig().DefaultAgent()
 		in.Slug, in.Run.Command, in.Schedule = "refused", []string{"true"}, expr
 		_, err := w.CreateAgent(context.Background(), w.Owner, in)
 		if e := wantCode(t, err, api.CodeInvalid); len(e.Fields) != 1 || e.Fields[0].Field != "schedule" {
@@ -35,7 +35,7 @@ func TestSchedule_ThatNeverFiresIsRefused(t *testing.T) {
 	w.Edit(a.ID, scheduled("0 0 29 2 *"))
 }
 
-// A row that was damaged past the engine hurts nobody but itself, and says so.
+// A damaged row harms only itself, and says so.
 func TestTick_DamagedAgentsKeepNobodyFromFiring(t *testing.T) {
 	w := enginetest.Open(t)
 	var all []api.Agent
@@ -71,7 +71,7 @@ func TestTick_DamagedAgentsKeepNobodyFromFiring(t *testing.T) {
 			t.Errorf("agent %d does not say what is wrong", i)
 		}
 	}
-	// The others' promises hold; one damaged row can't be mended by looking.
+	// The others' promises hold; reading can't repair one damaged row.
 	w.Check()
 }
 
@@ -138,8 +138,8 @@ func TestTrigger_ManualRunIsNeverSwallowedAndMovesNoSlot(t *testing.T) {
 	wantStory(t, w, a.ID, "skipped 09:10-09:10 x1, fired 09:20-09:20 x1")
 }
 
-// Contract 3.4: no trigger but the scheduler's is a whole second, whatever the
-// clock says, and none is refused.
+// Contract 3.4: no trigger except the scheduler's is a whole second, whatever the clock says,
+// and none is refused.
 func TestTrigger_AtTheInstantOfASlotMeetsNoSlot(t *testing.T) {
 	w := enginetest.New(t)
 	a := w.Agent(scheduled("* * * * *", overlap(api.OverlapAllow)))
@@ -176,8 +176,8 @@ func TestResume_NotesWhatPassedAsPaused(t *testing.T) {
 	wantStory(t, w, a.ID, "fired 09:10-09:10 x1, paused 09:20-09:40 x3, fired 09:50-09:50 x1, fired 10:00-10:00 x1, fired 10:10-10:10 x1, fired 10:20-10:20 x1")
 }
 
-// A slot that is due when its schedule goes has a verdict all the same, by the
-// schedule and the rules that it was due by.
+// A slot that is due when its schedule changes still gets a verdict, by the schedule and the
+// rules that it was due by.
 func TestEdit_ADueSlotIsDecidedByTheOldSchedule(t *testing.T) {
 	for name, edit := range map[string]func(*api.AgentInput){
 		"schedule": func(in *api.AgentInput) { in.Schedule = "*/5 * * * *" },
@@ -188,7 +188,7 @@ func TestEdit_ADueSlotIsDecidedByTheOldSchedule(t *testing.T) {
 			w := enginetest.New(t)
 			a := w.Agent(func(in *api.AgentInput) { in.Schedule, in.Overlap = "* * * * *", api.OverlapAllow })
 			w.Advance(time.Minute)
-			w.Jump(61 * time.Second) // 09:02 is due, and nobody was at work
+			w.Jump(61 * time.Second) // 09:02 is due, and nothing was running
 			after := w.Edit(a.ID, edit)
 			w.Advance(10 * time.Second)
 			got := w.Verdicts(a.ID)

@@ -25,7 +25,7 @@ func overlap(o api.Overlap) func(*api.AgentInput) {
 }
 
 // fired lists the slots that made a session, in order.
-func fired(w *enginetest.World, a api.AgentID) (out []time.Time) {
+func fired(w *enginetest.Fixture, a api.AgentID) (out []time.Time) {
 	for _, s := range w.All(a) {
 		if s.TriggeredBy == api.ByScheduler {
 			out = append(out, s.TriggeredAt.Time)
@@ -35,7 +35,7 @@ func fired(w *enginetest.World, a api.AgentID) (out []time.Time) {
 }
 
 // story is the ledger in short: "fired 09:05 x1".
-func story(w *enginetest.World, a api.AgentID) string {
+func story(w *enginetest.Fixture, a api.AgentID) string {
 	var out []string
 	for _, l := range w.Verdicts(a) {
 		out = append(out, fmt.Sprintf("%s %s-%s x%d", l.Verdict, l.FirstSlot.Format("15:04"), l.LastSlot.Format("15:04"), l.Count))
@@ -43,7 +43,7 @@ func story(w *enginetest.World, a api.AgentID) string {
 	return strings.Join(out, ", ")
 }
 
-func wantStory(t testing.TB, w *enginetest.World, a api.AgentID, want string) {
+func wantStory(t testing.TB, w *enginetest.Fixture, a api.AgentID, want string) {
 	t.Helper()
 	if got := story(w, a); got != want {
 		t.Fatalf("the ledger says\n%s\nwant\n%s", got, want)
@@ -161,8 +161,8 @@ func TestCatchUp_WindowPartsWhatFiresFromWhatIsMissed(t *testing.T) {
 	}
 }
 
-// Without catching up, what came before a slot that is on time is missed, also
-// where slots are counted from the anchor.
+// Without catching up, what came before a slot that is on time is missed, even where slots are
+// counted from the anchor.
 func TestCatchUp_NoneMissesTheOlderSlotsAndFiresTheOneOnTime(t *testing.T) {
 	for expr, want := range map[string]string{
 		"*/5 * * * *": "missed 09:05-09:25 x5, fired 09:30-09:30 x1",

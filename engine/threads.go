@@ -13,17 +13,17 @@ import (
 func newestOf(ctx context.Context, q queries.Querier, c Caller, id api.ThreadID) (*sessionRow, error) {
 	first, err := visible(ctx, q, c, api.SessionID(id))
 	if err != nil {
-		return nil, notFound("thread")
+		return nil, db.NotFound("thread")
 	}
 	if api.ThreadID(first.ID) != first.ThreadID {
-		return nil, notFound("thread")
+		return nil, db.NotFound("thread")
 	}
 	return laterOf(ctx, q, first)
 }
 
 func laterOf(ctx context.Context, q queries.Querier, s *sessionRow) (*sessionRow, error) {
 	later, err := q.NewestOfThread(ctx, s.ThreadID)
-	if none(err) {
+	if db.None(err) {
 		return s, nil
 	}
 	if err != nil {
@@ -37,7 +37,7 @@ func laterOf(ctx context.Context, q queries.Querier, s *sessionRow) (*sessionRow
 
 func threadRow(ctx context.Context, q queries.Querier, id api.ThreadID) (queries.Thread, error) {
 	t, err := q.Thread(ctx, id)
-	if none(err) {
+	if db.None(err) {
 		return queries.Thread{ID: id}, nil
 	}
 	if err != nil {
@@ -67,10 +67,9 @@ func threadTx(ctx context.Context, q queries.Querier, c Caller, id api.ThreadID)
 	}, err
 }
 
-// PatchThread is a person's say over a conversation (contract 6.3): pending hands
-// it to the agent again, which is a new session once the last one has ended;
-// completed stops it. What workers report is not theirs to set: state_not_yours.
-// Errors: not_found, forbidden, conflict.
+// PatchThread is a person's change to a conversation (contract 6.3): pending hands it to the
+// agent again, which is a new session once the last one has ended; completed stops it. People
+// can't set what workers report: state_not_yours. Errors: not_found, forbidden, conflict.
 func (e *Engine) PatchThread(ctx context.Context, c Caller, id api.ThreadID, in api.ThreadPatch) (out api.ThreadChanged, err error) {
 	switch in.State {
 	case api.ThreadPending, api.ThreadCompleted:
@@ -92,7 +91,7 @@ func (e *Engine) PatchThread(ctx context.Context, c Caller, id api.ThreadID, in 
 		if in.State != api.ThreadPending || !s.Status.Terminal() {
 			return nil
 		}
-		a, err := agentOf(ctx, tx, c, s.AgentID.String())
+		a, err := agentOfEnded(ctx, tx, s)
 		if err == nil && a.Mode != s.Mode {
 			err = otherMode(s, a)
 		}
@@ -106,10 +105,11 @@ func (e *Engine) PatchThread(ctx context.Context, c Caller, id api.ThreadID, in 
 	case in.State == api.ThreadPending && now == api.ThreadActive:
 		return out, api.Refuse(api.CodeConflict, "The agent is at work on it: write it a message, or stop it first.")
 	case in.State == api.ThreadPending:
-		if _, err = e.RetrySession(ctx, c, newest); api.CodeOf(err) == api.CodeSessionRunning {
+		var again api.Retried
+		if again, err = e.RetrySession(ctx, c, newest); api.CodeOf(err) == api.CodeSessionRunning {
 			err = nil // somebody else handed it over at the same instant
 		}
-		out.Changed = err == nil
+		out.Changed = err == nil && again.Changed
 	case now == api.ThreadFailed:
 		return out, api.Refuse(api.CodeConflict, "It has ended, and not well; what has ended stays as it is.")
 	default:
@@ -124,60 +124,65 @@ func (e *Engine) PatchThread(ctx context.Context, c Caller, id api.ThreadID, in 
 	return out, err
 }
 
-// noteTurn moves the thread's cursor: a turn was finished, and had taken in the
-// messages up to one (contract 6.4).
+// noteTurn moves the thread's cursor: a turn was finished, and had taken in the messages up to
+// one (contract 6.4).
 func (e *Engine) noteTurn(tx *db.Tx, s *sessionRow, consumed api.MessageID) error {
 	if consumed != 0 {
-		found, err := tx.MessagesAfter(wctx(), queries.MessagesAfterParams{ThreadID: s.ThreadID, After: consumed - 1, N: 1})
+		found, err := tx.MessagesAfter(tx.Context(), queries.MessagesAfterParams{ThreadID: s.ThreadID, After: consumed - 1, N: 1})
 		if err != nil {
 			return fmt.Errorf("read a message of thread %s: %w", s.ThreadID, err)
 		}
-		if len(found) == 0 || found[0].Message.ID != consumed { // one from the future would swallow what is said until then
+		if len(found) == 0 || found[0].Message.ID != consumed { // one from the future would swallow later messages
 			var v api.Invalid
 			v.Add("lastConsumed", "is no message of this session's thread")
 			return v.Err()
 		}
 	}
-	err := tx.NoteTurn(wctx(), queries.NoteTurnParams{ID: s.ThreadID, LastConsumed: consumed, TurnEndedAt: micros(tx.Now)})
+	err := tx.NoteTurn(tx.Context(), queries.NoteTurnParams{ID: s.ThreadID, LastConsumed: consumed, TurnEndedAt: db.Micros(tx.Now)})
 	if err != nil {
 		return fmt.Errorf("note the end of a turn of session %s: %w", s.ID, err)
 	}
-	return nil
+	return e.forgetSecrets(tx, s)
 }
 
-// threadEvents tell what became of a conversation (contract 2.7). That it waits again
-// is told by what its session's event says of that.
-var threadEvents = map[string]string{api.ThreadActive: evThreadActive, api.ThreadCompleted: evThreadCompleted, api.ThreadFailed: evThreadFailed}
+// threadEvents say what happened to a conversation (contract 2.7). That it waits again is said
+// by its session's event.
+var threadEvents = map[string]string{api.ThreadActive: api.EventThreadActive, api.ThreadCompleted: api.EventThreadCompleted, api.ThreadFailed: api.EventThreadFailed}
 
-// logThread tells of the state that a session has moved its thread to: what isn't at
-// its end is its thread's newest. The session of a command is no conversation.
+// logThread logs the state that a session has moved its thread to: one that hasn't ended is
+// its thread's newest. The session of a command is not a conversation.
 func (e *Engine) logThread(tx *db.Tx, s *sessionRow, actor, state string) error {
-	a, err := tx.AgentEvenDeleted(wctx(), s.AgentID)
+	a, err := agentEvenDeleted(tx.Context(), tx, s.AgentID)
 	if err != nil {
 		return fmt.Errorf("read agent %s: %w", s.AgentID, err)
 	}
 	if a.Type == api.TypeCommand {
 		return nil
 	}
-	return e.logSession(tx, s, actor, threadEvents[state], api.EventData{"thread": s.ThreadID.String()})
+	data := api.EventData{"thread": s.ThreadID.String()}
+	if s.Status.Terminal() && s.Outcome != "" {
+		data["outcome"] = s.Outcome
+	}
+	return e.logSession(tx, s, actor, threadEvents[state], data)
 }
 
-const catchUp = 200 // messages and answers that a claim tells of
+const catchUp = 200 // messages and answers that a claim includes
 
 // conversation is what people said that no finished turn of the thread has taken in.
 func conversation(tx *db.Tx, s *sessionRow) (*api.Conversation, error) {
-	t, err := threadRow(wctx(), tx, s.ThreadID)
+	t, err := threadRow(tx.Context(), tx, s.ThreadID)
 	if err != nil {
 		return nil, err
 	}
 	out := &api.Conversation{LastConsumed: t.LastConsumed, Answered: []api.Prompt{}}
-	if out.Messages, err = messagesAfter(wctx(), tx, s.ThreadID, t.LastConsumed, catchUp); err != nil {
+	if out.Messages, err = messagesAfter(tx.Context(), tx, s.ThreadID, t.LastConsumed, catchUp); err != nil {
 		return nil, err
 	}
-	if s.Fence <= 1 {
-		return out, nil // nothing was asked before the first claim
+	if s.Fence <= 1 && s.StartedAt == db.Micros(tx.Now) {
+		return out, nil // nothing was said or asked before the first claim
 	}
-	rows, err := tx.AnsweredSince(wctx(), queries.AnsweredSinceParams{SessionID: s.ID, Since: t.TurnEndedAt, N: catchUp})
+	out.TurnEnded = t.TurnEndedAt >= s.StartedAt // one session of a thread runs at a time
+	rows, err := tx.AnsweredSince(tx.Context(), queries.AnsweredSinceParams{SessionID: s.ID, Since: t.TurnEndedAt, N: catchUp})
 	if err != nil {
 		return nil, fmt.Errorf("read what was answered in session %s: %w", s.ID, err)
 	}

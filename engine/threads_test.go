@@ -9,8 +9,8 @@ import (
 	"stint/engine/enginetest"
 )
 
-// What became of a conversation is in the log, in the transaction that changes it:
-// not again when a question is asked or answered, and of no command (contract 2.7).
+// What happened to a conversation is in the log, in the transaction that changes it: not again
+// when a question is asked or answered, and never for a command (contract 2.7).
 func TestThread_WhatBecomesOfItIsLogged(t *testing.T) {
 	w := enginetest.New(t)
 	a := w.Agent(conversing)

@@ -5,11 +5,12 @@ import (
 	"testing"
 
 	"stint/api"
+	"stint/engine"
 	"stint/engine/enginetest"
 )
 
-// A number that no session can have used is refused at each door, by its name;
-// the session goes on and can still be finished.
+// A number that no session can have used is refused everywhere, by its name; the session
+// continues and can still be finished.
 func TestUsage_NonsenseIsRefusedAtEachDoor(t *testing.T) {
 	s := newTalk(t)
 	under := s.k.Under(s.c.ClaimID)
@@ -39,7 +40,7 @@ func TestUsage_NonsenseIsRefusedAtEachDoor(t *testing.T) {
 	}
 }
 
-// Whatever an agent's day has come to, the next finish is kept.
+// Whatever an agent's day has added up to, the next finish is accepted.
 func TestUsage_NoSumOfADayFailsAFinish(t *testing.T) {
 	w := enginetest.New(t)
 	a := w.Agent(func(in *api.AgentInput) { in.MaxConcurrent = 3 })
@@ -70,7 +71,7 @@ func TestUsage_NoSumOfADayFailsAFinish(t *testing.T) {
 	}
 }
 
-// The day's limit stands in whatever zone the day is counted.
+// The daily limit holds in whatever zone the day is counted.
 func TestSpend_ANewZoneLiftsNoLimit(t *testing.T) {
 	w := enginetest.New(t)
 	a := w.Agent(func(in *api.AgentInput) { in.DailySpendLimitMicros = 1000 })
@@ -89,6 +90,20 @@ func TestSpend_ANewZoneLiftsNoLimit(t *testing.T) {
 		}
 		if now, _ := w.Engine.Agent(t.Context(), w.Owner, a.Slug); now.SpentTodayMicros != 5000 {
 			t.Errorf("in %s it has spent %d today", zone, now.SpentTodayMicros)
+		}
+	}
+}
+
+// An address that was stored with a name and password in it is shown without them.
+func TestExternalURL_IsToldWithoutItsPassword(t *testing.T) {
+	w := enginetest.New(t)
+	a := w.Agent()
+	s := w.New(a)
+	damage(t, w, "UPDATE sessions SET external_url = 'https://ann:secret@example.test/pr/1'")
+	page := must[engine.SessionPage](t)(w.SessionPageOf(t.Context(), w.Owner, s.ID))
+	for _, got := range []api.Session{must[api.Session](t)(w.Engine.Session(t.Context(), w.Owner, s.ID)), page.Session.Session} {
+		if got.ExternalURL != "https://example.test/pr/1" {
+			t.Errorf("the session names %s", got.ExternalURL)
 		}
 	}
 }

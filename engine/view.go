@@ -11,26 +11,26 @@ import (
 	"stint/queries"
 )
 
-// View says when a page's content was true: the instant, and the newest event
-// that is already in it. A live page goes on from there (contract 9.3).
+// View says when a page's content was true: the instant, and the newest event that is already
+// in it. A live page continues from there (contract 9.3).
 type View struct {
 	At  time.Time
 	Seq int64
 }
 
-// Stretch is a time that a session spent in one status. A zero To goes on.
+// Stretch is a time that a session spent in one status. A zero To means that it still lasts.
 type Stretch struct {
 	Status api.Status
 	From   time.Time
 	To     time.Time
 }
 
-// SessionView is a session with what a page shows of it beside.
+// SessionView is a session with what else a page shows of it.
 type SessionView struct {
 	api.Session
 	Stretches   []Stretch
 	Worker      string        // name of the worker that holds or last held the claim
-	By          string        // name of the person who triggered it, "" for the caller himself
+	By          string        // name of the person who triggered it, "" for the caller
 	LeaseLength time.Duration // from the last renewal to the end; 0 without a live claim
 	LastLine    string        // the newest output, of running sessions
 }
@@ -43,7 +43,13 @@ type RunView struct {
 	CreatedAt time.Time
 	StartedAt time.Time
 	EndedAt   time.Time
+	Stopped   bool // a person ended it before its work was done
+
+	Unfinished bool // its agent's turn ended while it still ran something
 }
+
+// Good reports whether the run did its work.
+func (r RunView) Good() bool { return r.Status == api.Complete && !r.Stopped && !r.Unfinished }
 
 // viewReader reads one page in one snapshot; it reads each agent, worker and
 // user once. It belongs to one goroutine.
@@ -59,15 +65,24 @@ type viewReader struct {
 
 // look runs fn on one snapshot and says when that was.
 func (e *Engine) look(ctx context.Context, c Caller, fn func(r *viewReader) error) (View, error) {
+	return e.lookBy(ctx, c, e.store.Read, fn)
+}
+
+// lookFor is look for a list that can be narrowed, see [store.Search].
+func (e *Engine) lookFor(ctx context.Context, c Caller, narrow string, fn func(r *viewReader) error) (View, error) {
+	return e.lookBy(ctx, c, func(ctx context.Context, fn func(*db.ReadTx) error) error { return e.store.Search(ctx, narrow, fn) }, fn)
+}
+
+func (e *Engine) lookBy(ctx context.Context, c Caller, read func(context.Context, func(*db.ReadTx) error) error, fn func(r *viewReader) error) (View, error) {
 	var v View
-	err := e.store.Read(ctx, func(tx *db.ReadTx) error {
+	err := read(ctx, func(tx *db.ReadTx) error {
 		seq, err := tx.Counter(ctx, "event")
 		if err != nil {
 			return fmt.Errorf("read the newest event: %w", err)
 		}
 		v = View{At: tx.Now, Seq: seq}
 		return fn(&viewReader{
-			e: e, q: tx, c: c, now: micros(tx.Now),
+			e: e, q: tx, c: c, now: db.Micros(tx.Now),
 			agents: map[api.AgentID]*agentRow{}, workers: map[api.WorkerID]string{}, users: map[api.UserID]string{},
 		})
 	})
@@ -78,7 +93,7 @@ func (r *viewReader) agent(ctx context.Context, id api.AgentID) (*agentRow, erro
 	if a := r.agents[id]; a != nil {
 		return a, nil
 	}
-	a, err := r.q.AgentEvenDeleted(ctx, id)
+	a, err := agentEvenDeleted(ctx, r.q, id)
 	if err != nil {
 		return nil, fmt.Errorf("read agent %s: %w", id, err)
 	}
@@ -106,7 +121,7 @@ func (r *viewReader) worker(ctx context.Context, id api.WorkerID) (string, error
 	if name, ok := r.workers[id]; ok {
 		return name, nil
 	}
-	w, err := r.q.WorkerEvenDeleted(ctx, id)
+	w, err := workerEvenDeleted(ctx, r.q, id)
 	if err != nil {
 		return "", fmt.Errorf("read worker %s: %w", id, err)
 	}
@@ -149,7 +164,7 @@ func (r *viewReader) session(ctx context.Context, s *sessionRow) (SessionView, e
 		return out, err
 	}
 	if s.ClaimID != 0 {
-		c, err := r.q.Claim(ctx, s.ClaimID)
+		c, err := claimOf(ctx, r.q, s)
 		if err != nil {
 			return out, fmt.Errorf("read the claim of session %s: %w", s.ID, err)
 		}
@@ -173,7 +188,7 @@ func (r *viewReader) sessions(ctx context.Context, rows []sessionRow) ([]Session
 // maxTurns bounds how many status changes of one session are drawn.
 const maxTurns = 100
 
-// stretches tells from the events where the time of a session went.
+// stretches derives from the events where the time of a session went.
 func (r *viewReader) stretches(ctx context.Context, s *sessionRow) ([]Stretch, error) {
 	rows, err := r.q.ViewTurns(ctx, queries.ViewTurnsParams{SessionID: s.ID, N: maxTurns})
 	if err != nil {
@@ -225,7 +240,8 @@ func (r *viewReader) runs(ctx context.Context, agent api.AgentID, n int64) ([]Ru
 		row := rows[i]
 		out = append(out, RunView{
 			ID: row.ID, Status: row.Status, Title: row.Title, CreatedAt: api.At(row.CreatedAt).Time,
-			StartedAt: api.At(row.StartedAt).Time, EndedAt: api.At(row.EndedAt).Time,
+			StartedAt: api.At(row.StartedAt).Time, EndedAt: api.At(row.EndedAt).Time, Stopped: row.Outcome == api.OutcomeStopped,
+			Unfinished: row.Outcome == api.OutcomeUnfinished,
 		})
 	}
 	return out, nil

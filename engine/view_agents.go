@@ -1,11 +1,14 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"stint/api"
+	"stint/db"
 	"stint/queries"
 	"stint/scheduler"
 )
@@ -23,7 +26,7 @@ const (
 type AgentListView struct {
 	View
 	Agents []AgentView
-	Next   string // slug to go on after; "" on the last page
+	Next   string // slug to continue after; "" on the last page
 }
 
 // AgentList reads a page of agents after a slug.
@@ -43,6 +46,46 @@ func (e *Engine) AgentList(ctx context.Context, c Caller, after string) (out Age
 	return out, err
 }
 
+// Runnable are the agents that the caller may start, most recently run first according to what
+// the caller sees, then by slug; at most a thousand.
+func (e *Engine) Runnable(ctx context.Context, c Caller) (agents []api.Agent, err error) {
+	type used struct {
+		api.Agent
+		last api.SessionID
+	}
+	var all []used
+	_, err = e.look(ctx, c, func(r *viewReader) error {
+		rows, err := r.q.ViewAgents(ctx, queries.ViewAgentsParams{WorkspaceID: c.WorkspaceID, N: runnableMost})
+		if err != nil {
+			return fmt.Errorf("list agents: %w", err)
+		}
+		rows = slices.DeleteFunc(rows, func(a agentRow) bool { return !c.CanRun(a.Mode) })
+		shown, err := r.shown(ctx, rows)
+		if err != nil {
+			return err
+		}
+		for _, a := range shown {
+			runs, err := r.runs(ctx, a.ID, 1)
+			if err != nil {
+				return err
+			}
+			u := used{Agent: a}
+			if len(runs) > 0 {
+				u.last = runs[0].ID
+			}
+			all = append(all, u)
+		}
+		return nil
+	})
+	slices.SortStableFunc(all, func(a, b used) int { return cmp.Compare(b.last, a.last) })
+	for _, u := range all {
+		agents = append(agents, u.Agent)
+	}
+	return agents, err
+}
+
+const runnableMost = 1000
+
 // AgentPage is what an agent's page shows.
 type AgentPage struct {
 	View
@@ -54,11 +97,10 @@ type AgentPage struct {
 	Slowest time.Duration
 
 	MayTriggers bool          // the caller may see and close the addresses that start it
-	Triggers    []TriggerView // newest first, at most 50; none unless he may
+	Triggers    []TriggerView // newest first, at most 50; none unless the caller may see them
 }
 
-// TriggerView is an address that starts an agent, with who opened it; "" for the
-// caller himself.
+// TriggerView is an address that starts an agent, with who opened it; "" for the caller.
 type TriggerView struct {
 	api.TriggerURL
 	By string
@@ -130,8 +172,8 @@ func (e *Engine) AgentPageOf(ctx context.Context, c Caller, ref string) (out Age
 	return out, nil
 }
 
-// nextSlots are the slots that an agent's own anchor leads to; none without a
-// schedule that can be followed.
+// nextSlots are the slots that follow from an agent's own anchor; none without a schedule that
+// can be followed.
 func nextSlots(a api.Agent, now time.Time, n int) []api.SlotPreview {
 	if a.Schedule == "" {
 		return nil
@@ -161,7 +203,8 @@ func (v SessionView) spent(now time.Time) time.Duration {
 type WorkerView struct {
 	api.Worker
 	Sessions []SessionView
-	Manages  bool   // the caller may change and signal it
+	Signals  bool   // the caller may signal it
+	Edits    bool   // the caller may change and delete its record
 	Process  string // stable name of the process that serves it, maybe with other agents
 }
 
@@ -175,8 +218,8 @@ type WorkerPage struct {
 func (e *Engine) WorkerPageOf(ctx context.Context, c Caller, id api.WorkerID) (out WorkerPage, err error) {
 	out.View, err = e.look(ctx, c, func(r *viewReader) error {
 		w, err := r.q.Worker(ctx, id)
-		if none(err) || (err == nil && !c.seesWorker(&w)) {
-			return notFound("worker")
+		if db.None(err) || (err == nil && !seesWorker(c, &w)) {
+			return db.NotFound("worker")
 		}
 		if err != nil {
 			return fmt.Errorf("read worker %s: %w", id, err)
@@ -192,11 +235,11 @@ func (r *viewReader) workerView(ctx context.Context, w *workerRow) (v WorkerView
 	if err != nil {
 		return v, err
 	}
-	v.Manages, v.Process = r.c.manages(w), w.ProcessID
+	v.Signals, v.Edits, v.Process = signals(r.c, w), owns(r.c, w) == nil, w.ProcessID
 	if v.Worker, err = r.e.presentWorker(ctx, r.q, w, a.Slug); err != nil {
 		return v, err
 	}
-	held, err := r.q.ViewWorkerSessions(ctx, queries.ViewWorkerSessionsParams{WorkerID: w.ID, Me: r.c.UserID, N: maxPage})
+	held, err := r.q.ViewWorkerSessions(ctx, queries.ViewWorkerSessionsParams{WorkerID: w.ID, Me: r.c.UserID, N: db.MaxPage})
 	if err != nil {
 		return v, fmt.Errorf("read what worker %s runs: %w", w.ID, err)
 	}

@@ -6,16 +6,15 @@ import (
 	"stint/api"
 )
 
-// AuditNames is what the agents and sessions of the audit's entries are called.
-// What isn't in it is gone, or not the caller's to know of.
+// AuditNames are the names of the agents and sessions in the audit's entries. What isn't in it
+// is gone, or not visible to the caller.
 type AuditNames struct {
 	Agents   map[api.AgentID]string // slugs
 	Gone     map[api.AgentID]bool   // deleted, so that it has no page
 	Sessions map[api.SessionID]api.Session
 }
 
-// NamesInAudit reads what a page of the audit speaks of, as far as the caller
-// may see it.
+// NamesInAudit reads what a page of the audit mentions and the caller may see.
 func (e *Engine) NamesInAudit(ctx context.Context, c Caller, entries []api.AuditEntry) (AuditNames, error) {
 	out := AuditNames{Agents: map[api.AgentID]string{}, Gone: map[api.AgentID]bool{}, Sessions: map[api.SessionID]api.Session{}}
 	_, err := e.look(ctx, c, func(r *viewReader) error {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"stint/api"
+	"stint/db"
 	"stint/queries"
 )
 
@@ -37,6 +38,10 @@ type HomeView struct {
 	Today   map[api.Status]int64 // since midnight in zone
 	TodayOf int64                // of how many, newest first, Today is taken; 0 = of all
 	Slowest time.Duration        // of Recent, to compare ribbons
+	Trouble *api.Error           // why nothing can be written now, or nil
+	Low     string               // how little space is left, or ""
+
+	TodayUnfinished int64 // of those of Today that are complete: their work may not have been over
 }
 
 // AgentView is an agent with its last runs.
@@ -49,6 +54,7 @@ type AgentView struct {
 
 // Home reads the home page. Today starts at midnight in zone.
 func (e *Engine) Home(ctx context.Context, c Caller, zone *time.Location) (out HomeView, err error) {
+	out.Trouble, out.Low = e.Trouble(), e.Low()
 	out.View, err = e.look(ctx, c, func(r *viewReader) error {
 		if err := r.homeSessions(ctx, &out); err != nil {
 			return err
@@ -58,7 +64,7 @@ func (e *Engine) Home(ctx context.Context, c Caller, zone *time.Location) (out H
 		}
 		day := api.At(r.now).In(zone)
 		midnight := time.Date(day.Year(), day.Month(), day.Day(), 0, 0, 0, 0, zone)
-		out.Today, out.TodayOf, err = r.counts(ctx, api.SessionFilter{Since: api.Time{Time: midnight}}, 0, homeScan)
+		out.Today, out.TodayOf, out.TodayUnfinished, err = r.counts(ctx, api.SessionFilter{Since: api.Time{Time: midnight}}, 0, homeScan)
 		return err
 	})
 	return out, err
@@ -163,7 +169,7 @@ func (r *viewReader) homeAgents(ctx context.Context, out *HomeView) error {
 
 func (r *viewReader) workerRows(ctx context.Context, agent api.AgentID) ([]workerRow, error) {
 	rows, err := r.q.ListWorkers(ctx, queries.ListWorkersParams{
-		WorkspaceID: r.c.WorkspaceID, Before: maxSeq, AgentID: int64(agent), Me: r.c.UserID, Admin: flag(r.c.Role.AtLeast(api.Admin)), N: workersScan,
+		WorkspaceID: r.c.WorkspaceID, Before: maxSeq, AgentID: int64(agent), Me: r.c.UserID, Admin: db.Flag(r.c.Role.AtLeast(api.Admin)), N: workersScan,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list workers: %w", err)

@@ -6,17 +6,18 @@ import (
 	"slices"
 	"time"
 
+	"stint/account"
 	"stint/api"
 	"stint/queries"
 )
 
-// How much the inbox holds of each kind, and how far back it looks. Every page
-// counts it, so that each look is short whatever the store holds.
+// How much the inbox holds of each kind, and how far back it looks. Every page counts it, so
+// each look is short whatever the store holds.
 const (
 	inboxMost   = 50
 	inboxFailed = 20   // agents with a failed session
 	failedScan  = 1000 // unarchived sessions in error that are looked at, newest first
-	failedRuns  = 20   // later runs of the same agent that may have made good a failure
+	failedRuns  = 20   // later runs of the same agent that may have made up for a failure
 	failedFor   = 7 * 24 * time.Hour
 )
 
@@ -26,11 +27,10 @@ type InboxView struct {
 	Items []api.InboxItem
 }
 
-// Inbox reads all that waits for a person and that the caller may see: open
-// questions (also of sessions that are parked or lost their worker), sessions
-// that lost their worker and that none will take, sessions that failed, agents
-// that failures have paused, webhooks that were disabled. At most some of each
-// kind, newest first.
+// Inbox reads everything that waits for a person and that the caller may see: open questions
+// (also of sessions that are parked or lost their worker), sessions that lost their worker and
+// that none will take, sessions that failed, agents that failures have paused, webhooks that
+// were disabled. A limited number of each kind, newest first.
 func (e *Engine) Inbox(ctx context.Context, c Caller) (out InboxView, err error) {
 	out.View, err = e.look(ctx, c, func(r *viewReader) error {
 		out.Items, _, err = r.inbox(ctx)
@@ -65,21 +65,13 @@ func (e *Engine) NeedsYou(ctx context.Context, c Caller) (n int, err error) {
 	return n, err
 }
 
-// CanAnswer reports whether the caller may answer a session's questions and
-// write to it.
-func (c Caller) CanAnswer(s api.Session) bool { return c.canWith(s, toAnswer) }
-
-func (c Caller) canWith(s api.Session, right over) bool {
-	return c.mayWith(&sessionRow{Mode: s.Mode, TriggeredByUserID: s.TriggeredByUserID, OwnerUserID: s.OwnerUserID}, right) == nil
-}
-
-// inbox reads the items and, beside, the views of their sessions.
+// inbox reads the items and also the views of their sessions.
 func (r *viewReader) inbox(ctx context.Context) (items []api.InboxItem, sessions []SessionView, err error) {
 	items = []api.InboxItem{}
-	add := func(kind api.InboxKind, views []SessionView, since func(SessionView) api.Time, right over) {
+	add := func(kind api.InboxKind, views []SessionView, since func(SessionView) api.Time, right account.Over) {
 		for i := range views {
 			s := views[i].Session
-			items = append(items, api.InboxItem{Kind: kind, Since: since(views[i]), Session: &s, MayAct: r.c.canWith(s, right)})
+			items = append(items, api.InboxItem{Kind: kind, Since: since(views[i]), Session: &s, MayAct: r.c.CanWith(s, right)})
 		}
 		sessions = append(sessions, views...)
 	}
@@ -91,12 +83,12 @@ func (r *viewReader) inbox(ctx context.Context) (items []api.InboxItem, sessions
 	if err != nil {
 		return nil, nil, err
 	}
-	add(api.InboxPrompt, asking, func(v SessionView) api.Time { return v.Prompted.CreatedAt }, toAnswer)
+	add(api.InboxPrompt, asking, func(v SessionView) api.Time { return v.Prompted.CreatedAt }, account.ToAnswer)
 	stale, err := r.lost(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	add(api.InboxStale, stale, func(v SessionView) api.Time { return v.QueuedAt }, toRetry)
+	add(api.InboxStale, stale, func(v SessionView) api.Time { return v.QueuedAt }, account.ToRetry)
 	if rows, err = r.failed(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -104,7 +96,7 @@ func (r *viewReader) inbox(ctx context.Context) (items []api.InboxItem, sessions
 	if err != nil {
 		return nil, nil, err
 	}
-	add(api.InboxFailed, failed, func(v SessionView) api.Time { return v.EndedAt }, toRetry)
+	add(api.InboxFailed, failed, func(v SessionView) api.Time { return v.EndedAt }, account.ToRetry)
 	failing, hooks, err := r.stopped(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -153,8 +145,8 @@ func (r *viewReader) lost(ctx context.Context) ([]SessionView, error) {
 	}), nil
 }
 
-// failed are the newest failures of each agent that nothing has made good since:
-// no later session of the thread, no later complete run.
+// failed are the newest failures of each agent that nothing has made up for since: no later
+// session of the thread, no later complete run.
 func (r *viewReader) failed(ctx context.Context) ([]sessionRow, error) {
 	rows, err := r.q.ViewFailed(ctx, queries.ViewFailedParams{
 		WorkspaceID: r.c.WorkspaceID, Me: r.c.UserID, Scan: failedScan, Since: r.now - failedFor.Microseconds(), N: inboxFailed,
@@ -176,7 +168,7 @@ func (r *viewReader) failed(ctx context.Context) ([]sessionRow, error) {
 		if err != nil {
 			return nil, err
 		}
-		mended := slices.ContainsFunc(runs, func(run RunView) bool { return run.ID > s.ID && run.Status == api.Complete })
+		mended := slices.ContainsFunc(runs, func(run RunView) bool { return run.ID > s.ID && run.Good() })
 		if !mended {
 			left = append(left, *s)
 		}
@@ -201,11 +193,11 @@ func (r *viewReader) stopped(ctx context.Context) (agents []agentRow, hooks []qu
 	return agents, hooks, nil
 }
 
-// noticed are the workers of the caller's that want something looked at.
+// noticed are the caller's workers that want something looked at.
 func (r *viewReader) noticed(ctx context.Context) ([]workerRow, error) {
 	rows, err := r.q.NoticedWorkers(ctx, queries.NoticedWorkersParams{WorkspaceID: r.c.WorkspaceID, Me: r.c.UserID, N: inboxMost})
 	if err != nil {
 		return nil, fmt.Errorf("read workers with notices: %w", err)
 	}
-	return slices.DeleteFunc(rows, func(w workerRow) bool { return !r.c.runs(&w) }), nil
+	return slices.DeleteFunc(rows, func(w workerRow) bool { return !actsAs(r.c, &w) }), nil
 }

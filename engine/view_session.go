@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"stint/account"
 	"stint/api"
 	"stint/queries"
 )
@@ -17,7 +18,7 @@ const (
 	medianOf       = 20 // complete runs that the expected length is taken from
 )
 
-// SessionPage is all that a session's page shows but its output.
+// SessionPage is everything that a session's page shows except its output.
 type SessionPage struct {
 	View
 	Session    SessionView
@@ -42,7 +43,7 @@ func (e *Engine) SessionPageOf(ctx context.Context, c Caller, id api.SessionID) 
 		if out.Session, err = r.session(ctx, s); err != nil {
 			return err
 		}
-		out.MayAnswer = c.mayWith(s, toAnswer) == nil
+		out.MayAnswer = c.MayWith(s, account.ToAnswer) == nil
 		a, err := r.agent(ctx, s.AgentID)
 		if err != nil {
 			return err
@@ -58,7 +59,7 @@ func (e *Engine) SessionPageOf(ctx context.Context, c Caller, id api.SessionID) 
 		for _, ev := range events {
 			out.Events = append(out.Events, toEvent(ev))
 		}
-		if err := newEyes(r.q, c.WorkspaceID, c.UserID).dimAll(ctx, out.Events); err != nil {
+		if err := newVisibility(r.q, c).redactAll(ctx, out.Events); err != nil {
 			return err
 		}
 		activities, err := r.q.ListActivities(ctx, queries.ListActivitiesParams{SessionID: id, Before: maxSeq, N: pageActivities})
@@ -83,8 +84,8 @@ func (e *Engine) SessionPageOf(ctx context.Context, c Caller, id api.SessionID) 
 	return out, err
 }
 
-// names are what the actors of events are called, by the actor's text. Whoever
-// is not in it is told by his text itself.
+// names are the names of the actors of events, by the actor's text. An actor that is not in it
+// is shown by that text.
 func (r *viewReader) names(ctx context.Context, events []api.Event) (map[string]string, error) {
 	out := map[string]string{}
 	for _, ev := range events {
@@ -124,7 +125,8 @@ func (r *viewReader) attempts(ctx context.Context, s *sessionRow) ([]RunView, er
 	for _, row := range rows {
 		out = append(out, RunView{
 			ID: row.ID, Status: row.Status, Title: row.Title, CreatedAt: api.At(row.CreatedAt).Time,
-			StartedAt: api.At(row.StartedAt).Time, EndedAt: api.At(row.EndedAt).Time,
+			StartedAt: api.At(row.StartedAt).Time, EndedAt: api.At(row.EndedAt).Time, Stopped: row.Outcome == api.OutcomeStopped,
+			Unfinished: row.Outcome == api.OutcomeUnfinished,
 		})
 	}
 	slices.Reverse(out)
@@ -143,7 +145,7 @@ func (r *viewReader) expected(ctx context.Context, agent api.AgentID) (time.Dura
 func medianRun(runs []RunView) time.Duration {
 	var took []time.Duration
 	for i := len(runs) - 1; i >= 0 && len(took) < medianOf; i-- {
-		if run := runs[i]; run.Status == api.Complete && !run.StartedAt.IsZero() {
+		if run := runs[i]; run.Good() && !run.StartedAt.IsZero() {
 			took = append(took, run.EndedAt.Sub(run.StartedAt))
 		}
 	}
@@ -154,8 +156,8 @@ func medianRun(runs []RunView) time.Duration {
 	return took[len(took)/2]
 }
 
-// Author is what somebody who wrote into a session is called, “You” for the
-// caller. Errors: not_found.
+// Author is the name of somebody who wrote into a session, “You” for the caller. Errors:
+// not_found.
 func (e *Engine) Author(ctx context.Context, c Caller, id api.SessionID, user api.UserID) (name string, err error) {
 	if user == c.UserID {
 		return "You", nil

@@ -7,11 +7,12 @@ import (
 	"strings"
 
 	"stint/api"
+	"stint/db"
 	"stint/queries"
 )
 
-// How many sessions a count looks at, newest first: a page must not read a
-// million rows to say how many there are, and a live one not even this often.
+// How many sessions a count looks at, newest first: a page must not read a million rows to say
+// how many there are, and a live one not even this often.
 const (
 	listScan = 5000
 	homeScan = 2000
@@ -30,25 +31,26 @@ type SessionListView struct {
 // SessionList reads a page of sessions that the caller may see, newest first,
 // with the counts per status.
 func (e *Engine) SessionList(ctx context.Context, c Caller, f api.SessionFilter, page api.Page) (out SessionListView, err error) {
-	n, before, err := pageOf(page, math.MaxInt64)
+	n, before, err := db.PageOf(page, math.MaxInt64)
 	if err != nil {
 		return out, err
 	}
-	out.View, err = e.look(ctx, c, func(r *viewReader) error {
+	out.View, err = e.lookFor(ctx, c, "by agent, status or time", func(r *viewReader) error {
 		agent, err := filterAgent(ctx, r.q, c, f)
 		if err != nil {
 			return err
 		}
-		rows, err := listRows(ctx, r.q, c, f, agent, before, n+1)
+		search := sessionSearch{q: r.q, c: c, f: f, agent: agent}
+		rows, err := search.rows(ctx, before, n+1)
 		if err != nil {
 			return fmt.Errorf("list sessions: %w", err)
 		}
-		shown := listOf(rows, n, func(s sessionRow) sessionRow { return s }, func(s sessionRow) int64 { return int64(s.ID) })
+		shown := search.page(rows, n)
 		out.NextCursor = shown.NextCursor
 		if out.Rows, err = r.sessions(ctx, shown.Items); err != nil {
 			return err
 		}
-		if out.Counts, out.CountsOf, err = r.counts(ctx, f, agent, listScan); err != nil {
+		if out.Counts, out.CountsOf, _, err = r.counts(ctx, f, agent, listScan); err != nil {
 			return err
 		}
 		out.Agents, err = r.slugs(ctx)
@@ -57,8 +59,8 @@ func (e *Engine) SessionList(ctx context.Context, c Caller, f api.SessionFilter,
 	return out, err
 }
 
-// SessionChanges is what a live list needs: the rows it shows as they are now,
-// how many newer ones fit its filter, and the counts.
+// SessionChanges is what a live list needs: the rows it shows as they are now, how many newer
+// ones match its filter, and the counts.
 type SessionChanges struct {
 	View
 	Rows     []SessionView // of those asked for that still exist
@@ -69,14 +71,14 @@ type SessionChanges struct {
 
 // SessionsAgain reads rows of a list again.
 func (e *Engine) SessionsAgain(ctx context.Context, c Caller, f api.SessionFilter, ids []api.SessionID, newest api.SessionID) (out SessionChanges, err error) {
-	out.View, err = e.look(ctx, c, func(r *viewReader) error {
+	out.View, err = e.lookFor(ctx, c, "by agent, status or time", func(r *viewReader) error {
 		agent, err := filterAgent(ctx, r.q, c, f)
 		if err != nil {
 			return err
 		}
 		for _, id := range ids {
 			s, err := r.q.Session(ctx, id)
-			if none(err) || (err == nil && !c.sees(&s)) {
+			if db.None(err) || (err == nil && !sees(c, &s)) {
 				continue
 			}
 			if err != nil {
@@ -90,40 +92,46 @@ func (e *Engine) SessionsAgain(ctx context.Context, c Caller, f api.SessionFilte
 		}
 		out.Newer, err = r.q.ViewNewer(ctx, queries.ViewNewerParams{
 			WorkspaceID: c.WorkspaceID, After: newest, Me: c.UserID, AgentID: int64(agent), Statuses: statusSet(f.Statuses),
-			Trigger: string(f.Trigger), Query: strings.ToLower(f.Query),
+			Trigger: string(f.Trigger), Query: strings.ToLower(f.Query), Scan: listScan,
 		})
 		if err != nil {
 			return fmt.Errorf("count newer sessions: %w", err)
 		}
-		out.Counts, out.CountsOf, err = r.counts(ctx, f, agent, listScan)
+		out.Counts, out.CountsOf, _, err = r.counts(ctx, f, agent, listScan)
 		return err
 	})
 	return out, err
 }
 
-// counts counts sessions per status among the newest scan of a filter. of is 0
-// when those are all there are.
-func (r *viewReader) counts(ctx context.Context, f api.SessionFilter, agent api.AgentID, scan int64) (counts map[api.Status]int64, of int64, err error) {
+// counts counts sessions per status among the newest scan of a filter. of is 0 when those are
+// all there are. unfinished are those among the complete ones whose work may not have been
+// over (contract 15.4).
+func (r *viewReader) counts(ctx context.Context, f api.SessionFilter, agent api.AgentID, scan int64) (counts map[api.Status]int64, of, unfinished int64, err error) {
+	search := sessionSearch{q: r.q, c: r.c, f: f, agent: agent}
+	reach, err := search.reach(ctx, math.MaxInt64, scan)
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	if search.looked(reach); search.rest != 0 {
+		of = scan
+	}
 	rows, err := r.q.ViewCounts(ctx, queries.ViewCountsParams{
 		WorkspaceID: r.c.WorkspaceID, Me: r.c.UserID, AgentID: int64(agent), Trigger: string(f.Trigger),
-		Query: strings.ToLower(f.Query), Scan: scan, Since: api.Micros(f.Since.Time),
+		Query: strings.ToLower(f.Query), Reach: api.SessionID(reach), Since: api.Micros(f.Since.Time), Unfinished: api.OutcomeUnfinished,
 	})
 	if err != nil {
-		return nil, 0, fmt.Errorf("count sessions: %w", err)
+		return nil, 0, 0, fmt.Errorf("count sessions: %w", err)
 	}
 	counts = map[api.Status]int64{}
 	for _, row := range rows {
 		counts[row.Status] = row.N
-		of += row.N
+		unfinished += row.Unfinished
 	}
-	if of < scan {
-		of = 0
-	}
-	return counts, of, nil
+	return counts, of, unfinished, nil
 }
 
 func (r *viewReader) slugs(ctx context.Context) ([]string, error) {
-	rows, err := r.q.ViewAgents(ctx, queries.ViewAgentsParams{WorkspaceID: r.c.WorkspaceID, N: maxPage})
+	rows, err := r.q.ViewAgents(ctx, queries.ViewAgentsParams{WorkspaceID: r.c.WorkspaceID, N: db.MaxPage})
 	if err != nil {
 		return nil, fmt.Errorf("list agents: %w", err)
 	}

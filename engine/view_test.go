@@ -82,7 +82,7 @@ func TestView_NeedsYouIsWhatNothingElseWillMove(t *testing.T) {
 	lost := w.New(a)
 	c := k.Claim(lost.ID)
 	needs(0)
-	for range 12 { // the first worker falls silent, the second lives
+	for range 12 { // the first worker falls silent, the second stays alive
 		w.Advance(time.Minute)
 		other.Beat()
 	}

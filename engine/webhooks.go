@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"stint/account"
 	"stint/api"
 	"stint/db"
 	"stint/queries"
@@ -30,10 +31,10 @@ const (
 // DefaultWebhook is what a creation starts from.
 func DefaultWebhook() api.WebhookInput { return api.WebhookInput{Enabled: true} }
 
-// CreateWebhook makes a webhook that tells of what happens from now on. The
-// answer alone holds its secret. Rights: admin. Errors: forbidden, invalid.
+// CreateWebhook creates a webhook that sends what happens from now on. Only the answer has its
+// secret. Rights: admin. Errors: forbidden, invalid.
 func (e *Engine) CreateWebhook(ctx context.Context, c Caller, in api.WebhookInput) (out api.Webhook, err error) {
-	if err := c.may(mayManageWebhooks); err != nil {
+	if err := c.May(account.ManageWebhooks); err != nil {
 		return out, err
 	}
 	if err := e.checkWebhook(in); err != nil {
@@ -42,14 +43,14 @@ func (e *Engine) CreateWebhook(ctx context.Context, c Caller, in api.WebhookInpu
 	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
 		w := queries.Webhook{
 			ID: api.WebhookID(tx.NewID()), WorkspaceID: c.WorkspaceID, Url: in.URL, Description: in.Description, Types: in.Types,
-			Secret: newSecret(), Enabled: 1, CreatedBy: c.UserID, CreatedAt: micros(tx.Now),
+			Secret: newSecret(), Enabled: 1, CreatedBy: c.UserID, CreatedAt: db.Micros(tx.Now),
 		}
-		seq, err := e.logWebhook(tx, &w, c.actor(), evWebhookCreated, nil)
+		seq, err := e.logWebhook(tx, &w, c.Actor(), api.EventWebhookCreated, nil)
 		if err != nil {
 			return err
 		}
 		w.AfterSeq = seq
-		err = tx.InsertWebhook(wctx(), queries.InsertWebhookParams{
+		err = tx.InsertWebhook(tx.Context(), queries.InsertWebhookParams{
 			ID: w.ID, WorkspaceID: w.WorkspaceID, Url: w.Url, Description: w.Description, Types: w.Types, Secret: w.Secret,
 			AfterSeq: w.AfterSeq, CreatedBy: w.CreatedBy, CreatedAt: w.CreatedAt,
 		})
@@ -78,7 +79,7 @@ func (e *Engine) logWebhook(tx *db.Tx, w *queries.Webhook, actor, kind string, d
 		data = api.EventData{}
 	}
 	data["webhook"] = w.ID.String()
-	return e.logNumbered(tx, event{workspace: w.WorkspaceID, actor: actor, kind: kind, data: data})
+	return tx.LogNumbered(db.Event{Workspace: w.WorkspaceID, Actor: actor, Type: kind, Data: data})
 }
 
 func (e *Engine) checkWebhook(in api.WebhookInput) error {
@@ -114,12 +115,12 @@ func (e *Engine) checkWebhook(in api.WebhookInput) error {
 
 // webhookOf reads a webhook of the caller's workspace. Rights: admin.
 func webhookOf(ctx context.Context, q queries.Querier, c Caller, id api.WebhookID) (*queries.Webhook, error) {
-	if err := c.may(mayManageWebhooks); err != nil {
+	if err := c.May(account.ManageWebhooks); err != nil {
 		return nil, err
 	}
 	w, err := q.Webhook(ctx, id)
-	if none(err) || (err == nil && w.WorkspaceID != c.WorkspaceID) {
-		return nil, notFound("webhook")
+	if db.None(err) || (err == nil && w.WorkspaceID != c.WorkspaceID) {
+		return nil, db.NotFound("webhook")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read webhook %s: %w", id, err)
@@ -143,27 +144,27 @@ func (e *Engine) Webhook(ctx context.Context, c Caller, id api.WebhookID) (out a
 // Webhooks lists the workspace's, newest first. Rights: admin.
 func (e *Engine) Webhooks(ctx context.Context, c Caller, page api.Page) (api.List[api.Webhook], error) {
 	out := api.List[api.Webhook]{Items: []api.Webhook{}}
-	if err := c.may(mayManageWebhooks); err != nil {
+	if err := c.May(account.ManageWebhooks); err != nil {
 		return out, err
 	}
-	n, before, err := pageOf(page, math.MaxInt64)
+	n, before, err := db.PageOf(page, math.MaxInt64)
 	if err != nil {
 		return out, err
 	}
 	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
 		rows, err := tx.ListWebhooks(ctx, queries.ListWebhooksParams{WorkspaceID: c.WorkspaceID, Before: api.WebhookID(before), N: n + 1})
-		out = listOf(rows, n, func(w queries.Webhook) api.Webhook { return toWebhook(&w) }, func(w queries.Webhook) int64 { return int64(w.ID) })
+		out = db.ListOf(rows, n, func(w queries.Webhook) api.Webhook { return toWebhook(&w) }, func(w queries.Webhook) int64 { return int64(w.ID) })
 		return err
 	})
 	return out, err
 }
 
-// EditWebhook changes what edit changes. Who changes the address has the webhook
-// tell what he may know from then on, whoever made it. Enabling one again starts
-// with what happens from now on. Rights: admin.
+// EditWebhook changes what edit changes. Changing the address makes the webhook send what the
+// caller may see from then on, whoever created it. Enabling one again starts with what happens
+// from now on. Rights: admin.
 func (e *Engine) EditWebhook(ctx context.Context, c Caller, id api.WebhookID, edit func(in *api.WebhookInput) error) (out api.Webhook, err error) {
 	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
-		w, err := webhookOf(wctx(), tx, c, id)
+		w, err := webhookOf(tx.Context(), tx, c, id)
 		if err != nil {
 			return err
 		}
@@ -175,25 +176,25 @@ func (e *Engine) EditWebhook(ctx context.Context, c Caller, id api.WebhookID, ed
 		if err := e.checkWebhook(in); err != nil {
 			return err
 		}
-		seq, err := e.logWebhook(tx, w, c.actor(), evWebhookEdited, nil)
+		seq, err := e.logWebhook(tx, w, c.Actor(), api.EventWebhookEdited, nil)
 		if err != nil {
 			return err
 		}
 		moved := in.URL != w.Url
 		if in.Enabled && w.Enabled == 0 {
 			w.AfterSeq, w.DisabledReason = seq, ""
-			may, err := mayBeTold(wctx(), tx, w.WorkspaceID, w.CreatedBy)
+			may, err := mayHaveWebhooks(tx.Context(), tx, w.WorkspaceID, w.CreatedBy)
 			if err != nil {
 				return err
 			}
 			moved = moved || !may // its user is gone: the caller takes it over
 		}
 		if moved {
-			if err := e.toldTo(tx, c, w); err != nil {
+			if err := e.setRecipient(tx, c, w); err != nil {
 				return err
 			}
 		}
-		w.Url, w.Description, w.Types, w.Enabled = in.URL, in.Description, in.Types, flag(in.Enabled)
+		w.Url, w.Description, w.Types, w.Enabled = in.URL, in.Description, in.Types, db.Flag(in.Enabled)
 		if err := e.saveWebhook(tx, w); err != nil {
 			return err
 		}
@@ -204,7 +205,7 @@ func (e *Engine) EditWebhook(ctx context.Context, c Caller, id api.WebhookID, ed
 }
 
 func (e *Engine) saveWebhook(tx *db.Tx, w *queries.Webhook) error {
-	err := one(tx.UpdateWebhook(wctx(), queries.UpdateWebhookParams{
+	err := db.One(tx.UpdateWebhook(tx.Context(), queries.UpdateWebhookParams{
 		Url: w.Url, Description: w.Description, Types: w.Types, Enabled: w.Enabled, DisabledReason: w.DisabledReason, AfterSeq: w.AfterSeq,
 		CreatedBy: w.CreatedBy, ID: w.ID,
 	}))
@@ -214,20 +215,20 @@ func (e *Engine) saveWebhook(tx *db.Tx, w *queries.Webhook) error {
 	return nil
 }
 
-// RotateWebhook gives a webhook a new secret, which the answer alone holds. The
-// old one signs too for a day, so that receivers can change over. The webhook
-// tells what the caller may know from then on. Rights: admin.
+// RotateWebhook gives a webhook a new secret, which only the answer has. For a day the old one
+// signs too, so that receivers can change over. The webhook sends what the caller may see from
+// then on. Rights: admin.
 func (e *Engine) RotateWebhook(ctx context.Context, c Caller, id api.WebhookID) (out api.Webhook, err error) {
 	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
-		w, err := webhookOf(wctx(), tx, c, id)
+		w, err := webhookOf(tx.Context(), tx, c, id)
 		if err != nil {
 			return err
 		}
-		w.OldSecret, w.OldUntil, w.Secret = w.Secret, micros(tx.Now.Add(oldSecretLife)), newSecret()
-		if err := e.toldTo(tx, c, w); err != nil {
+		w.OldSecret, w.OldUntil, w.Secret = w.Secret, db.Micros(tx.Now.Add(oldSecretLife)), newSecret()
+		if err := e.setRecipient(tx, c, w); err != nil {
 			return err
 		}
-		err = one(tx.RotateWebhook(wctx(), queries.RotateWebhookParams{
+		err = db.One(tx.RotateWebhook(tx.Context(), queries.RotateWebhookParams{
 			Secret: w.Secret, OldSecret: w.OldSecret, OldUntil: w.OldUntil, CreatedBy: w.CreatedBy, ID: w.ID,
 		}))
 		if err != nil {
@@ -235,7 +236,7 @@ func (e *Engine) RotateWebhook(ctx context.Context, c Caller, id api.WebhookID) 
 		}
 		out = toWebhook(w)
 		out.Secret = secretText(w.Secret)
-		_, err = e.logWebhook(tx, w, c.actor(), evWebhookRotated, nil)
+		_, err = e.logWebhook(tx, w, c.Actor(), api.EventWebhookRotated, nil)
 		return err
 	})
 	return out, err
@@ -244,18 +245,18 @@ func (e *Engine) RotateWebhook(ctx context.Context, c Caller, id api.WebhookID) 
 // DeleteWebhook removes a webhook; what waits is not delivered. Rights: admin.
 func (e *Engine) DeleteWebhook(ctx context.Context, c Caller, id api.WebhookID) error {
 	return e.writeAs(ctx, c, func(tx *db.Tx) error {
-		w, err := webhookOf(wctx(), tx, c, id)
+		w, err := webhookOf(tx.Context(), tx, c, id)
 		if err != nil {
 			return err
 		}
-		now := micros(tx.Now)
-		if err := one(tx.DeleteWebhook(wctx(), queries.DeleteWebhookParams{DeletedAt: now, ID: id})); err != nil {
+		now := db.Micros(tx.Now)
+		if err := db.One(tx.DeleteWebhook(tx.Context(), queries.DeleteWebhookParams{DeletedAt: now, ID: id})); err != nil {
 			return fmt.Errorf("delete webhook %s: %w", id, err)
 		}
-		if _, err := tx.DropWaiting(wctx(), queries.DropWaitingParams{Problem: "the webhook was deleted", EndedAt: now, WebhookID: id}); err != nil {
+		if _, err := tx.DropWaiting(tx.Context(), queries.DropWaitingParams{Problem: "the webhook was deleted", EndedAt: now, WebhookID: id}); err != nil {
 			return fmt.Errorf("drop what waits for webhook %s: %w", id, err)
 		}
-		_, err = e.logWebhook(tx, w, c.actor(), evWebhookDeleted, nil)
+		_, err = e.logWebhook(tx, w, c.Actor(), api.EventWebhookDeleted, nil)
 		return err
 	})
 }

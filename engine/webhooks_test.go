@@ -11,15 +11,15 @@ import (
 	"stint/engine/enginetest"
 )
 
-// sentTo takes all that is due, as delivered, and returns the bodies per address.
-func sentTo(t *testing.T, w *enginetest.World) map[string][]string {
+// sentTo takes everything that is due, as delivered, and returns the bodies per address.
+func sentTo(t *testing.T, w *enginetest.Fixture) map[string][]string {
 	t.Helper()
 	if err := w.ExpandWebhooks(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	out := map[string][]string{}
 	for {
-		due, err := w.TakeDeliveries(t.Context(), 100, nil)
+		due, err := w.TakeDeliveries(t.Context(), w.Now(), 100, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +39,7 @@ func tellOf(bodies []string, id api.SessionID) bool {
 	return slices.ContainsFunc(bodies, func(b string) bool { return strings.Contains(b, id.String()) })
 }
 
-func webhookOf(t *testing.T, w *enginetest.World, c engine.Caller, url string, types ...string) api.Webhook {
+func webhookOf(t *testing.T, w *enginetest.Fixture, c engine.Caller, url string, types ...string) api.Webhook {
 	t.Helper()
 	hook, err := w.CreateWebhook(t.Context(), c, api.WebhookInput{URL: url, Types: types, Enabled: true})
 	if err != nil {
@@ -48,7 +48,7 @@ func webhookOf(t *testing.T, w *enginetest.World, c engine.Caller, url string, t
 	return hook
 }
 
-func deliveriesOf(t *testing.T, w *enginetest.World, c engine.Caller, id api.WebhookID) (out []api.Delivery) {
+func deliveriesOf(t *testing.T, w *enginetest.Fixture, c engine.Caller, id api.WebhookID) (out []api.Delivery) {
 	t.Helper()
 	for page := (api.Page{Limit: 3}); ; {
 		list, err := w.Deliveries(t.Context(), c, id, page)
@@ -62,15 +62,15 @@ func deliveriesOf(t *testing.T, w *enginetest.World, c engine.Caller, id api.Web
 	}
 }
 
-// Who changes where messages go, or what signs them, is who reads them: from
-// then on they tell what he may know, whoever made the webhook.
+// Somebody who changes where messages go, or what signs them, is the one who reads them: from
+// then on they contain what that person may see, whoever created the webhook.
 func TestWebhook_TellsWhatWhoChangedItMayKnow(t *testing.T) {
-	for name, take := range map[string]func(w *enginetest.World, ben engine.Caller, id api.WebhookID) error{
-		"address": func(w *enginetest.World, ben engine.Caller, id api.WebhookID) error {
+	for name, take := range map[string]func(w *enginetest.Fixture, ben engine.Caller, id api.WebhookID) error{
+		"address": func(w *enginetest.Fixture, ben engine.Caller, id api.WebhookID) error {
 			_, err := w.EditWebhook(t.Context(), ben, id, func(in *api.WebhookInput) error { in.URL = "https://ben.example/x"; return nil })
 			return err
 		},
-		"secret": func(w *enginetest.World, ben engine.Caller, id api.WebhookID) error {
+		"secret": func(w *enginetest.Fixture, ben engine.Caller, id api.WebhookID) error {
 			_, err := w.RotateWebhook(t.Context(), ben, id)
 			return err
 		},
@@ -82,7 +82,7 @@ func TestWebhook_TellsWhatWhoChangedItMayKnow(t *testing.T) {
 			a, cloud := w.Agent(), w.Agent(func(in *api.AgentInput) { in.Mode = api.Cloud })
 			told := w.New(a)
 			if !tellOf(sentTo(t, w)["https://ann.example/x"], told.ID) {
-				t.Fatal("the maker isn't told of her own session")
+				t.Fatal("the creator doesn't receive her own session")
 			}
 			for range 4 {
 				w.New(a)
@@ -99,15 +99,15 @@ func TestWebhook_TellsWhatWhoChangedItMayKnow(t *testing.T) {
 			sent := slices.Concat(now["https://ann.example/x"], now["https://ben.example/x"])
 			for _, hidden := range []api.Session{waits, later} {
 				if tellOf(sent, hidden.ID) {
-					t.Errorf("%s is told of", hidden.ID)
+					t.Errorf("%s is sent", hidden.ID)
 				}
 			}
 			if !tellOf(sent, open.ID) {
-				t.Error("what both may know isn't told any more")
+				t.Error("what both may see is no longer sent")
 			}
 			for _, d := range deliveriesOf(t, w, ben, hook.ID) {
 				if tellOf([]string{d.Body}, told.ID) || tellOf([]string{d.Body}, waits.ID) {
-					t.Errorf("the log shows him %s", d.Body)
+					t.Errorf("the log shows that user %s", d.Body)
 				}
 			}
 			of := func(id api.SessionID) api.Delivery {
@@ -129,7 +129,7 @@ func TestWebhook_TellsWhatWhoChangedItMayKnow(t *testing.T) {
 	}
 }
 
-// Another change of a webhook leaves it telling what its maker may know.
+// After any other change a webhook still sends what its creator may see.
 func TestWebhook_OtherEditsTakeNothingOver(t *testing.T) {
 	w, _ := withOwner(t)
 	_, ben := joined(t, w, api.Admin, "ben")
@@ -140,19 +140,19 @@ func TestWebhook_OtherEditsTakeNothingOver(t *testing.T) {
 		}
 	}
 	if s := w.New(w.Agent()); !tellOf(sentTo(t, w)[hook.URL], s.ID) {
-		t.Error("its maker isn't told of her own session")
+		t.Error("its creator doesn't receive her own session")
 	}
 }
 
-// The webhooks of somebody who leaves, or may have none any more, end with it;
-// who enables one again is told what he may know himself.
+// The webhooks of somebody who leaves, or may no longer have any, end with that; somebody who
+// enables one again receives what they themselves may see.
 func TestWebhook_EndsWithTheRightToHaveIt(t *testing.T) {
-	for name, lose := range map[string]func(w *enginetest.World, user api.UserID) error{
-		"no longer a member": func(w *enginetest.World, user api.UserID) error {
+	for name, lose := range map[string]func(w *enginetest.Fixture, user api.UserID) error{
+		"no longer a member": func(w *enginetest.Fixture, user api.UserID) error {
 			_, err := w.RemoveMember(t.Context(), w.Owner, user)
 			return err
 		},
-		"no longer an admin": func(w *enginetest.World, user api.UserID) error {
+		"no longer an admin": func(w *enginetest.Fixture, user api.UserID) error {
 			_, err := w.SetRole(t.Context(), w.Owner, user, api.Member)
 			return err
 		},
@@ -160,7 +160,7 @@ func TestWebhook_EndsWithTheRightToHaveIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, _ := withOwner(t)
 			who, ben := joined(t, w, api.Admin, "ben")
-			mine, his := webhookOf(t, w, w.Owner, "https://ann.example/x"), webhookOf(t, w, ben, "https://ben.example/x")
+			mine, theirs := webhookOf(t, w, w.Owner, "https://ann.example/x"), webhookOf(t, w, ben, "https://ben.example/x")
 			cloud := w.Agent(func(in *api.AgentInput) { in.Mode = api.Cloud })
 			before := w.New(cloud)
 			if err := w.ExpandWebhooks(t.Context()); err != nil {
@@ -171,29 +171,29 @@ func TestWebhook_EndsWithTheRightToHaveIt(t *testing.T) {
 			}
 			after := w.New(cloud)
 			sent := sentTo(t, w)
-			if len(sent[his.URL]) != 0 || !tellOf(sent[mine.URL], before.ID) || !tellOf(sent[mine.URL], after.ID) {
-				t.Errorf("sent to him %v", sent[his.URL])
+			if len(sent[theirs.URL]) != 0 || !tellOf(sent[mine.URL], before.ID) || !tellOf(sent[mine.URL], after.ID) {
+				t.Errorf("sent to that user %v", sent[theirs.URL])
 			}
-			got, err := w.Webhook(t.Context(), w.Owner, his.ID)
+			got, err := w.Webhook(t.Context(), w.Owner, theirs.ID)
 			if err != nil || got.Enabled || !strings.Contains(got.DisabledReason, name) {
 				t.Fatalf("it is %+v (%v)", got, err)
 			}
-			for _, d := range deliveriesOf(t, w, w.Owner, his.ID) {
+			for _, d := range deliveriesOf(t, w, w.Owner, theirs.ID) {
 				if d.State != api.DeliveryFailed || !strings.Contains(d.Problem, name) {
 					t.Errorf("what waited is %+v", d)
 				}
 			}
-			if _, err := w.EditWebhook(t.Context(), w.Owner, his.ID, func(in *api.WebhookInput) error { in.Enabled = true; return nil }); err != nil {
+			if _, err := w.EditWebhook(t.Context(), w.Owner, theirs.ID, func(in *api.WebhookInput) error { in.Enabled = true; return nil }); err != nil {
 				t.Fatal(err)
 			}
-			if s := w.New(w.Agent()); !tellOf(sentTo(t, w)[his.URL], s.ID) {
-				t.Error("who enabled it again isn't told of her own session")
+			if s := w.New(w.Agent()); !tellOf(sentTo(t, w)[theirs.URL], s.ID) {
+				t.Error("the user who enabled it again doesn't receive her own session")
 			}
 		})
 	}
 }
 
-// What tells of an agent names nobody else's local session.
+// Messages about an agent name nobody else's local session.
 func TestTold_NoIDOfOthersLocalSessions(t *testing.T) {
 	w, _ := withOwner(t)
 	ctx := t.Context()
@@ -238,7 +238,7 @@ func TestTold_NoIDOfOthersLocalSessions(t *testing.T) {
 			}
 		}
 		if decided == 0 {
-			t.Fatal("no slot is told of")
+			t.Fatal("no slot is sent")
 		}
 		return ledger, events
 	}
@@ -252,13 +252,13 @@ func TestTold_NoIDOfOthersLocalSessions(t *testing.T) {
 	}
 	sent := sentTo(t, w)[hook.URL]
 	if tellOf(sent, local.ID) || !slices.ContainsFunc(sent, func(b string) bool { return strings.Contains(b, "slot_decided") }) {
-		t.Errorf("the webhook told %v", sent)
+		t.Errorf("the webhook sent %v", sent)
 	}
 }
 
-// A message that its receiver never takes is given up alone while others come
-// through; when none does, the webhook is disabled, and the log says of each what
-// became of it, of what had only just happened too.
+// A message that its receiver never accepts is given up alone while others come through; when
+// none does, the webhook is disabled, and the log says what happened to each, including what
+// had only just happened.
 func TestWebhook_OneRefusedMessageDisablesNothing(t *testing.T) {
 	w := enginetest.New(t)
 	ctx := t.Context()
@@ -272,12 +272,12 @@ func TestWebhook_OneRefusedMessageDisablesNothing(t *testing.T) {
 			if err := w.ExpandWebhooks(ctx); err != nil {
 				t.Fatal(err)
 			}
-			due, err := w.TakeDeliveries(ctx, 100, nil)
+			due, err := w.TakeDeliveries(ctx, w.Now(), 100, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if !takes {
-				w.New(a) // nothing made a delivery of it yet
+				w.New(a) // nothing has made a delivery of it yet
 			}
 			for _, d := range due {
 				sent := engine.Sent{StatusCode: 200}
@@ -317,5 +317,27 @@ func TestWebhook_OneRefusedMessageDisablesNothing(t *testing.T) {
 	}
 	if dropped == 0 {
 		t.Error("the log tells nothing of what had just happened")
+	}
+}
+
+// A session that only its work folder kept waiting is announced when the folder is free,
+// whoever's session was in it.
+func TestWebhook_TellsThatAFolderIsFree(t *testing.T) {
+	w := enginetest.New(t)
+	in := func(folder string) func(*api.WorkerInput) {
+		return func(in *api.WorkerInput) { in.FolderKey = folder }
+	}
+	first, second, elsewhere := w.Agent(), w.Agent(), w.Agent()
+	holder := w.Worker(first, in("here"))
+	w.Worker(second, in("here/below"))
+	w.Worker(elsewhere, in("there"))
+	hook := webhookOf(t, w, w.Owner, "https://wake.test/", "agent.session_queued")
+	c := holder.Claim(w.New(first).ID)
+	waits, other := w.New(second), w.New(elsewhere)
+	sentTo(t, w)
+	must[api.Finished](t)(holder.Complete(c, "done"))
+	told := sentTo(t, w)[hook.URL]
+	if !tellOf(told, waits.ID) || !strings.Contains(strings.Join(told, ""), `"reason":"folder_busy"`) || tellOf(told, other.ID) {
+		t.Errorf("sent %s", told)
 	}
 }

@@ -34,12 +34,12 @@ var timetables = []timetable{
 	}},
 }
 
-// week is two coordinators on one file, agents with all kinds of schedules, and
-// workers that take their time.
+// week is two coordinators on one file, agents with all kinds of schedules, and workers that
+// take their time.
 type week struct {
 	*testing.T
 	r      *rand.Rand
-	a, b   *enginetest.World
+	a, b   *enginetest.Fixture
 	agents []*expected
 	hands  map[api.AgentID]*enginetest.Worker
 	work   []job
@@ -55,9 +55,9 @@ type job struct {
 	left int // minutes
 }
 
-// Two coordinators with clocks that differ, outages, a machine that sleeps,
-// clocks that are set two hours forward and back, restarts: the ledger and the
-// sessions are slot for slot what the oracle says.
+// Two coordinators with clocks that differ, outages, a machine that sleeps, clocks that are
+// set two hours forward and back, restarts: the ledger and the sessions are slot for slot what
+// the oracle says.
 func TestWeek_TwoCoordinatorsDecideEverySlotAsTheOracleDoes(t *testing.T) {
 	lives := []struct {
 		name  string
@@ -121,7 +121,7 @@ func live(t *testing.T, seed uint64, start time.Time, days int, skew time.Durati
 	}
 }
 
-// settle makes the agents: each timetable with each overlap rule in turn.
+// settle creates the agents: each timetable with each overlap rule in turn.
 func (k *week) settle(all []timetable, start, end time.Time) {
 	overlaps := []api.Overlap{api.OverlapSkip, api.OverlapQueueOne, api.OverlapReplace, api.OverlapAllow}
 	for i, tt := range all {
@@ -201,20 +201,20 @@ func (k *week) back() {
 	}
 }
 
-// minute goes on to the next whole minute: timers, slots, work.
+// minute moves to the next whole minute: timers, slots, work.
 func (k *week) minute(n int) {
 	clock := k.a.Clock
 	clock.Set(clock.Now().Truncate(time.Minute).Add(time.Minute))
 	ctx := context.Background()
-	for _, w := range []*enginetest.World{k.a, k.b} {
+	for _, w := range []*enginetest.Fixture{k.a, k.b} {
 		if err := w.Alive(ctx); err != nil {
 			k.Fatal(err)
 		}
 	}
-	w := []*enginetest.World{k.a, k.b}[n%2]
-	must[time.Time](k)(w.Lapse(ctx))
+	w := []*enginetest.Fixture{k.a, k.b}[n%2]
+	must[time.Time](k)(w.Lapse(ctx, w.Now()))
 	if n%5 == 0 {
-		must[time.Time](k)(w.Admit(ctx))
+		must[time.Time](k)(w.Admit(ctx, w.Now()))
 	}
 	due := slices.ContainsFunc(k.agents, func(x *expected) bool { return len(x.pending(k.a.Now())) > 0 || len(x.pending(k.b.Now())) > 0 })
 	if due || n%4 == 0 { // else a tick has nothing to do
@@ -223,8 +223,8 @@ func (k *week) minute(n int) {
 	k.labour()
 }
 
-// ticks has both coordinators tick: at once where the order can't matter, else
-// one after the other. Each sees its own clock.
+// ticks has both coordinators tick: at once where the order can't matter, else one after the
+// other. Each sees its own clock.
 func (k *week) ticks() {
 	first, second := k.a, k.b
 	if k.r.IntN(2) == 0 {
@@ -244,8 +244,8 @@ func (k *week) ticks() {
 	k.judged(slices.MaxFunc([]time.Time{first.Now(), second.Now()}, time.Time.Compare), first, second)
 }
 
-// judged has coordinators tick, and judges what came of it.
-func (k *week) judged(now time.Time, ticking ...*enginetest.World) {
+// judged has coordinators tick, and judges the result.
+func (k *week) judged(now time.Time, ticking ...*enginetest.Fixture) {
 	before := map[api.AgentID]situation{}
 	for _, x := range k.agents {
 		if len(x.pending(now)) > 0 {
@@ -255,7 +255,7 @@ func (k *week) judged(now time.Time, ticking ...*enginetest.World) {
 	var wg sync.WaitGroup
 	for _, w := range ticking {
 		wg.Go(func() {
-			if _, err := w.Tick(context.Background()); err != nil {
+			if _, err := w.Tick(context.Background(), w.Now()); err != nil {
 				k.Error(err)
 			}
 		})
@@ -283,7 +283,7 @@ func (k *week) situation(x *expected) situation {
 	return situation{busy > 0, waiting > 0, draining > 0}
 }
 
-// judge asks the oracle what must have come of the tick, and looks.
+// judge asks the oracle what the tick must have done, and checks.
 func (k *week) judge(x *expected, now time.Time, s situation) {
 	slot, held := x.tick(now, s)
 	if slot.IsZero() {
@@ -332,7 +332,7 @@ func (k *week) labour() {
 	}
 }
 
-// finish ends a job; it answers false where its prompt had to be answered first.
+// finish ends a job; it returns false if its prompt had to be answered first.
 func (k *week) finish(j job) bool {
 	s := k.a.Get(j.SessionID)
 	switch {
@@ -349,7 +349,7 @@ func (k *week) finish(j job) bool {
 	return true
 }
 
-// compare holds the ledger and the sessions against the oracle.
+// compare checks the ledger and the sessions against the oracle.
 func (k *week) compare() {
 	k.Helper()
 	for _, x := range k.agents {

@@ -3,12 +3,10 @@ package engine
 import (
 	"context"
 	"fmt"
-	"math"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
+	"stint/account"
 	"stint/api"
 	"stint/db"
 	"stint/queries"
@@ -22,8 +20,8 @@ const (
 // workerOf reads a worker that the caller may act as; a deleted or foreign one is 404.
 func workerOf(ctx context.Context, q queries.Querier, c Caller, id api.WorkerID) (*workerRow, error) {
 	w, err := q.Worker(ctx, id)
-	if none(err) || (err == nil && !c.runs(&w)) {
-		return nil, notFound("worker")
+	if db.None(err) || (err == nil && !actsAs(c, &w)) {
+		return nil, db.NotFound("worker")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read worker %s: %w", id, err)
@@ -39,25 +37,24 @@ func sameInstance(w *workerRow, instance string) error {
 	return api.Refuse(api.CodeInstanceSuperseded, "Another process has registered as this worker since; this one must stop.")
 }
 
-// RegisterWorker finds or creates a worker by (workspace, agent, user, name) and
-// makes the caller's process its current instance. A second live process is
-// refused unless it proves that it follows the first one, and then takes its
-// claims over. What a person changed of the record stays. Errors: invalid,
-// forbidden, worker_running; not_found for the agent, and for a record that the
-// input names by its id and that was deleted.
+// RegisterWorker finds or creates a worker by (workspace, agent, user, name) and makes the
+// caller's process its current instance. A second live process is refused unless it proves
+// that it follows the first one, and then takes its claims over. What a person changed in the
+// record stays. Errors: invalid, forbidden, worker_running; not_found for the agent, and for a
+// record that the input names by its id and that was deleted.
 func (e *Engine) RegisterWorker(ctx context.Context, c Caller, agentRef string, in api.WorkerInput) (out api.Registered, err error) {
 	if err := checkWorker(&in); err != nil {
 		return out, err
 	}
 	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
-		a, err := agentOf(wctx(), tx, c, agentRef)
+		a, err := agentOf(tx.Context(), tx, c, agentRef)
 		if err != nil {
 			return err
 		}
 		owner := c.UserID
-		needed := mayRunLocalWorkers
+		needed := account.RunLocalWorkers
 		if a.Mode == api.Cloud {
-			owner, needed = 0, mayRunCloudWorkers
+			owner, needed = 0, account.RunCloudWorkers
 		}
 		if in.Mode == "" {
 			in.Mode = a.Mode
@@ -68,7 +65,10 @@ func (e *Engine) RegisterWorker(ctx context.Context, c Caller, agentRef string, 
 				Fields: []api.FieldError{{Field: "mode", Detail: fmt.Sprintf("must be %s, as the agent is", a.Mode)}},
 			}
 		}
-		if err := c.may(needed); err != nil {
+		if err := c.May(needed); err != nil {
+			return err
+		}
+		if err := e.workerFits(a, in); err != nil {
 			return err
 		}
 		w, claims, err := e.registerTx(tx, c, a, owner, in)
@@ -76,17 +76,17 @@ func (e *Engine) RegisterWorker(ctx context.Context, c Caller, agentRef string, 
 			return err
 		}
 		out = api.Registered{
-			Claims: claims, ServerTime: api.At(micros(tx.Now)),
+			Claims: claims, ServerTime: api.At(db.Micros(tx.Now)),
 			BeatSeconds: int64(e.cfg.BeatEvery / time.Second), OfflineAfterSeconds: int64(e.cfg.OfflineAfter / time.Second),
 		}
-		out.Worker, err = e.presentWorker(wctx(), tx, w, a.Slug)
+		out.Worker, err = e.presentWorker(tx.Context(), tx, w, a.Slug)
 		return err
 	})
 	return out, err
 }
 
 func (e *Engine) registerTx(tx *db.Tx, c Caller, a *agentRow, owner api.UserID, in api.WorkerInput) (*workerRow, []api.Claim, error) {
-	now := micros(tx.Now)
+	now := db.Micros(tx.Now)
 	types := make(api.Labels, 0, len(in.Types))
 	for _, t := range in.Types {
 		types = append(types, string(t))
@@ -98,29 +98,34 @@ func (e *Engine) registerTx(tx *db.Tx, c Caller, a *agentRow, owner api.UserID, 
 	if !found {
 		w = workerRow{
 			ID: api.WorkerID(tx.NewID()), WorkspaceID: a.WorkspaceID, AgentID: a.ID, OwnerUserID: owner, Mode: a.Mode, Name: in.Name,
-			InstanceID: in.InstanceID, ProcessID: in.ProcessID, Instructions: in.Instructions, Types: types.Normal(),
+			InstanceID: in.InstanceID, ProcessID: in.ProcessID, Instructions: in.Instructions, InstructionsSetBy: c.InPerson(), Types: types.Normal(),
 			Labels: in.Labels, MaxConcurrent: in.MaxConcurrent, Platform: in.Platform, Version: in.Version,
-			FolderKey: in.FolderKey, FolderShared: flag(in.FolderShared), State: api.Online, Desired: api.DesiredRunning,
-			LastBeatAt: now, CreatedAt: now,
+			FolderKey: in.FolderKey, FolderShared: db.Flag(in.FolderShared), State: api.Online, Desired: api.DesiredRunning,
+			LastBeatAt: now, CreatedAt: now, Staging: in.StagingSeconds, ProcessSlots: in.ProcessSlots,
 		}
-		err := tx.InsertWorker(wctx(), queries.InsertWorkerParams{
+		err := tx.InsertWorker(tx.Context(), queries.InsertWorkerParams{
 			ID: w.ID, WorkspaceID: w.WorkspaceID, AgentID: w.AgentID, OwnerUserID: w.OwnerUserID, Mode: w.Mode, Name: w.Name,
 			InstanceID: w.InstanceID, ProcessID: w.ProcessID, Instructions: w.Instructions, Types: w.Types, Labels: w.Labels,
 			MaxConcurrent: w.MaxConcurrent, Platform: w.Platform, Version: w.Version, FolderKey: w.FolderKey,
-			FolderShared: w.FolderShared, LastBeatAt: now,
+			FolderShared: w.FolderShared, LastBeatAt: now, InstructionsSetBy: w.InstructionsSetBy, Staging: w.Staging, ProcessSlots: w.ProcessSlots,
 		})
 		if err != nil {
 			return nil, nil, fmt.Errorf("insert worker %q: %w", in.Name, err)
 		}
-		return &w, []api.Claim{}, e.logWorker(tx, &w, c.actor(), evWorkerRegistered, nil)
+		return &w, []api.Claim{}, e.logWorker(tx, &w, c.Actor(), api.EventWorkerRegistered, nil)
 	}
 	in = withPins(&w, in)
+	instructionsSetBy := w.InstructionsSetBy
+	if !w.Pinned.Has(api.Labels{pinInstructions}) {
+		instructionsSetBy = c.InPerson() // they are the words of the caller's own process
+	}
 	if err := e.mayReplace(&w, in, now); err != nil {
 		return nil, nil, err
 	}
 	follows := w.InstanceID == in.InstanceID || (in.PreviousInstanceID != "" && in.PreviousInstanceID == w.InstanceID)
 	if !follows {
-		// A stranger to the claims of the one before: they end, and their sessions are claimable again.
+		// A stranger to the claims of the one before: they end, and their sessions are
+		// claimable again.
 		if err := e.endClaims(tx, &w, closedByLapse); err != nil {
 			return nil, nil, err
 		}
@@ -131,18 +136,19 @@ func (e *Engine) registerTx(tx *db.Tx, c Caller, a *agentRow, owner api.UserID, 
 	if err := e.started(tx, &w, in.InstanceID); err != nil {
 		return nil, nil, err
 	}
-	err = one(tx.ReregisterWorker(wctx(), queries.ReregisterWorkerParams{
-		InstanceID: in.InstanceID, ProcessID: in.ProcessID, Mode: a.Mode, Instructions: in.Instructions, Types: types.Normal(),
+	err = db.One(tx.ReregisterWorker(tx.Context(), queries.ReregisterWorkerParams{
+		InstanceID: in.InstanceID, ProcessID: in.ProcessID, Mode: a.Mode, Instructions: in.Instructions,
+		InstructionsSetBy: instructionsSetBy, Types: types.Normal(),
 		Labels: in.Labels, MaxConcurrent: in.MaxConcurrent, Platform: in.Platform, Version: in.Version, FolderKey: in.FolderKey,
-		FolderShared: flag(in.FolderShared), Desired: w.Desired, LastBeatAt: now, ID: w.ID, FromInstanceID: w.InstanceID,
+		FolderShared: db.Flag(in.FolderShared), Staging: in.StagingSeconds, ProcessSlots: in.ProcessSlots, Desired: w.Desired, LastBeatAt: now, ID: w.ID, FromInstanceID: w.InstanceID,
 	}))
 	if err != nil {
 		return nil, nil, fmt.Errorf("register worker %s again: %w", w.ID, err)
 	}
-	if _, err := tx.MoveClaimsToInstance(wctx(), queries.MoveClaimsToInstanceParams{InstanceID: in.InstanceID, WorkerID: w.ID}); err != nil {
+	if _, err := tx.MoveClaimsToInstance(tx.Context(), queries.MoveClaimsToInstanceParams{InstanceID: in.InstanceID, WorkerID: w.ID}); err != nil {
 		return nil, nil, fmt.Errorf("hand claims of worker %s over: %w", w.ID, err)
 	}
-	again, err := tx.Worker(wctx(), w.ID)
+	again, err := tx.Worker(tx.Context(), w.ID)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read worker %s: %w", w.ID, err)
 	}
@@ -150,19 +156,18 @@ func (e *Engine) registerTx(tx *db.Tx, c Caller, a *agentRow, owner api.UserID, 
 	if err != nil {
 		return nil, nil, err
 	}
-	e.offerAll(tx, a.ID)
-	return &again, claims, e.logWorker(tx, &again, c.actor(), evWorkerRegistered, nil)
+	return &again, claims, e.logWorker(tx, &again, c.Actor(), api.EventWorkerRegistered, nil)
 }
 
-// findWorker finds the record that a process registers as: the one whose id it
-// kept, if that still has the name that the process gives itself or the one that
-// a person gave it; else the one of that name. A deleted id is 404, because the
-// process is to ask somebody before it makes a new record (contract 5.2).
+// findWorker finds the record that a process registers as: the one whose id it kept, if that
+// still has the name that the process gives itself or the one that a person gave it; else the
+// one with that name. A deleted id is 404, because the process has to ask somebody before it
+// creates a new record (contract 5.2).
 func findWorker(tx *db.Tx, a *agentRow, owner api.UserID, in api.WorkerInput) (w workerRow, found bool, err error) {
 	if in.WorkerID != 0 {
-		w, err = tx.WorkerEvenDeleted(wctx(), in.WorkerID)
-		if none(err) || (err == nil && (w.AgentID != a.ID || w.OwnerUserID != owner || w.DeletedAt != 0)) {
-			return w, false, notFound("worker")
+		w, err = workerEvenDeleted(tx.Context(), tx, in.WorkerID)
+		if db.None(err) || (err == nil && (w.AgentID != a.ID || w.OwnerUserID != owner || w.DeletedAt != 0)) {
+			return w, false, db.NotFound("worker")
 		}
 		if err != nil {
 			return w, false, fmt.Errorf("read worker %s: %w", in.WorkerID, err)
@@ -171,8 +176,8 @@ func findWorker(tx *db.Tx, a *agentRow, owner api.UserID, in api.WorkerInput) (w
 			return w, true, nil
 		}
 	}
-	w, err = tx.WorkerByName(wctx(), queries.WorkerByNameParams{AgentID: a.ID, OwnerUserID: owner, Name: in.Name})
-	if none(err) {
+	w, err = tx.WorkerByName(tx.Context(), queries.WorkerByNameParams{AgentID: a.ID, OwnerUserID: owner, Name: in.Name})
+	if db.None(err) {
 		return workerRow{}, false, nil
 	}
 	if err != nil {
@@ -181,59 +186,41 @@ func findWorker(tx *db.Tx, a *agentRow, owner api.UserID, in api.WorkerInput) (w
 	return w, true, nil
 }
 
-// mayReplace refuses a second live process: one whose predecessor has beaten
-// within the stale limit and that can't prove to follow it (contract 5.1).
+// mayReplace refuses a second live process: one whose predecessor has beaten within the stale
+// limit and that can't prove that it follows it (contract 5.1).
 func (e *Engine) mayReplace(w *workerRow, in api.WorkerInput, now int64) error {
 	if w.InstanceID == in.InstanceID || (in.PreviousInstanceID != "" && w.InstanceID == in.PreviousInstanceID) {
 		return nil
 	}
-	if w.State == api.Offline || w.LastBeatAt+span(e.cfg.StaleAfter) <= now {
+	if w.State == api.Offline || w.LastBeatAt+db.Span(e.cfg.StaleAfter) <= now {
 		return nil
 	}
 	return &api.Error{
 		Code: api.CodeWorkerRunning, WorkerID: w.ID, Holder: w.Name,
 		Detail:    fmt.Sprintf("A worker named %q of this agent is running: its last sign of life is from %s. Stop it, or use another name.", w.Name, clock(w.LastBeatAt)),
-		ExpiresAt: api.At(w.LastBeatAt + span(e.cfg.StaleAfter)),
+		ExpiresAt: api.At(w.LastBeatAt + db.Span(e.cfg.StaleAfter)),
 	}
 }
 
-// liveClaims answers the claims that a new instance takes over.
+// liveClaims returns the claims that a new instance takes over.
 func (e *Engine) liveClaims(tx *db.Tx, w *workerRow, a *agentRow) ([]api.Claim, error) {
-	rows, err := tx.LiveClaimsOfWorker(wctx(), w.ID)
+	rows, err := tx.LiveClaimsOfWorker(tx.Context(), w.ID)
 	if err != nil {
 		return nil, fmt.Errorf("read claims of worker %s: %w", w.ID, err)
 	}
 	out := []api.Claim{}
 	for i := range rows {
-		s, err := tx.Session(wctx(), rows[i].SessionID)
+		s, err := tx.Session(tx.Context(), rows[i].SessionID)
 		if err != nil {
 			return nil, fmt.Errorf("read session %s: %w", rows[i].SessionID, err)
 		}
-		c, err := e.answer(tx, &rows[i], w, &s, a, term{seconds: rows[i].LeaseSeconds})
+		c, err := e.answer(tx, &rows[i], &s, a, term{seconds: rows[i].LeaseSeconds})
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, c)
 	}
 	return out, nil
-}
-
-func checkWorkerText(v *api.Invalid, name, instructions string) {
-	if n := utf8.RuneCountInString(name); n < 1 || n > 64 {
-		v.Add("name", "must have 1 to 64 characters")
-	}
-	if strings.ContainsFunc(name, unicode.IsControl) {
-		v.Add("name", "holds a control character")
-	}
-	if n := utf8.RuneCountInString(instructions); n > maxInstructions {
-		v.Add("instructions", fmt.Sprintf("has %d characters; at most %d fit", n, maxInstructions))
-	}
-}
-
-func checkLimit(v *api.Invalid, most int64) {
-	if most < 1 || most > 1000 {
-		v.Add("maxConcurrent", "must be 1 to 1000")
-	}
 }
 
 func checkWorker(in *api.WorkerInput) error {
@@ -247,92 +234,62 @@ func checkWorker(in *api.WorkerInput) error {
 		in.Types = []api.AgentType{api.TypeCommand}
 	}
 	for _, t := range in.Types {
-		if t != api.TypeCommand && t != api.TypeCodex && t != api.TypeClaudeCode {
-			v.Add("types", fmt.Sprintf("%q is no agent type: use command, codex or claude_code", t))
+		if _, known := t.Describe(); !known {
+			v.Add("types", fmt.Sprintf("%q is no agent type: use %s", t, api.AgentTypeNames()))
 		}
 	}
 	checkLabels(&v, &in.Labels)
 	checkFacts(&v, in.Platform, in.Version)
+	if in.StagingSeconds < 0 || in.StagingSeconds > maxStaging {
+		v.Add("stagingSeconds", fmt.Sprintf("must be 0 to %d seconds", maxStaging))
+	}
+	if in.ProcessSlots < 0 || in.ProcessSlots > 1000 {
+		v.Add("processSlots", "must be 0 to 1000")
+	}
 	for field, text := range map[string]string{"instanceId": in.InstanceID, "previousInstanceId": in.PreviousInstanceID, "processId": in.ProcessID} {
 		if len(text) > 100 {
 			v.Add(field, "has more than 100 characters")
 		}
+		v.CheckLine(field, text)
 	}
+	v.CheckLine("folderKey", in.FolderKey)
 	if len(in.FolderKey) > maxFolderKey || strings.ContainsAny(in.FolderKey, "%_") {
 		v.Add("folderKey", fmt.Sprintf("must have at most %d characters, none of them %% or _", maxFolderKey))
 	}
 	return v.Err()
 }
 
-// Workers lists workers, newest first: one's own, cloud ones, and for an admin all.
-func (e *Engine) Workers(ctx context.Context, c Caller, agentRef string, page api.Page) (api.List[api.Worker], error) {
-	out := api.List[api.Worker]{Items: []api.Worker{}}
-	n, before, err := pageOf(page, math.MaxInt64)
-	if err != nil {
-		return out, err
-	}
-	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
-		var agent api.AgentID
-		if agentRef != "" {
-			a, err := agentOf(ctx, tx, c, agentRef)
-			if err != nil {
-				return err
-			}
-			agent = a.ID
-		}
-		rows, err := tx.ListWorkers(ctx, queries.ListWorkersParams{
-			WorkspaceID: c.WorkspaceID, Before: api.WorkerID(before), AgentID: int64(agent), Me: c.UserID,
-			Admin: flag(c.Role.AtLeast(api.Admin)), N: n + 1,
-		})
-		if err != nil {
-			return fmt.Errorf("list workers: %w", err)
-		}
-		list := listOf(rows, n, func(w workerRow) *workerRow { return &w }, func(w workerRow) int64 { return int64(w.ID) })
-		out.NextCursor = list.NextCursor
-		for _, w := range list.Items {
-			a, err := tx.AgentEvenDeleted(ctx, w.AgentID)
-			if err != nil {
-				return fmt.Errorf("read agent %s: %w", w.AgentID, err)
-			}
-			shown, err := e.presentWorker(ctx, tx, w, a.Slug)
-			if err != nil {
-				return err
-			}
-			out.Items = append(out.Items, shown)
-		}
-		return nil
-	})
-	return out, err
-}
-
-// Worker returns one worker. Errors: not_found.
-func (e *Engine) Worker(ctx context.Context, c Caller, id api.WorkerID) (api.Worker, error) {
-	out, _, err := e.workerNow(ctx, c, id)
-	return out, err
-}
-
-func (e *Engine) workerNow(ctx context.Context, c Caller, id api.WorkerID) (out api.Worker, row *workerRow, err error) {
-	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
+// ServesAgent refuses a worker that isn't one of the agent's, by its id or slug.
+// Errors: not_found.
+func (e *Engine) ServesAgent(ctx context.Context, c Caller, id api.WorkerID, agent string) error {
+	return e.store.ReadRights(ctx, func(tx *db.ReadTx) error {
 		w, err := tx.Worker(ctx, id)
-		if none(err) || (err == nil && !c.seesWorker(&w)) {
-			return notFound("worker")
+		if db.None(err) || (err == nil && !seesWorker(c, &w)) {
+			return db.NotFound("worker")
 		}
 		if err != nil {
 			return fmt.Errorf("read worker %s: %w", id, err)
 		}
-		row = &w
-		out, err = e.showWorker(ctx, tx, &w)
-		return err
+		if agent == w.AgentID.String() {
+			return nil
+		}
+		a, err := agentEvenDeleted(ctx, tx, w.AgentID)
+		if err != nil {
+			return fmt.Errorf("read agent %s: %w", w.AgentID, err)
+		}
+		if agent != a.Slug {
+			return api.Refuse(api.CodeNotFound, "This agent has no such worker.")
+		}
+		return nil
 	})
-	return out, row, err
 }
 
-// DeleteWorker forgets a worker; its claims end and their sessions go stale at
-// once, without counting as lapses. Rights: an admin or the worker's owner.
+// DeleteWorker deletes a worker; its claims end and their sessions go stale at once, without
+// counting as lapses. Rights: only the owner of a local worker, an admin for a cloud one.
 // Errors: forbidden, not_found.
 func (e *Engine) DeleteWorker(ctx context.Context, c Caller, id api.WorkerID) error {
 	return e.writeAs(ctx, c, func(tx *db.Tx) error {
-		w, err := managedWorker(wctx(), tx, c, id, "delete this worker")
+		w, err := ownWorker(tx.Context(), tx, c, id)
 		if err != nil {
 			return err
 		}
@@ -347,10 +304,10 @@ func (e *Engine) deleteWorkerTx(tx *db.Tx, c Caller, w *workerRow) error {
 	if err := e.dropSignal(tx, w.ID, signalDeleted); err != nil {
 		return err
 	}
-	if err := one(tx.DeleteWorker(wctx(), queries.DeleteWorkerParams{DeletedAt: micros(tx.Now), ID: w.ID})); err != nil {
+	if err := db.One(tx.DeleteWorker(tx.Context(), queries.DeleteWorkerParams{DeletedAt: db.Micros(tx.Now), ID: w.ID})); err != nil {
 		return fmt.Errorf("delete worker %s: %w", w.ID, err)
 	}
-	return e.logWorker(tx, w, c.actor(), evWorkerDeleted, nil)
+	return e.logWorker(tx, w, c.Actor(), api.EventWorkerDeleted, nil)
 }
 
 func (e *Engine) logWorker(tx *db.Tx, w *workerRow, actor, kind string, data api.EventData) error {
@@ -358,40 +315,20 @@ func (e *Engine) logWorker(tx *db.Tx, w *workerRow, actor, kind string, data api
 		data = api.EventData{}
 	}
 	data["worker"] = w.ID.String()
-	return e.logEvent(tx, event{workspace: w.WorkspaceID, agent: w.AgentID, actor: actor, kind: kind, data: data})
+	e.wakeWorker(tx, w.ID)
+	return tx.Log(db.Event{Workspace: w.WorkspaceID, Agent: w.AgentID, Actor: actor, Type: kind, Data: data})
 }
 
-// showWorker is presentWorker where the agent's slug isn't known yet.
-func (e *Engine) showWorker(ctx context.Context, q queries.Querier, w *workerRow) (api.Worker, error) {
-	a, err := q.AgentEvenDeleted(ctx, w.AgentID)
-	if err != nil {
-		return api.Worker{}, fmt.Errorf("read agent %s: %w", w.AgentID, err)
+// actsAs reports whether the caller may act as this worker.
+func actsAs(c Caller, w *workerRow) bool {
+	if w.WorkspaceID != c.WorkspaceID {
+		return false
 	}
-	return e.presentWorker(ctx, q, w, a.Slug)
-}
-
-func (e *Engine) presentWorker(ctx context.Context, q queries.Querier, w *workerRow, agentSlug string) (api.Worker, error) {
-	load, err := q.WorkerLoad(ctx, queries.WorkerLoadParams{WorkerID: w.ID})
-	if err != nil {
-		return api.Worker{}, fmt.Errorf("read the load of worker %s: %w", w.ID, err)
+	if c.Run != nil {
+		return w.ID == c.Run.Worker
 	}
-	pending, err := pendingSignal(ctx, q, w.ID)
-	if err != nil {
-		return api.Worker{}, err
+	if w.Mode == api.Local {
+		return w.OwnerUserID == c.UserID
 	}
-	notices, err := noticesOf(w)
-	if err != nil {
-		return api.Worker{}, err
-	}
-	types := make([]api.AgentType, 0, len(w.Types))
-	for _, t := range w.Types {
-		types = append(types, api.AgentType(t))
-	}
-	return api.Worker{
-		ID: w.ID, AgentID: w.AgentID, AgentSlug: agentSlug, Mode: w.Mode, OwnerUserID: w.OwnerUserID, Name: w.Name,
-		Instructions: w.Instructions, Types: types, Labels: w.Labels, MaxConcurrent: w.MaxConcurrent, Platform: w.Platform,
-		Version: w.Version, State: w.State, DesiredState: w.Desired, Running: load.Running,
-		LastBeatAt: api.At(w.LastBeatAt), CreatedAt: api.At(w.CreatedAt),
-		PendingSignal: pending, Notices: notices, NoticesSince: api.At(w.NoticesSince),
-	}, nil
+	return c.Role.AtLeast(api.Admin)
 }

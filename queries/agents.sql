@@ -4,13 +4,13 @@ INSERT INTO agents (
     catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at,
     max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout,
     max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version,
-    created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit
+    created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, timeouts_set_by
 ) VALUES (
     @id, @workspace_id, @slug, @name, @description, @mode, @type, @run, @run_set_by, @prompt, @instructions, @schedule, @time_zone,
     @catch_up, @catch_up_window, @overlap, @jitter, @runs_as_user_id, @paused, @paused_reason, @paused_at, @unpaused_at,
     @max_concurrent, @priority, @labels, @lease_seconds, @reclaim_delay, @turn_timeout, @stall_timeout, @queue_timeout,
     @max_lapses, @anchor_at, @next_slot_at, '', 0, 0, 0, 1,
-    @created_at, @created_at, 0, @session_spend_limit, @daily_spend_limit
+    @created_at, @created_at, 0, @session_spend_limit, @daily_spend_limit, @timeouts_set_by
 );
 
 -- name: Agent :one
@@ -36,11 +36,15 @@ UPDATE agents SET
     stall_timeout = @stall_timeout, queue_timeout = @queue_timeout, max_lapses = @max_lapses,
     anchor_at = @anchor_at, next_slot_at = @next_slot_at, schedule_error = @schedule_error,
     failures_in_row = @failures_in_row, version = @version, updated_at = @updated_at,
-    session_spend_limit = @session_spend_limit, daily_spend_limit = @daily_spend_limit
+    session_spend_limit = @session_spend_limit, daily_spend_limit = @daily_spend_limit, timeouts_set_by = @timeouts_set_by
 WHERE id = @id AND version = @from_version AND deleted_at = 0;
 
 -- name: InsertAgentVersion :exec
-INSERT INTO agent_versions (agent_id, version, at, actor, snapshot) VALUES (@agent_id, @version, @at, @actor, @snapshot);
+INSERT INTO agent_versions (agent_id, version, at, actor, snapshot, run_set_by, timeouts_set_by)
+VALUES (@agent_id, @version, @at, @actor, @snapshot, @run_set_by, @timeouts_set_by);
+
+-- name: AgentVersion :one
+SELECT * FROM agent_versions WHERE agent_id = @agent_id AND version = @version;
 
 -- name: DeleteAgent :execrows
 UPDATE agents SET deleted_at = @deleted_at, next_slot_at = 0 WHERE id = @id AND deleted_at = 0;
@@ -49,7 +53,9 @@ UPDATE agents SET deleted_at = @deleted_at, next_slot_at = 0 WHERE id = @id AND 
 UPDATE agents SET last_triggered_at = @triggered_at WHERE id = @id AND last_triggered_at < @triggered_at AND deleted_at = 0;
 
 -- name: TakeAgentSlot :execrows
-UPDATE agents SET running = running + 1 WHERE id = @id AND running < max_concurrent AND paused = 0 AND deleted_at = 0;
+UPDATE agents SET running = running + 1
+WHERE id = @id AND running < max_concurrent AND paused = 0 AND deleted_at = 0
+  AND NOT (daily_spend_limit > 0 AND spent_on_day >= daily_spend_limit AND spend_day >= @today);
 
 -- name: TakeAgentSlotExempt :execrows
 UPDATE agents SET running = running + 1 WHERE id = @id AND deleted_at = 0;

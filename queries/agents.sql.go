@@ -12,7 +12,7 @@ import (
 )
 
 const agent = `-- name: Agent :one
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day FROM agents WHERE id = ?1 AND deleted_at = 0
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by FROM agents WHERE id = ?1 AND deleted_at = 0
 `
 
 func (q *Queries) Agent(ctx context.Context, id api.AgentID) (Agent, error) {
@@ -64,12 +64,13 @@ func (q *Queries) Agent(ctx context.Context, id api.AgentID) (Agent, error) {
 		&i.DailySpendLimit,
 		&i.SpendDay,
 		&i.SpentOnDay,
+		&i.TimeoutsSetBy,
 	)
 	return i, err
 }
 
 const agentBySlug = `-- name: AgentBySlug :one
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day FROM agents WHERE workspace_id = ?1 AND slug = ?2 AND deleted_at = 0
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by FROM agents WHERE workspace_id = ?1 AND slug = ?2 AND deleted_at = 0
 `
 
 type AgentBySlugParams struct {
@@ -126,12 +127,13 @@ func (q *Queries) AgentBySlug(ctx context.Context, arg AgentBySlugParams) (Agent
 		&i.DailySpendLimit,
 		&i.SpendDay,
 		&i.SpentOnDay,
+		&i.TimeoutsSetBy,
 	)
 	return i, err
 }
 
 const agentEvenDeleted = `-- name: AgentEvenDeleted :one
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day FROM agents WHERE id = ?1
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by FROM agents WHERE id = ?1
 `
 
 func (q *Queries) AgentEvenDeleted(ctx context.Context, id api.AgentID) (Agent, error) {
@@ -183,6 +185,31 @@ func (q *Queries) AgentEvenDeleted(ctx context.Context, id api.AgentID) (Agent, 
 		&i.DailySpendLimit,
 		&i.SpendDay,
 		&i.SpentOnDay,
+		&i.TimeoutsSetBy,
+	)
+	return i, err
+}
+
+const agentVersion = `-- name: AgentVersion :one
+SELECT agent_id, version, at, actor, snapshot, run_set_by, timeouts_set_by FROM agent_versions WHERE agent_id = ?1 AND version = ?2
+`
+
+type AgentVersionParams struct {
+	AgentID api.AgentID
+	Version int64
+}
+
+func (q *Queries) AgentVersion(ctx context.Context, arg AgentVersionParams) (AgentVersion, error) {
+	row := q.queryRow(ctx, q.agentVersionStmt, agentVersion, arg.AgentID, arg.Version)
+	var i AgentVersion
+	err := row.Scan(
+		&i.AgentID,
+		&i.Version,
+		&i.At,
+		&i.Actor,
+		&i.Snapshot,
+		&i.RunSetBy,
+		&i.TimeoutsSetBy,
 	)
 	return i, err
 }
@@ -254,13 +281,13 @@ INSERT INTO agents (
     catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at,
     max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout,
     max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version,
-    created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit
+    created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, timeouts_set_by
 ) VALUES (
     ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,
     ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
     ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30,
     ?31, ?32, ?33, '', 0, 0, 0, 1,
-    ?34, ?34, 0, ?35, ?36
+    ?34, ?34, 0, ?35, ?36, ?37
 )
 `
 
@@ -301,6 +328,7 @@ type InsertAgentParams struct {
 	CreatedAt         int64
 	SessionSpendLimit int64
 	DailySpendLimit   int64
+	TimeoutsSetBy     api.UserID
 }
 
 func (q *Queries) InsertAgent(ctx context.Context, arg InsertAgentParams) error {
@@ -341,20 +369,24 @@ func (q *Queries) InsertAgent(ctx context.Context, arg InsertAgentParams) error 
 		arg.CreatedAt,
 		arg.SessionSpendLimit,
 		arg.DailySpendLimit,
+		arg.TimeoutsSetBy,
 	)
 	return err
 }
 
 const insertAgentVersion = `-- name: InsertAgentVersion :exec
-INSERT INTO agent_versions (agent_id, version, at, actor, snapshot) VALUES (?1, ?2, ?3, ?4, ?5)
+INSERT INTO agent_versions (agent_id, version, at, actor, snapshot, run_set_by, timeouts_set_by)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
 `
 
 type InsertAgentVersionParams struct {
-	AgentID  api.AgentID
-	Version  int64
-	At       int64
-	Actor    string
-	Snapshot string
+	AgentID       api.AgentID
+	Version       int64
+	At            int64
+	Actor         string
+	Snapshot      string
+	RunSetBy      api.UserID
+	TimeoutsSetBy api.UserID
 }
 
 func (q *Queries) InsertAgentVersion(ctx context.Context, arg InsertAgentVersionParams) error {
@@ -364,12 +396,14 @@ func (q *Queries) InsertAgentVersion(ctx context.Context, arg InsertAgentVersion
 		arg.At,
 		arg.Actor,
 		arg.Snapshot,
+		arg.RunSetBy,
+		arg.TimeoutsSetBy,
 	)
 	return err
 }
 
 const listAgents = `-- name: ListAgents :many
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day FROM agents WHERE workspace_id = ?1 AND deleted_at = 0 AND id < ?2 ORDER BY id DESC LIMIT ?3
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by FROM agents WHERE workspace_id = ?1 AND deleted_at = 0 AND id < ?2 ORDER BY id DESC LIMIT ?3
 `
 
 type ListAgentsParams struct {
@@ -433,6 +467,7 @@ func (q *Queries) ListAgents(ctx context.Context, arg ListAgentsParams) ([]Agent
 			&i.DailySpendLimit,
 			&i.SpendDay,
 			&i.SpentOnDay,
+			&i.TimeoutsSetBy,
 		); err != nil {
 			return nil, err
 		}
@@ -486,7 +521,7 @@ func (q *Queries) NextAgentSlot(ctx context.Context, now int64) (int64, error) {
 }
 
 const scheduledAgents = `-- name: ScheduledAgents :many
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day FROM agents WHERE deleted_at = 0 AND schedule <> '' ORDER BY id
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by FROM agents WHERE deleted_at = 0 AND schedule <> '' ORDER BY id
 `
 
 func (q *Queries) ScheduledAgents(ctx context.Context) ([]Agent, error) {
@@ -544,6 +579,7 @@ func (q *Queries) ScheduledAgents(ctx context.Context) ([]Agent, error) {
 			&i.DailySpendLimit,
 			&i.SpendDay,
 			&i.SpentOnDay,
+			&i.TimeoutsSetBy,
 		); err != nil {
 			return nil, err
 		}
@@ -576,11 +612,18 @@ func (q *Queries) SetFailuresInRow(ctx context.Context, arg SetFailuresInRowPara
 }
 
 const takeAgentSlot = `-- name: TakeAgentSlot :execrows
-UPDATE agents SET running = running + 1 WHERE id = ?1 AND running < max_concurrent AND paused = 0 AND deleted_at = 0
+UPDATE agents SET running = running + 1
+WHERE id = ?1 AND running < max_concurrent AND paused = 0 AND deleted_at = 0
+  AND NOT (daily_spend_limit > 0 AND spent_on_day >= daily_spend_limit AND spend_day >= ?2)
 `
 
-func (q *Queries) TakeAgentSlot(ctx context.Context, id api.AgentID) (int64, error) {
-	result, err := q.exec(ctx, q.takeAgentSlotStmt, takeAgentSlot, id)
+type TakeAgentSlotParams struct {
+	ID    api.AgentID
+	Today int64
+}
+
+func (q *Queries) TakeAgentSlot(ctx context.Context, arg TakeAgentSlotParams) (int64, error) {
+	result, err := q.exec(ctx, q.takeAgentSlotStmt, takeAgentSlot, arg.ID, arg.Today)
 	if err != nil {
 		return 0, err
 	}
@@ -627,8 +670,8 @@ UPDATE agents SET
     stall_timeout = ?27, queue_timeout = ?28, max_lapses = ?29,
     anchor_at = ?30, next_slot_at = ?31, schedule_error = ?32,
     failures_in_row = ?33, version = ?34, updated_at = ?35,
-    session_spend_limit = ?36, daily_spend_limit = ?37
-WHERE id = ?38 AND version = ?39 AND deleted_at = 0
+    session_spend_limit = ?36, daily_spend_limit = ?37, timeouts_set_by = ?38
+WHERE id = ?39 AND version = ?40 AND deleted_at = 0
 `
 
 type UpdateAgentParams struct {
@@ -669,6 +712,7 @@ type UpdateAgentParams struct {
 	UpdatedAt         int64
 	SessionSpendLimit int64
 	DailySpendLimit   int64
+	TimeoutsSetBy     api.UserID
 	ID                api.AgentID
 	FromVersion       int64
 }
@@ -712,6 +756,7 @@ func (q *Queries) UpdateAgent(ctx context.Context, arg UpdateAgentParams) (int64
 		arg.UpdatedAt,
 		arg.SessionSpendLimit,
 		arg.DailySpendLimit,
+		arg.TimeoutsSetBy,
 		arg.ID,
 		arg.FromVersion,
 	)

@@ -1,10 +1,12 @@
 -- name: InsertClaim :exec
 INSERT INTO claims (
     id, secret, session_id, agent_id, thread_id, worker_id, instance_id, fence, lease_seconds, offline_after,
-    granted_at, renewed_at, expires_at, graced, folder_key, request_id, closed_at, closed_by, finish_hash, drained, drain_by
+    granted_at, renewed_at, expires_at, graced, folder_key, request_id, closed_at, closed_by, finish_hash, drained, drain_by,
+    agent_version, worker_instructions, worker_instructions_set_by
 ) VALUES (
     @id, @secret, @session_id, @agent_id, @thread_id, @worker_id, @instance_id, @fence, @lease_seconds, @offline_after,
-    @granted_at, @granted_at, @expires_at, 0, @folder_key, @request_id, 0, '', x'', 0, 0
+    @granted_at, @granted_at, @expires_at, 0, @folder_key, @request_id, 0, '', x'', 0, 0,
+    @agent_version, @worker_instructions, @worker_instructions_set_by
 );
 
 -- name: Claim :one
@@ -52,12 +54,13 @@ SELECT (SELECT COUNT(*) FROM claims c WHERE c.worker_id = @worker_id AND c.drain
        (SELECT COUNT(*) FROM claims f WHERE f.drained = 0 AND f.folder_key <> '' AND CAST(@folder_key AS TEXT) <> ''
            AND (f.folder_key = CAST(@folder_key AS TEXT) OR f.folder_key LIKE CAST(@folder_key AS TEXT) || '/%' OR CAST(@folder_key AS TEXT) LIKE f.folder_key || '/%')) AS in_folder;
 
--- What runs, or isn't drained, in a folder or in one above or below it.
+-- What runs, or isn't drained, in a folder or in one above or below it. The sum keeps SQLite
+-- from going through all claims for the sake of their order.
 -- name: HoldersOfFolder :many
 SELECT sqlc.embed(s), a.slug FROM claims f JOIN sessions s ON s.id = f.session_id JOIN agents a ON a.id = s.agent_id
 WHERE f.drained = 0 AND f.folder_key <> '' AND CAST(@folder_key AS TEXT) <> ''
   AND (f.folder_key = CAST(@folder_key AS TEXT) OR f.folder_key LIKE CAST(@folder_key AS TEXT) || '/%' OR CAST(@folder_key AS TEXT) LIKE f.folder_key || '/%')
-ORDER BY f.id LIMIT @n;
+ORDER BY f.id + 0 LIMIT @n;
 
 -- name: HoldersOfAgent :many
 SELECT sqlc.embed(s), a.slug FROM claims c JOIN sessions s ON s.id = c.session_id JOIN agents a ON a.id = s.agent_id

@@ -12,7 +12,7 @@ import (
 )
 
 const claim = `-- name: Claim :one
-SELECT id, secret, session_id, agent_id, thread_id, worker_id, instance_id, fence, lease_seconds, offline_after, granted_at, renewed_at, expires_at, graced, folder_key, request_id, closed_at, closed_by, finish_hash, drained, drain_by, started FROM claims WHERE id = ?1
+SELECT id, secret, session_id, agent_id, thread_id, worker_id, instance_id, fence, lease_seconds, offline_after, granted_at, renewed_at, expires_at, graced, folder_key, request_id, closed_at, closed_by, finish_hash, drained, drain_by, started, agent_version, worker_instructions, worker_instructions_set_by FROM claims WHERE id = ?1
 `
 
 func (q *Queries) Claim(ctx context.Context, id api.ClaimKey) (Claim, error) {
@@ -41,12 +41,15 @@ func (q *Queries) Claim(ctx context.Context, id api.ClaimKey) (Claim, error) {
 		&i.Drained,
 		&i.DrainBy,
 		&i.Started,
+		&i.AgentVersion,
+		&i.WorkerInstructions,
+		&i.WorkerInstructionsSetBy,
 	)
 	return i, err
 }
 
 const claimByRequest = `-- name: ClaimByRequest :one
-SELECT id, secret, session_id, agent_id, thread_id, worker_id, instance_id, fence, lease_seconds, offline_after, granted_at, renewed_at, expires_at, graced, folder_key, request_id, closed_at, closed_by, finish_hash, drained, drain_by, started FROM claims WHERE worker_id = ?1 AND request_id = ?2 AND request_id <> '' ORDER BY id DESC LIMIT 1
+SELECT id, secret, session_id, agent_id, thread_id, worker_id, instance_id, fence, lease_seconds, offline_after, granted_at, renewed_at, expires_at, graced, folder_key, request_id, closed_at, closed_by, finish_hash, drained, drain_by, started, agent_version, worker_instructions, worker_instructions_set_by FROM claims WHERE worker_id = ?1 AND request_id = ?2 AND request_id <> '' ORDER BY id DESC LIMIT 1
 `
 
 type ClaimByRequestParams struct {
@@ -80,6 +83,9 @@ func (q *Queries) ClaimByRequest(ctx context.Context, arg ClaimByRequestParams) 
 		&i.Drained,
 		&i.DrainBy,
 		&i.Started,
+		&i.AgentVersion,
+		&i.WorkerInstructions,
+		&i.WorkerInstructionsSetBy,
 	)
 	return i, err
 }
@@ -154,7 +160,7 @@ func (q *Queries) DrainClaim(ctx context.Context, id api.ClaimKey) (int64, error
 }
 
 const dueDrains = `-- name: DueDrains :many
-SELECT id, secret, session_id, agent_id, thread_id, worker_id, instance_id, fence, lease_seconds, offline_after, granted_at, renewed_at, expires_at, graced, folder_key, request_id, closed_at, closed_by, finish_hash, drained, drain_by, started FROM claims WHERE drained = 0 AND closed_at > 0 AND drain_by <= ?1 ORDER BY drain_by LIMIT ?2
+SELECT id, secret, session_id, agent_id, thread_id, worker_id, instance_id, fence, lease_seconds, offline_after, granted_at, renewed_at, expires_at, graced, folder_key, request_id, closed_at, closed_by, finish_hash, drained, drain_by, started, agent_version, worker_instructions, worker_instructions_set_by FROM claims WHERE drained = 0 AND closed_at > 0 AND drain_by <= ?1 ORDER BY drain_by LIMIT ?2
 `
 
 type DueDrainsParams struct {
@@ -194,6 +200,9 @@ func (q *Queries) DueDrains(ctx context.Context, arg DueDrainsParams) ([]Claim, 
 			&i.Drained,
 			&i.DrainBy,
 			&i.Started,
+			&i.AgentVersion,
+			&i.WorkerInstructions,
+			&i.WorkerInstructionsSetBy,
 		); err != nil {
 			return nil, err
 		}
@@ -209,7 +218,7 @@ func (q *Queries) DueDrains(ctx context.Context, arg DueDrainsParams) ([]Claim, 
 }
 
 const dueLapses = `-- name: DueLapses :many
-SELECT id, secret, session_id, agent_id, thread_id, worker_id, instance_id, fence, lease_seconds, offline_after, granted_at, renewed_at, expires_at, graced, folder_key, request_id, closed_at, closed_by, finish_hash, drained, drain_by, started FROM claims WHERE closed_at = 0 AND expires_at <= ?1 ORDER BY expires_at LIMIT ?2
+SELECT id, secret, session_id, agent_id, thread_id, worker_id, instance_id, fence, lease_seconds, offline_after, granted_at, renewed_at, expires_at, graced, folder_key, request_id, closed_at, closed_by, finish_hash, drained, drain_by, started, agent_version, worker_instructions, worker_instructions_set_by FROM claims WHERE closed_at = 0 AND expires_at <= ?1 ORDER BY expires_at LIMIT ?2
 `
 
 type DueLapsesParams struct {
@@ -249,6 +258,9 @@ func (q *Queries) DueLapses(ctx context.Context, arg DueLapsesParams) ([]Claim, 
 			&i.Drained,
 			&i.DrainBy,
 			&i.Started,
+			&i.AgentVersion,
+			&i.WorkerInstructions,
+			&i.WorkerInstructionsSetBy,
 		); err != nil {
 			return nil, err
 		}
@@ -302,7 +314,7 @@ func (q *Queries) GraceDrains(ctx context.Context, arg GraceDrainsParams) (int64
 }
 
 const holdersOfAgent = `-- name: HoldersOfAgent :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, a.slug FROM claims c JOIN sessions s ON s.id = c.session_id JOIN agents a ON a.id = s.agent_id
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, a.slug FROM claims c JOIN sessions s ON s.id = c.session_id JOIN agents a ON a.id = s.agent_id
 WHERE c.drained = 0 AND c.agent_id = ?1 ORDER BY c.id LIMIT ?2
 `
 
@@ -378,6 +390,11 @@ func (q *Queries) HoldersOfAgent(ctx context.Context, arg HoldersOfAgentParams) 
 			&i.Session.StartedAt,
 			&i.Session.EndedAt,
 			&i.Session.ArchivedAt,
+			&i.Session.Releases,
+			&i.Session.Tries,
+			&i.Session.PlaceAt,
+			&i.Session.WorkPath,
+			&i.Session.ResumeCommand,
 			&i.Slug,
 		); err != nil {
 			return nil, err
@@ -394,10 +411,10 @@ func (q *Queries) HoldersOfAgent(ctx context.Context, arg HoldersOfAgentParams) 
 }
 
 const holdersOfFolder = `-- name: HoldersOfFolder :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, a.slug FROM claims f JOIN sessions s ON s.id = f.session_id JOIN agents a ON a.id = s.agent_id
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, a.slug FROM claims f JOIN sessions s ON s.id = f.session_id JOIN agents a ON a.id = s.agent_id
 WHERE f.drained = 0 AND f.folder_key <> '' AND CAST(?1 AS TEXT) <> ''
   AND (f.folder_key = CAST(?1 AS TEXT) OR f.folder_key LIKE CAST(?1 AS TEXT) || '/%' OR CAST(?1 AS TEXT) LIKE f.folder_key || '/%')
-ORDER BY f.id LIMIT ?2
+ORDER BY f.id + 0 LIMIT ?2
 `
 
 type HoldersOfFolderParams struct {
@@ -410,7 +427,8 @@ type HoldersOfFolderRow struct {
 	Slug    string
 }
 
-// What runs, or isn't drained, in a folder or in one above or below it.
+// What runs, or isn't drained, in a folder or in one above or below it. The sum keeps SQLite
+// from going through all claims for the sake of their order.
 func (q *Queries) HoldersOfFolder(ctx context.Context, arg HoldersOfFolderParams) ([]HoldersOfFolderRow, error) {
 	rows, err := q.query(ctx, q.holdersOfFolderStmt, holdersOfFolder, arg.FolderKey, arg.N)
 	if err != nil {
@@ -473,6 +491,11 @@ func (q *Queries) HoldersOfFolder(ctx context.Context, arg HoldersOfFolderParams
 			&i.Session.StartedAt,
 			&i.Session.EndedAt,
 			&i.Session.ArchivedAt,
+			&i.Session.Releases,
+			&i.Session.Tries,
+			&i.Session.PlaceAt,
+			&i.Session.WorkPath,
+			&i.Session.ResumeCommand,
 			&i.Slug,
 		); err != nil {
 			return nil, err
@@ -489,7 +512,7 @@ func (q *Queries) HoldersOfFolder(ctx context.Context, arg HoldersOfFolderParams
 }
 
 const holdersOfThread = `-- name: HoldersOfThread :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, a.slug FROM claims c JOIN sessions s ON s.id = c.session_id JOIN agents a ON a.id = s.agent_id
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, a.slug FROM claims c JOIN sessions s ON s.id = c.session_id JOIN agents a ON a.id = s.agent_id
 WHERE c.drained = 0 AND c.thread_id = ?1 AND c.session_id <> ?2 ORDER BY c.id LIMIT ?3
 `
 
@@ -566,6 +589,11 @@ func (q *Queries) HoldersOfThread(ctx context.Context, arg HoldersOfThreadParams
 			&i.Session.StartedAt,
 			&i.Session.EndedAt,
 			&i.Session.ArchivedAt,
+			&i.Session.Releases,
+			&i.Session.Tries,
+			&i.Session.PlaceAt,
+			&i.Session.WorkPath,
+			&i.Session.ResumeCommand,
 			&i.Slug,
 		); err != nil {
 			return nil, err
@@ -584,28 +612,33 @@ func (q *Queries) HoldersOfThread(ctx context.Context, arg HoldersOfThreadParams
 const insertClaim = `-- name: InsertClaim :exec
 INSERT INTO claims (
     id, secret, session_id, agent_id, thread_id, worker_id, instance_id, fence, lease_seconds, offline_after,
-    granted_at, renewed_at, expires_at, graced, folder_key, request_id, closed_at, closed_by, finish_hash, drained, drain_by
+    granted_at, renewed_at, expires_at, graced, folder_key, request_id, closed_at, closed_by, finish_hash, drained, drain_by,
+    agent_version, worker_instructions, worker_instructions_set_by
 ) VALUES (
     ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,
-    ?11, ?11, ?12, 0, ?13, ?14, 0, '', x'', 0, 0
+    ?11, ?11, ?12, 0, ?13, ?14, 0, '', x'', 0, 0,
+    ?15, ?16, ?17
 )
 `
 
 type InsertClaimParams struct {
-	ID           api.ClaimKey
-	Secret       []byte
-	SessionID    api.SessionID
-	AgentID      api.AgentID
-	ThreadID     api.ThreadID
-	WorkerID     api.WorkerID
-	InstanceID   string
-	Fence        int64
-	LeaseSeconds int64
-	OfflineAfter int64
-	GrantedAt    int64
-	ExpiresAt    int64
-	FolderKey    string
-	RequestID    string
+	ID                      api.ClaimKey
+	Secret                  []byte
+	SessionID               api.SessionID
+	AgentID                 api.AgentID
+	ThreadID                api.ThreadID
+	WorkerID                api.WorkerID
+	InstanceID              string
+	Fence                   int64
+	LeaseSeconds            int64
+	OfflineAfter            int64
+	GrantedAt               int64
+	ExpiresAt               int64
+	FolderKey               string
+	RequestID               string
+	AgentVersion            int64
+	WorkerInstructions      string
+	WorkerInstructionsSetBy api.UserID
 }
 
 func (q *Queries) InsertClaim(ctx context.Context, arg InsertClaimParams) error {
@@ -624,12 +657,15 @@ func (q *Queries) InsertClaim(ctx context.Context, arg InsertClaimParams) error 
 		arg.ExpiresAt,
 		arg.FolderKey,
 		arg.RequestID,
+		arg.AgentVersion,
+		arg.WorkerInstructions,
+		arg.WorkerInstructionsSetBy,
 	)
 	return err
 }
 
 const latestClaimOf = `-- name: LatestClaimOf :one
-SELECT id, secret, session_id, agent_id, thread_id, worker_id, instance_id, fence, lease_seconds, offline_after, granted_at, renewed_at, expires_at, graced, folder_key, request_id, closed_at, closed_by, finish_hash, drained, drain_by, started FROM claims WHERE session_id = ?1 ORDER BY id DESC LIMIT 1
+SELECT id, secret, session_id, agent_id, thread_id, worker_id, instance_id, fence, lease_seconds, offline_after, granted_at, renewed_at, expires_at, graced, folder_key, request_id, closed_at, closed_by, finish_hash, drained, drain_by, started, agent_version, worker_instructions, worker_instructions_set_by FROM claims WHERE session_id = ?1 ORDER BY id DESC LIMIT 1
 `
 
 func (q *Queries) LatestClaimOf(ctx context.Context, sessionID api.SessionID) (Claim, error) {
@@ -658,12 +694,15 @@ func (q *Queries) LatestClaimOf(ctx context.Context, sessionID api.SessionID) (C
 		&i.Drained,
 		&i.DrainBy,
 		&i.Started,
+		&i.AgentVersion,
+		&i.WorkerInstructions,
+		&i.WorkerInstructionsSetBy,
 	)
 	return i, err
 }
 
 const liveClaimOf = `-- name: LiveClaimOf :one
-SELECT id, secret, session_id, agent_id, thread_id, worker_id, instance_id, fence, lease_seconds, offline_after, granted_at, renewed_at, expires_at, graced, folder_key, request_id, closed_at, closed_by, finish_hash, drained, drain_by, started FROM claims WHERE session_id = ?1 AND closed_at = 0
+SELECT id, secret, session_id, agent_id, thread_id, worker_id, instance_id, fence, lease_seconds, offline_after, granted_at, renewed_at, expires_at, graced, folder_key, request_id, closed_at, closed_by, finish_hash, drained, drain_by, started, agent_version, worker_instructions, worker_instructions_set_by FROM claims WHERE session_id = ?1 AND closed_at = 0
 `
 
 func (q *Queries) LiveClaimOf(ctx context.Context, sessionID api.SessionID) (Claim, error) {
@@ -692,12 +731,15 @@ func (q *Queries) LiveClaimOf(ctx context.Context, sessionID api.SessionID) (Cla
 		&i.Drained,
 		&i.DrainBy,
 		&i.Started,
+		&i.AgentVersion,
+		&i.WorkerInstructions,
+		&i.WorkerInstructionsSetBy,
 	)
 	return i, err
 }
 
 const liveClaimsOfWorker = `-- name: LiveClaimsOfWorker :many
-SELECT id, secret, session_id, agent_id, thread_id, worker_id, instance_id, fence, lease_seconds, offline_after, granted_at, renewed_at, expires_at, graced, folder_key, request_id, closed_at, closed_by, finish_hash, drained, drain_by, started FROM claims WHERE worker_id = ?1 AND drained = 0 AND closed_at = 0 ORDER BY id
+SELECT id, secret, session_id, agent_id, thread_id, worker_id, instance_id, fence, lease_seconds, offline_after, granted_at, renewed_at, expires_at, graced, folder_key, request_id, closed_at, closed_by, finish_hash, drained, drain_by, started, agent_version, worker_instructions, worker_instructions_set_by FROM claims WHERE worker_id = ?1 AND drained = 0 AND closed_at = 0 ORDER BY id
 `
 
 func (q *Queries) LiveClaimsOfWorker(ctx context.Context, workerID api.WorkerID) ([]Claim, error) {
@@ -732,6 +774,9 @@ func (q *Queries) LiveClaimsOfWorker(ctx context.Context, workerID api.WorkerID)
 			&i.Drained,
 			&i.DrainBy,
 			&i.Started,
+			&i.AgentVersion,
+			&i.WorkerInstructions,
+			&i.WorkerInstructionsSetBy,
 		); err != nil {
 			return nil, err
 		}

@@ -31,17 +31,23 @@ WHERE session_id = @session_id AND resolution = 'answered' AND closed_at > @sinc
 SELECT id FROM prompts WHERE closed_at = 0 AND deadline_at > 0 AND deadline_at <= @now ORDER BY deadline_at LIMIT @n;
 
 -- name: NextDeadline :one
-SELECT deadline_at FROM prompts WHERE closed_at = 0 AND deadline_at > @now ORDER BY deadline_at LIMIT 1;
+SELECT deadline_at FROM prompts WHERE closed_at = 0 AND deadline_at > 0 AND deadline_at > @now ORDER BY deadline_at LIMIT 1;
 
--- A sum that reaches the most stays there: no report may fail for it.
+-- A sum that reaches the maximum stays there: no report may fail because of it.
 -- name: SpendOfAgent :execrows
 UPDATE agents SET
     spent_on_day = CASE
-        WHEN spend_day <> @day THEN @cost
+        WHEN spend_day < @day THEN @cost
         WHEN spent_on_day < CAST(@most AS INTEGER) - @cost THEN spent_on_day + @cost
         ELSE CAST(@most AS INTEGER) END,
     spend_day = @day
 WHERE id = @id;
+
+-- name: SpentOutAgents :many
+SELECT * FROM agents WHERE daily_spend_limit > 0 AND spent_on_day >= daily_spend_limit AND deleted_at = 0 ORDER BY id;
+
+-- name: BeginSpendDay :execrows
+UPDATE agents SET spent_on_day = 0 WHERE id = @id AND spend_day = @ended AND deleted_at = 0;
 
 -- name: SpendDayOfAgent :execrows
 UPDATE agents SET spend_day = @day WHERE id = @id;

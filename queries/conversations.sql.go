@@ -12,7 +12,7 @@ import (
 )
 
 const answeredSince = `-- name: AnsweredSince :many
-SELECT id, session_id, kind, text, created_at, closed_at, closed_by, resolution, answer, detail, deadline_at, fallback, answer_detail FROM prompts
+SELECT id, session_id, kind, text, created_at, closed_at, closed_by, resolution, answer, detail, deadline_at, fallback, answer_detail, secret FROM prompts
 WHERE session_id = ?1 AND resolution = 'answered' AND closed_at > ?2 ORDER BY id LIMIT ?3
 `
 
@@ -45,6 +45,7 @@ func (q *Queries) AnsweredSince(ctx context.Context, arg AnsweredSinceParams) ([
 			&i.DeadlineAt,
 			&i.Fallback,
 			&i.AnswerDetail,
+			&i.Secret,
 		); err != nil {
 			return nil, err
 		}
@@ -57,6 +58,23 @@ func (q *Queries) AnsweredSince(ctx context.Context, arg AnsweredSinceParams) ([
 		return nil, err
 	}
 	return items, nil
+}
+
+const beginSpendDay = `-- name: BeginSpendDay :execrows
+UPDATE agents SET spent_on_day = 0 WHERE id = ?1 AND spend_day = ?2 AND deleted_at = 0
+`
+
+type BeginSpendDayParams struct {
+	ID    api.AgentID
+	Ended int64
+}
+
+func (q *Queries) BeginSpendDay(ctx context.Context, arg BeginSpendDayParams) (int64, error) {
+	result, err := q.exec(ctx, q.beginSpendDayStmt, beginSpendDay, arg.ID, arg.Ended)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
 }
 
 const dueDeadlines = `-- name: DueDeadlines :many
@@ -196,7 +214,7 @@ func (q *Queries) MessagesAfter(ctx context.Context, arg MessagesAfterParams) ([
 }
 
 const nextDeadline = `-- name: NextDeadline :one
-SELECT deadline_at FROM prompts WHERE closed_at = 0 AND deadline_at > ?1 ORDER BY deadline_at LIMIT 1
+SELECT deadline_at FROM prompts WHERE closed_at = 0 AND deadline_at > 0 AND deadline_at > ?1 ORDER BY deadline_at LIMIT 1
 `
 
 func (q *Queries) NextDeadline(ctx context.Context, now int64) (int64, error) {
@@ -259,7 +277,7 @@ func (q *Queries) SpendDayOfAgent(ctx context.Context, arg SpendDayOfAgentParams
 const spendOfAgent = `-- name: SpendOfAgent :execrows
 UPDATE agents SET
     spent_on_day = CASE
-        WHEN spend_day <> ?1 THEN ?2
+        WHEN spend_day < ?1 THEN ?2
         WHEN spent_on_day < CAST(?3 AS INTEGER) - ?2 THEN spent_on_day + ?2
         ELSE CAST(?3 AS INTEGER) END,
     spend_day = ?1
@@ -273,7 +291,7 @@ type SpendOfAgentParams struct {
 	ID   api.AgentID
 }
 
-// A sum that reaches the most stays there: no report may fail for it.
+// A sum that reaches the maximum stays there: no report may fail because of it.
 func (q *Queries) SpendOfAgent(ctx context.Context, arg SpendOfAgentParams) (int64, error) {
 	result, err := q.exec(ctx, q.spendOfAgentStmt, spendOfAgent,
 		arg.Day,
@@ -285,6 +303,80 @@ func (q *Queries) SpendOfAgent(ctx context.Context, arg SpendOfAgentParams) (int
 		return 0, err
 	}
 	return result.RowsAffected()
+}
+
+const spentOutAgents = `-- name: SpentOutAgents :many
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by FROM agents WHERE daily_spend_limit > 0 AND spent_on_day >= daily_spend_limit AND deleted_at = 0 ORDER BY id
+`
+
+func (q *Queries) SpentOutAgents(ctx context.Context) ([]Agent, error) {
+	rows, err := q.query(ctx, q.spentOutAgentsStmt, spentOutAgents)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Agent{}
+	for rows.Next() {
+		var i Agent
+		if err := rows.Scan(
+			&i.ID,
+			&i.WorkspaceID,
+			&i.Slug,
+			&i.Name,
+			&i.Description,
+			&i.Mode,
+			&i.Type,
+			&i.Run,
+			&i.RunSetBy,
+			&i.Prompt,
+			&i.Instructions,
+			&i.Schedule,
+			&i.TimeZone,
+			&i.CatchUp,
+			&i.CatchUpWindow,
+			&i.Overlap,
+			&i.Jitter,
+			&i.RunsAsUserID,
+			&i.Paused,
+			&i.PausedReason,
+			&i.PausedAt,
+			&i.UnpausedAt,
+			&i.MaxConcurrent,
+			&i.Priority,
+			&i.Labels,
+			&i.LeaseSeconds,
+			&i.ReclaimDelay,
+			&i.TurnTimeout,
+			&i.StallTimeout,
+			&i.QueueTimeout,
+			&i.MaxLapses,
+			&i.AnchorAt,
+			&i.NextSlotAt,
+			&i.ScheduleError,
+			&i.LastTriggeredAt,
+			&i.Running,
+			&i.FailuresInRow,
+			&i.Version,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+			&i.DeletedAt,
+			&i.SessionSpendLimit,
+			&i.DailySpendLimit,
+			&i.SpendDay,
+			&i.SpentOnDay,
+			&i.TimeoutsSetBy,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const thread = `-- name: Thread :one

@@ -39,6 +39,12 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.agentEvenDeletedStmt, err = db.PrepareContext(ctx, agentEvenDeleted); err != nil {
 		return nil, fmt.Errorf("error preparing query AgentEvenDeleted: %w", err)
 	}
+	if q.agentVersionStmt, err = db.PrepareContext(ctx, agentVersion); err != nil {
+		return nil, fmt.Errorf("error preparing query AgentVersion: %w", err)
+	}
+	if q.agentsInFoldersOfStmt, err = db.PrepareContext(ctx, agentsInFoldersOf); err != nil {
+		return nil, fmt.Errorf("error preparing query AgentsInFoldersOf: %w", err)
+	}
 	if q.agentsRunAsStmt, err = db.PrepareContext(ctx, agentsRunAs); err != nil {
 		return nil, fmt.Errorf("error preparing query AgentsRunAs: %w", err)
 	}
@@ -54,14 +60,26 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.anyOwnersIdentityStmt, err = db.PrepareContext(ctx, anyOwnersIdentity); err != nil {
 		return nil, fmt.Errorf("error preparing query AnyOwnersIdentity: %w", err)
 	}
+	if q.anyWaitingStmt, err = db.PrepareContext(ctx, anyWaiting); err != nil {
+		return nil, fmt.Errorf("error preparing query AnyWaiting: %w", err)
+	}
 	if q.askDeviceCodeStmt, err = db.PrepareContext(ctx, askDeviceCode); err != nil {
 		return nil, fmt.Errorf("error preparing query AskDeviceCode: %w", err)
+	}
+	if q.attemptsStmt, err = db.PrepareContext(ctx, attempts); err != nil {
+		return nil, fmt.Errorf("error preparing query Attempts: %w", err)
 	}
 	if q.auditPageStmt, err = db.PrepareContext(ctx, auditPage); err != nil {
 		return nil, fmt.Errorf("error preparing query AuditPage: %w", err)
 	}
+	if q.awaitedProcessesStmt, err = db.PrepareContext(ctx, awaitedProcesses); err != nil {
+		return nil, fmt.Errorf("error preparing query AwaitedProcesses: %w", err)
+	}
 	if q.beatWorkerStmt, err = db.PrepareContext(ctx, beatWorker); err != nil {
 		return nil, fmt.Errorf("error preparing query BeatWorker: %w", err)
+	}
+	if q.beginSpendDayStmt, err = db.PrepareContext(ctx, beginSpendDay); err != nil {
+		return nil, fmt.Errorf("error preparing query BeginSpendDay: %w", err)
 	}
 	if q.claimStmt, err = db.PrepareContext(ctx, claim); err != nil {
 		return nil, fmt.Errorf("error preparing query Claim: %w", err)
@@ -80,6 +98,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.clampQueuedStmt, err = db.PrepareContext(ctx, clampQueued); err != nil {
 		return nil, fmt.Errorf("error preparing query ClampQueued: %w", err)
+	}
+	if q.clearLiftedStmt, err = db.PrepareContext(ctx, clearLifted); err != nil {
+		return nil, fmt.Errorf("error preparing query ClearLifted: %w", err)
 	}
 	if q.clearPromptStmt, err = db.PrepareContext(ctx, clearPrompt); err != nil {
 		return nil, fmt.Errorf("error preparing query ClearPrompt: %w", err)
@@ -141,9 +162,6 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.deliveryStmt, err = db.PrepareContext(ctx, delivery); err != nil {
 		return nil, fmt.Errorf("error preparing query Delivery: %w", err)
 	}
-	if q.detourStmt, err = db.PrepareContext(ctx, detour); err != nil {
-		return nil, fmt.Errorf("error preparing query Detour: %w", err)
-	}
 	if q.deviceByUserCodeStmt, err = db.PrepareContext(ctx, deviceByUserCode); err != nil {
 		return nil, fmt.Errorf("error preparing query DeviceByUserCode: %w", err)
 	}
@@ -153,17 +171,23 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.drainClaimStmt, err = db.PrepareContext(ctx, drainClaim); err != nil {
 		return nil, fmt.Errorf("error preparing query DrainClaim: %w", err)
 	}
+	if q.dropAttemptsStmt, err = db.PrepareContext(ctx, dropAttempts); err != nil {
+		return nil, fmt.Errorf("error preparing query DropAttempts: %w", err)
+	}
 	if q.dropDeliveryStmt, err = db.PrepareContext(ctx, dropDelivery); err != nil {
 		return nil, fmt.Errorf("error preparing query DropDelivery: %w", err)
-	}
-	if q.dropDetourStmt, err = db.PrepareContext(ctx, dropDetour); err != nil {
-		return nil, fmt.Errorf("error preparing query DropDetour: %w", err)
 	}
 	if q.dropIdempotencyKeysStmt, err = db.PrepareContext(ctx, dropIdempotencyKeys); err != nil {
 		return nil, fmt.Errorf("error preparing query DropIdempotencyKeys: %w", err)
 	}
-	if q.dropOldDetoursStmt, err = db.PrepareContext(ctx, dropOldDetours); err != nil {
-		return nil, fmt.Errorf("error preparing query DropOldDetours: %w", err)
+	if q.dropItemsStmt, err = db.PrepareContext(ctx, dropItems); err != nil {
+		return nil, fmt.Errorf("error preparing query DropItems: %w", err)
+	}
+	if q.dropOIDCSignInStmt, err = db.PrepareContext(ctx, dropOIDCSignIn); err != nil {
+		return nil, fmt.Errorf("error preparing query DropOIDCSignIn: %w", err)
+	}
+	if q.dropOldAttemptsStmt, err = db.PrepareContext(ctx, dropOldAttempts); err != nil {
+		return nil, fmt.Errorf("error preparing query DropOldAttempts: %w", err)
 	}
 	if q.dropOldDeviceCodesStmt, err = db.PrepareContext(ctx, dropOldDeviceCodes); err != nil {
 		return nil, fmt.Errorf("error preparing query DropOldDeviceCodes: %w", err)
@@ -174,14 +198,11 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.dropOldOAuthCodesStmt, err = db.PrepareContext(ctx, dropOldOAuthCodes); err != nil {
 		return nil, fmt.Errorf("error preparing query DropOldOAuthCodes: %w", err)
 	}
+	if q.dropOldOIDCSignInsStmt, err = db.PrepareContext(ctx, dropOldOIDCSignIns); err != nil {
+		return nil, fmt.Errorf("error preparing query DropOldOIDCSignIns: %w", err)
+	}
 	if q.dropOldProgramTokensStmt, err = db.PrepareContext(ctx, dropOldProgramTokens); err != nil {
 		return nil, fmt.Errorf("error preparing query DropOldProgramTokens: %w", err)
-	}
-	if q.dropOldTriesStmt, err = db.PrepareContext(ctx, dropOldTries); err != nil {
-		return nil, fmt.Errorf("error preparing query DropOldTries: %w", err)
-	}
-	if q.dropTriesStmt, err = db.PrepareContext(ctx, dropTries); err != nil {
-		return nil, fmt.Errorf("error preparing query DropTries: %w", err)
 	}
 	if q.dropUnusedOAuthClientsStmt, err = db.PrepareContext(ctx, dropUnusedOAuthClients); err != nil {
 		return nil, fmt.Errorf("error preparing query DropUnusedOAuthClients: %w", err)
@@ -191,6 +212,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.dropWaitingOneStmt, err = db.PrepareContext(ctx, dropWaitingOne); err != nil {
 		return nil, fmt.Errorf("error preparing query DropWaitingOne: %w", err)
+	}
+	if q.droppableItemsStmt, err = db.PrepareContext(ctx, droppableItems); err != nil {
+		return nil, fmt.Errorf("error preparing query DroppableItems: %w", err)
 	}
 	if q.dueAdmissionsStmt, err = db.PrepareContext(ctx, dueAdmissions); err != nil {
 		return nil, fmt.Errorf("error preparing query DueAdmissions: %w", err)
@@ -219,6 +243,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.eventsAfterStmt, err = db.PrepareContext(ctx, eventsAfter); err != nil {
 		return nil, fmt.Errorf("error preparing query EventsAfter: %w", err)
 	}
+	if q.eventsForAllStmt, err = db.PrepareContext(ctx, eventsForAll); err != nil {
+		return nil, fmt.Errorf("error preparing query EventsForAll: %w", err)
+	}
 	if q.eventsOfAgentStmt, err = db.PrepareContext(ctx, eventsOfAgent); err != nil {
 		return nil, fmt.Errorf("error preparing query EventsOfAgent: %w", err)
 	}
@@ -236,6 +263,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.followersStmt, err = db.PrepareContext(ctx, followers); err != nil {
 		return nil, fmt.Errorf("error preparing query Followers: %w", err)
+	}
+	if q.forgetSecretStmt, err = db.PrepareContext(ctx, forgetSecret); err != nil {
+		return nil, fmt.Errorf("error preparing query ForgetSecret: %w", err)
 	}
 	if q.freeAgentSlotStmt, err = db.PrepareContext(ctx, freeAgentSlot); err != nil {
 		return nil, fmt.Errorf("error preparing query FreeAgentSlot: %w", err)
@@ -288,9 +318,6 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.insertDeliveryStmt, err = db.PrepareContext(ctx, insertDelivery); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertDelivery: %w", err)
 	}
-	if q.insertDetourStmt, err = db.PrepareContext(ctx, insertDetour); err != nil {
-		return nil, fmt.Errorf("error preparing query InsertDetour: %w", err)
-	}
 	if q.insertDeviceCodeStmt, err = db.PrepareContext(ctx, insertDeviceCode); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertDeviceCode: %w", err)
 	}
@@ -326,6 +353,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.insertOAuthCodeStmt, err = db.PrepareContext(ctx, insertOAuthCode); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertOAuthCode: %w", err)
+	}
+	if q.insertOIDCSignInStmt, err = db.PrepareContext(ctx, insertOIDCSignIn); err != nil {
+		return nil, fmt.Errorf("error preparing query InsertOIDCSignIn: %w", err)
 	}
 	if q.insertProgramStmt, err = db.PrepareContext(ctx, insertProgram); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertProgram: %w", err)
@@ -399,6 +429,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.liftOverlapStmt, err = db.PrepareContext(ctx, liftOverlap); err != nil {
 		return nil, fmt.Errorf("error preparing query LiftOverlap: %w", err)
 	}
+	if q.liftedByTimeStmt, err = db.PrepareContext(ctx, liftedByTime); err != nil {
+		return nil, fmt.Errorf("error preparing query LiftedByTime: %w", err)
+	}
 	if q.likelyWorkerStmt, err = db.PrepareContext(ctx, likelyWorker); err != nil {
 		return nil, fmt.Errorf("error preparing query LikelyWorker: %w", err)
 	}
@@ -411,8 +444,14 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.listDeliveriesStmt, err = db.PrepareContext(ctx, listDeliveries); err != nil {
 		return nil, fmt.Errorf("error preparing query ListDeliveries: %w", err)
 	}
+	if q.listEndedSessionsStmt, err = db.PrepareContext(ctx, listEndedSessions); err != nil {
+		return nil, fmt.Errorf("error preparing query ListEndedSessions: %w", err)
+	}
 	if q.listLedgerStmt, err = db.PrepareContext(ctx, listLedger); err != nil {
 		return nil, fmt.Errorf("error preparing query ListLedger: %w", err)
+	}
+	if q.listOpenSessionsStmt, err = db.PrepareContext(ctx, listOpenSessions); err != nil {
+		return nil, fmt.Errorf("error preparing query ListOpenSessions: %w", err)
 	}
 	if q.listSessionsStmt, err = db.PrepareContext(ctx, listSessions); err != nil {
 		return nil, fmt.Errorf("error preparing query ListSessions: %w", err)
@@ -440,6 +479,12 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.loginOfStmt, err = db.PrepareContext(ctx, loginOf); err != nil {
 		return nil, fmt.Errorf("error preparing query LoginOf: %w", err)
+	}
+	if q.longestStagingStmt, err = db.PrepareContext(ctx, longestStaging); err != nil {
+		return nil, fmt.Errorf("error preparing query LongestStaging: %w", err)
+	}
+	if q.markGapStmt, err = db.PrepareContext(ctx, markGap); err != nil {
+		return nil, fmt.Errorf("error preparing query MarkGap: %w", err)
 	}
 	if q.memberStmt, err = db.PrepareContext(ctx, member); err != nil {
 		return nil, fmt.Errorf("error preparing query Member: %w", err)
@@ -471,6 +516,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.nextAdmissionStmt, err = db.PrepareContext(ctx, nextAdmission); err != nil {
 		return nil, fmt.Errorf("error preparing query NextAdmission: %w", err)
 	}
+	if q.nextAffinityStmt, err = db.PrepareContext(ctx, nextAffinity); err != nil {
+		return nil, fmt.Errorf("error preparing query NextAffinity: %w", err)
+	}
 	if q.nextAgentSlotStmt, err = db.PrepareContext(ctx, nextAgentSlot); err != nil {
 		return nil, fmt.Errorf("error preparing query NextAgentSlot: %w", err)
 	}
@@ -495,6 +543,12 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.nextOnlineBeatStmt, err = db.PrepareContext(ctx, nextOnlineBeat); err != nil {
 		return nil, fmt.Errorf("error preparing query NextOnlineBeat: %w", err)
 	}
+	if q.nextReclaimStmt, err = db.PrepareContext(ctx, nextReclaim); err != nil {
+		return nil, fmt.Errorf("error preparing query NextReclaim: %w", err)
+	}
+	if q.noteLossStmt, err = db.PrepareContext(ctx, noteLoss); err != nil {
+		return nil, fmt.Errorf("error preparing query NoteLoss: %w", err)
+	}
 	if q.notePostedStmt, err = db.PrepareContext(ctx, notePosted); err != nil {
 		return nil, fmt.Errorf("error preparing query NotePosted: %w", err)
 	}
@@ -512,6 +566,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.oAuthCodeStmt, err = db.PrepareContext(ctx, oAuthCode); err != nil {
 		return nil, fmt.Errorf("error preparing query OAuthCode: %w", err)
+	}
+	if q.oIDCSignInStmt, err = db.PrepareContext(ctx, oIDCSignIn); err != nil {
+		return nil, fmt.Errorf("error preparing query OIDCSignIn: %w", err)
 	}
 	if q.offlineDueStmt, err = db.PrepareContext(ctx, offlineDue); err != nil {
 		return nil, fmt.Errorf("error preparing query OfflineDue: %w", err)
@@ -531,11 +588,20 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.openOfMemberStmt, err = db.PrepareContext(ctx, openOfMember); err != nil {
 		return nil, fmt.Errorf("error preparing query OpenOfMember: %w", err)
 	}
+	if q.openRetryStmt, err = db.PrepareContext(ctx, openRetry); err != nil {
+		return nil, fmt.Errorf("error preparing query OpenRetry: %w", err)
+	}
+	if q.outputStmt, err = db.PrepareContext(ctx, output); err != nil {
+		return nil, fmt.Errorf("error preparing query Output: %w", err)
+	}
 	if q.ownsAnyStmt, err = db.PrepareContext(ctx, ownsAny); err != nil {
 		return nil, fmt.Errorf("error preparing query OwnsAny: %w", err)
 	}
 	if q.pendingSignalStmt, err = db.PrepareContext(ctx, pendingSignal); err != nil {
 		return nil, fmt.Errorf("error preparing query PendingSignal: %w", err)
+	}
+	if q.processLoadStmt, err = db.PrepareContext(ctx, processLoad); err != nil {
+		return nil, fmt.Errorf("error preparing query ProcessLoad: %w", err)
 	}
 	if q.programStmt, err = db.PrepareContext(ctx, program); err != nil {
 		return nil, fmt.Errorf("error preparing query Program: %w", err)
@@ -552,14 +618,29 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.promptStmt, err = db.PrepareContext(ctx, prompt); err != nil {
 		return nil, fmt.Errorf("error preparing query Prompt: %w", err)
 	}
+	if q.putAttemptsStmt, err = db.PrepareContext(ctx, putAttempts); err != nil {
+		return nil, fmt.Errorf("error preparing query PutAttempts: %w", err)
+	}
 	if q.putIdempotencyKeyStmt, err = db.PrepareContext(ctx, putIdempotencyKey); err != nil {
 		return nil, fmt.Errorf("error preparing query PutIdempotencyKey: %w", err)
 	}
 	if q.putLoginStmt, err = db.PrepareContext(ctx, putLogin); err != nil {
 		return nil, fmt.Errorf("error preparing query PutLogin: %w", err)
 	}
-	if q.putTriesStmt, err = db.PrepareContext(ctx, putTries); err != nil {
-		return nil, fmt.Errorf("error preparing query PutTries: %w", err)
+	if q.putOutputStmt, err = db.PrepareContext(ctx, putOutput); err != nil {
+		return nil, fmt.Errorf("error preparing query PutOutput: %w", err)
+	}
+	if q.reachOfAgentsSessionsStmt, err = db.PrepareContext(ctx, reachOfAgentsSessions); err != nil {
+		return nil, fmt.Errorf("error preparing query ReachOfAgentsSessions: %w", err)
+	}
+	if q.reachOfEndedSessionsStmt, err = db.PrepareContext(ctx, reachOfEndedSessions); err != nil {
+		return nil, fmt.Errorf("error preparing query ReachOfEndedSessions: %w", err)
+	}
+	if q.reachOfOpenSessionsStmt, err = db.PrepareContext(ctx, reachOfOpenSessions); err != nil {
+		return nil, fmt.Errorf("error preparing query ReachOfOpenSessions: %w", err)
+	}
+	if q.reachOfSessionsStmt, err = db.PrepareContext(ctx, reachOfSessions); err != nil {
+		return nil, fmt.Errorf("error preparing query ReachOfSessions: %w", err)
 	}
 	if q.renameUserStmt, err = db.PrepareContext(ctx, renameUser); err != nil {
 		return nil, fmt.Errorf("error preparing query RenameUser: %w", err)
@@ -621,8 +702,8 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.scheduledAgentsStmt, err = db.PrepareContext(ctx, scheduledAgents); err != nil {
 		return nil, fmt.Errorf("error preparing query ScheduledAgents: %w", err)
 	}
-	if q.seesSessionStmt, err = db.PrepareContext(ctx, seesSession); err != nil {
-		return nil, fmt.Errorf("error preparing query SeesSession: %w", err)
+	if q.secretPromptsStmt, err = db.PrepareContext(ctx, secretPrompts); err != nil {
+		return nil, fmt.Errorf("error preparing query SecretPrompts: %w", err)
 	}
 	if q.sessionStmt, err = db.PrepareContext(ctx, session); err != nil {
 		return nil, fmt.Errorf("error preparing query Session: %w", err)
@@ -632,6 +713,12 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.sessionStatusStmt, err = db.PrepareContext(ctx, sessionStatus); err != nil {
 		return nil, fmt.Errorf("error preparing query SessionStatus: %w", err)
+	}
+	if q.sessionVisibilityStmt, err = db.PrepareContext(ctx, sessionVisibility); err != nil {
+		return nil, fmt.Errorf("error preparing query SessionVisibility: %w", err)
+	}
+	if q.sessionsWithoutClaimStmt, err = db.PrepareContext(ctx, sessionsWithoutClaim); err != nil {
+		return nil, fmt.Errorf("error preparing query SessionsWithoutClaim: %w", err)
 	}
 	if q.setAdmitAtStmt, err = db.PrepareContext(ctx, setAdmitAt); err != nil {
 		return nil, fmt.Errorf("error preparing query SetAdmitAt: %w", err)
@@ -663,8 +750,14 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.spendOfAgentStmt, err = db.PrepareContext(ctx, spendOfAgent); err != nil {
 		return nil, fmt.Errorf("error preparing query SpendOfAgent: %w", err)
 	}
+	if q.spentOutAgentsStmt, err = db.PrepareContext(ctx, spentOutAgents); err != nil {
+		return nil, fmt.Errorf("error preparing query SpentOutAgents: %w", err)
+	}
 	if q.staleDueStmt, err = db.PrepareContext(ctx, staleDue); err != nil {
 		return nil, fmt.Errorf("error preparing query StaleDue: %w", err)
+	}
+	if q.sumOfItemsStmt, err = db.PrepareContext(ctx, sumOfItems); err != nil {
+		return nil, fmt.Errorf("error preparing query SumOfItems: %w", err)
 	}
 	if q.takeAgentSlotStmt, err = db.PrepareContext(ctx, takeAgentSlot); err != nil {
 		return nil, fmt.Errorf("error preparing query TakeAgentSlot: %w", err)
@@ -692,9 +785,6 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.touchTokenStmt, err = db.PrepareContext(ctx, touchToken); err != nil {
 		return nil, fmt.Errorf("error preparing query TouchToken: %w", err)
-	}
-	if q.triesStmt, err = db.PrepareContext(ctx, tries); err != nil {
-		return nil, fmt.Errorf("error preparing query Tries: %w", err)
 	}
 	if q.triggerAgentStmt, err = db.PrepareContext(ctx, triggerAgent); err != nil {
 		return nil, fmt.Errorf("error preparing query TriggerAgent: %w", err)
@@ -813,8 +903,8 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.webhooksBehindStmt, err = db.PrepareContext(ctx, webhooksBehind); err != nil {
 		return nil, fmt.Errorf("error preparing query WebhooksBehind: %w", err)
 	}
-	if q.webhooksToldToStmt, err = db.PrepareContext(ctx, webhooksToldTo); err != nil {
-		return nil, fmt.Errorf("error preparing query WebhooksToldTo: %w", err)
+	if q.webhooksOfStmt, err = db.PrepareContext(ctx, webhooksOf); err != nil {
+		return nil, fmt.Errorf("error preparing query WebhooksOf: %w", err)
 	}
 	if q.workerStmt, err = db.PrepareContext(ctx, worker); err != nil {
 		return nil, fmt.Errorf("error preparing query Worker: %w", err)
@@ -876,6 +966,16 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing agentEvenDeletedStmt: %w", cerr)
 		}
 	}
+	if q.agentVersionStmt != nil {
+		if cerr := q.agentVersionStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing agentVersionStmt: %w", cerr)
+		}
+	}
+	if q.agentsInFoldersOfStmt != nil {
+		if cerr := q.agentsInFoldersOfStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing agentsInFoldersOfStmt: %w", cerr)
+		}
+	}
 	if q.agentsRunAsStmt != nil {
 		if cerr := q.agentsRunAsStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing agentsRunAsStmt: %w", cerr)
@@ -901,9 +1001,19 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing anyOwnersIdentityStmt: %w", cerr)
 		}
 	}
+	if q.anyWaitingStmt != nil {
+		if cerr := q.anyWaitingStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing anyWaitingStmt: %w", cerr)
+		}
+	}
 	if q.askDeviceCodeStmt != nil {
 		if cerr := q.askDeviceCodeStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing askDeviceCodeStmt: %w", cerr)
+		}
+	}
+	if q.attemptsStmt != nil {
+		if cerr := q.attemptsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing attemptsStmt: %w", cerr)
 		}
 	}
 	if q.auditPageStmt != nil {
@@ -911,9 +1021,19 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing auditPageStmt: %w", cerr)
 		}
 	}
+	if q.awaitedProcessesStmt != nil {
+		if cerr := q.awaitedProcessesStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing awaitedProcessesStmt: %w", cerr)
+		}
+	}
 	if q.beatWorkerStmt != nil {
 		if cerr := q.beatWorkerStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing beatWorkerStmt: %w", cerr)
+		}
+	}
+	if q.beginSpendDayStmt != nil {
+		if cerr := q.beginSpendDayStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing beginSpendDayStmt: %w", cerr)
 		}
 	}
 	if q.claimStmt != nil {
@@ -944,6 +1064,11 @@ func (q *Queries) Close() error {
 	if q.clampQueuedStmt != nil {
 		if cerr := q.clampQueuedStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing clampQueuedStmt: %w", cerr)
+		}
+	}
+	if q.clearLiftedStmt != nil {
+		if cerr := q.clearLiftedStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing clearLiftedStmt: %w", cerr)
 		}
 	}
 	if q.clearPromptStmt != nil {
@@ -1046,11 +1171,6 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing deliveryStmt: %w", cerr)
 		}
 	}
-	if q.detourStmt != nil {
-		if cerr := q.detourStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing detourStmt: %w", cerr)
-		}
-	}
 	if q.deviceByUserCodeStmt != nil {
 		if cerr := q.deviceByUserCodeStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing deviceByUserCodeStmt: %w", cerr)
@@ -1066,14 +1186,14 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing drainClaimStmt: %w", cerr)
 		}
 	}
+	if q.dropAttemptsStmt != nil {
+		if cerr := q.dropAttemptsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing dropAttemptsStmt: %w", cerr)
+		}
+	}
 	if q.dropDeliveryStmt != nil {
 		if cerr := q.dropDeliveryStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing dropDeliveryStmt: %w", cerr)
-		}
-	}
-	if q.dropDetourStmt != nil {
-		if cerr := q.dropDetourStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing dropDetourStmt: %w", cerr)
 		}
 	}
 	if q.dropIdempotencyKeysStmt != nil {
@@ -1081,9 +1201,19 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing dropIdempotencyKeysStmt: %w", cerr)
 		}
 	}
-	if q.dropOldDetoursStmt != nil {
-		if cerr := q.dropOldDetoursStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing dropOldDetoursStmt: %w", cerr)
+	if q.dropItemsStmt != nil {
+		if cerr := q.dropItemsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing dropItemsStmt: %w", cerr)
+		}
+	}
+	if q.dropOIDCSignInStmt != nil {
+		if cerr := q.dropOIDCSignInStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing dropOIDCSignInStmt: %w", cerr)
+		}
+	}
+	if q.dropOldAttemptsStmt != nil {
+		if cerr := q.dropOldAttemptsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing dropOldAttemptsStmt: %w", cerr)
 		}
 	}
 	if q.dropOldDeviceCodesStmt != nil {
@@ -1101,19 +1231,14 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing dropOldOAuthCodesStmt: %w", cerr)
 		}
 	}
+	if q.dropOldOIDCSignInsStmt != nil {
+		if cerr := q.dropOldOIDCSignInsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing dropOldOIDCSignInsStmt: %w", cerr)
+		}
+	}
 	if q.dropOldProgramTokensStmt != nil {
 		if cerr := q.dropOldProgramTokensStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing dropOldProgramTokensStmt: %w", cerr)
-		}
-	}
-	if q.dropOldTriesStmt != nil {
-		if cerr := q.dropOldTriesStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing dropOldTriesStmt: %w", cerr)
-		}
-	}
-	if q.dropTriesStmt != nil {
-		if cerr := q.dropTriesStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing dropTriesStmt: %w", cerr)
 		}
 	}
 	if q.dropUnusedOAuthClientsStmt != nil {
@@ -1129,6 +1254,11 @@ func (q *Queries) Close() error {
 	if q.dropWaitingOneStmt != nil {
 		if cerr := q.dropWaitingOneStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing dropWaitingOneStmt: %w", cerr)
+		}
+	}
+	if q.droppableItemsStmt != nil {
+		if cerr := q.droppableItemsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing droppableItemsStmt: %w", cerr)
 		}
 	}
 	if q.dueAdmissionsStmt != nil {
@@ -1176,6 +1306,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing eventsAfterStmt: %w", cerr)
 		}
 	}
+	if q.eventsForAllStmt != nil {
+		if cerr := q.eventsForAllStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing eventsForAllStmt: %w", cerr)
+		}
+	}
 	if q.eventsOfAgentStmt != nil {
 		if cerr := q.eventsOfAgentStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing eventsOfAgentStmt: %w", cerr)
@@ -1204,6 +1339,11 @@ func (q *Queries) Close() error {
 	if q.followersStmt != nil {
 		if cerr := q.followersStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing followersStmt: %w", cerr)
+		}
+	}
+	if q.forgetSecretStmt != nil {
+		if cerr := q.forgetSecretStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing forgetSecretStmt: %w", cerr)
 		}
 	}
 	if q.freeAgentSlotStmt != nil {
@@ -1291,11 +1431,6 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing insertDeliveryStmt: %w", cerr)
 		}
 	}
-	if q.insertDetourStmt != nil {
-		if cerr := q.insertDetourStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing insertDetourStmt: %w", cerr)
-		}
-	}
 	if q.insertDeviceCodeStmt != nil {
 		if cerr := q.insertDeviceCodeStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing insertDeviceCodeStmt: %w", cerr)
@@ -1354,6 +1489,11 @@ func (q *Queries) Close() error {
 	if q.insertOAuthCodeStmt != nil {
 		if cerr := q.insertOAuthCodeStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing insertOAuthCodeStmt: %w", cerr)
+		}
+	}
+	if q.insertOIDCSignInStmt != nil {
+		if cerr := q.insertOIDCSignInStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing insertOIDCSignInStmt: %w", cerr)
 		}
 	}
 	if q.insertProgramStmt != nil {
@@ -1476,6 +1616,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing liftOverlapStmt: %w", cerr)
 		}
 	}
+	if q.liftedByTimeStmt != nil {
+		if cerr := q.liftedByTimeStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing liftedByTimeStmt: %w", cerr)
+		}
+	}
 	if q.likelyWorkerStmt != nil {
 		if cerr := q.likelyWorkerStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing likelyWorkerStmt: %w", cerr)
@@ -1496,9 +1641,19 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing listDeliveriesStmt: %w", cerr)
 		}
 	}
+	if q.listEndedSessionsStmt != nil {
+		if cerr := q.listEndedSessionsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing listEndedSessionsStmt: %w", cerr)
+		}
+	}
 	if q.listLedgerStmt != nil {
 		if cerr := q.listLedgerStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing listLedgerStmt: %w", cerr)
+		}
+	}
+	if q.listOpenSessionsStmt != nil {
+		if cerr := q.listOpenSessionsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing listOpenSessionsStmt: %w", cerr)
 		}
 	}
 	if q.listSessionsStmt != nil {
@@ -1544,6 +1699,16 @@ func (q *Queries) Close() error {
 	if q.loginOfStmt != nil {
 		if cerr := q.loginOfStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing loginOfStmt: %w", cerr)
+		}
+	}
+	if q.longestStagingStmt != nil {
+		if cerr := q.longestStagingStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing longestStagingStmt: %w", cerr)
+		}
+	}
+	if q.markGapStmt != nil {
+		if cerr := q.markGapStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing markGapStmt: %w", cerr)
 		}
 	}
 	if q.memberStmt != nil {
@@ -1596,6 +1761,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing nextAdmissionStmt: %w", cerr)
 		}
 	}
+	if q.nextAffinityStmt != nil {
+		if cerr := q.nextAffinityStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing nextAffinityStmt: %w", cerr)
+		}
+	}
 	if q.nextAgentSlotStmt != nil {
 		if cerr := q.nextAgentSlotStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing nextAgentSlotStmt: %w", cerr)
@@ -1636,6 +1806,16 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing nextOnlineBeatStmt: %w", cerr)
 		}
 	}
+	if q.nextReclaimStmt != nil {
+		if cerr := q.nextReclaimStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing nextReclaimStmt: %w", cerr)
+		}
+	}
+	if q.noteLossStmt != nil {
+		if cerr := q.noteLossStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing noteLossStmt: %w", cerr)
+		}
+	}
 	if q.notePostedStmt != nil {
 		if cerr := q.notePostedStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing notePostedStmt: %w", cerr)
@@ -1664,6 +1844,11 @@ func (q *Queries) Close() error {
 	if q.oAuthCodeStmt != nil {
 		if cerr := q.oAuthCodeStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing oAuthCodeStmt: %w", cerr)
+		}
+	}
+	if q.oIDCSignInStmt != nil {
+		if cerr := q.oIDCSignInStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing oIDCSignInStmt: %w", cerr)
 		}
 	}
 	if q.offlineDueStmt != nil {
@@ -1696,6 +1881,16 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing openOfMemberStmt: %w", cerr)
 		}
 	}
+	if q.openRetryStmt != nil {
+		if cerr := q.openRetryStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing openRetryStmt: %w", cerr)
+		}
+	}
+	if q.outputStmt != nil {
+		if cerr := q.outputStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing outputStmt: %w", cerr)
+		}
+	}
 	if q.ownsAnyStmt != nil {
 		if cerr := q.ownsAnyStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing ownsAnyStmt: %w", cerr)
@@ -1704,6 +1899,11 @@ func (q *Queries) Close() error {
 	if q.pendingSignalStmt != nil {
 		if cerr := q.pendingSignalStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing pendingSignalStmt: %w", cerr)
+		}
+	}
+	if q.processLoadStmt != nil {
+		if cerr := q.processLoadStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing processLoadStmt: %w", cerr)
 		}
 	}
 	if q.programStmt != nil {
@@ -1731,6 +1931,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing promptStmt: %w", cerr)
 		}
 	}
+	if q.putAttemptsStmt != nil {
+		if cerr := q.putAttemptsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing putAttemptsStmt: %w", cerr)
+		}
+	}
 	if q.putIdempotencyKeyStmt != nil {
 		if cerr := q.putIdempotencyKeyStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing putIdempotencyKeyStmt: %w", cerr)
@@ -1741,9 +1946,29 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing putLoginStmt: %w", cerr)
 		}
 	}
-	if q.putTriesStmt != nil {
-		if cerr := q.putTriesStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing putTriesStmt: %w", cerr)
+	if q.putOutputStmt != nil {
+		if cerr := q.putOutputStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing putOutputStmt: %w", cerr)
+		}
+	}
+	if q.reachOfAgentsSessionsStmt != nil {
+		if cerr := q.reachOfAgentsSessionsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing reachOfAgentsSessionsStmt: %w", cerr)
+		}
+	}
+	if q.reachOfEndedSessionsStmt != nil {
+		if cerr := q.reachOfEndedSessionsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing reachOfEndedSessionsStmt: %w", cerr)
+		}
+	}
+	if q.reachOfOpenSessionsStmt != nil {
+		if cerr := q.reachOfOpenSessionsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing reachOfOpenSessionsStmt: %w", cerr)
+		}
+	}
+	if q.reachOfSessionsStmt != nil {
+		if cerr := q.reachOfSessionsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing reachOfSessionsStmt: %w", cerr)
 		}
 	}
 	if q.renameUserStmt != nil {
@@ -1846,9 +2071,9 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing scheduledAgentsStmt: %w", cerr)
 		}
 	}
-	if q.seesSessionStmt != nil {
-		if cerr := q.seesSessionStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing seesSessionStmt: %w", cerr)
+	if q.secretPromptsStmt != nil {
+		if cerr := q.secretPromptsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing secretPromptsStmt: %w", cerr)
 		}
 	}
 	if q.sessionStmt != nil {
@@ -1864,6 +2089,16 @@ func (q *Queries) Close() error {
 	if q.sessionStatusStmt != nil {
 		if cerr := q.sessionStatusStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing sessionStatusStmt: %w", cerr)
+		}
+	}
+	if q.sessionVisibilityStmt != nil {
+		if cerr := q.sessionVisibilityStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing sessionVisibilityStmt: %w", cerr)
+		}
+	}
+	if q.sessionsWithoutClaimStmt != nil {
+		if cerr := q.sessionsWithoutClaimStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing sessionsWithoutClaimStmt: %w", cerr)
 		}
 	}
 	if q.setAdmitAtStmt != nil {
@@ -1916,9 +2151,19 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing spendOfAgentStmt: %w", cerr)
 		}
 	}
+	if q.spentOutAgentsStmt != nil {
+		if cerr := q.spentOutAgentsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing spentOutAgentsStmt: %w", cerr)
+		}
+	}
 	if q.staleDueStmt != nil {
 		if cerr := q.staleDueStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing staleDueStmt: %w", cerr)
+		}
+	}
+	if q.sumOfItemsStmt != nil {
+		if cerr := q.sumOfItemsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing sumOfItemsStmt: %w", cerr)
 		}
 	}
 	if q.takeAgentSlotStmt != nil {
@@ -1964,11 +2209,6 @@ func (q *Queries) Close() error {
 	if q.touchTokenStmt != nil {
 		if cerr := q.touchTokenStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing touchTokenStmt: %w", cerr)
-		}
-	}
-	if q.triesStmt != nil {
-		if cerr := q.triesStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing triesStmt: %w", cerr)
 		}
 	}
 	if q.triggerAgentStmt != nil {
@@ -2166,9 +2406,9 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing webhooksBehindStmt: %w", cerr)
 		}
 	}
-	if q.webhooksToldToStmt != nil {
-		if cerr := q.webhooksToldToStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing webhooksToldToStmt: %w", cerr)
+	if q.webhooksOfStmt != nil {
+		if cerr := q.webhooksOfStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing webhooksOfStmt: %w", cerr)
 		}
 	}
 	if q.workerStmt != nil {
@@ -2265,20 +2505,27 @@ type Queries struct {
 	agentStmt                  *sql.Stmt
 	agentBySlugStmt            *sql.Stmt
 	agentEvenDeletedStmt       *sql.Stmt
+	agentVersionStmt           *sql.Stmt
+	agentsInFoldersOfStmt      *sql.Stmt
 	agentsRunAsStmt            *sql.Stmt
 	agentsWithQueueTimeoutStmt *sql.Stmt
 	answeredSinceStmt          *sql.Stmt
 	anyLoginStmt               *sql.Stmt
 	anyOwnersIdentityStmt      *sql.Stmt
+	anyWaitingStmt             *sql.Stmt
 	askDeviceCodeStmt          *sql.Stmt
+	attemptsStmt               *sql.Stmt
 	auditPageStmt              *sql.Stmt
+	awaitedProcessesStmt       *sql.Stmt
 	beatWorkerStmt             *sql.Stmt
+	beginSpendDayStmt          *sql.Stmt
 	claimStmt                  *sql.Stmt
 	claimByRequestStmt         *sql.Stmt
 	clampBeatsStmt             *sql.Stmt
 	clampClaimsStmt            *sql.Stmt
 	clampDrainsStmt            *sql.Stmt
 	clampQueuedStmt            *sql.Stmt
+	clearLiftedStmt            *sql.Stmt
 	clearPromptStmt            *sql.Stmt
 	closeClaimStmt             *sql.Stmt
 	closePromptStmt            *sql.Stmt
@@ -2299,23 +2546,24 @@ type Queries struct {
 	deleteWorkerStmt           *sql.Stmt
 	deliveredSinceStmt         *sql.Stmt
 	deliveryStmt               *sql.Stmt
-	detourStmt                 *sql.Stmt
 	deviceByUserCodeStmt       *sql.Stmt
 	deviceCodeStmt             *sql.Stmt
 	drainClaimStmt             *sql.Stmt
+	dropAttemptsStmt           *sql.Stmt
 	dropDeliveryStmt           *sql.Stmt
-	dropDetourStmt             *sql.Stmt
 	dropIdempotencyKeysStmt    *sql.Stmt
-	dropOldDetoursStmt         *sql.Stmt
+	dropItemsStmt              *sql.Stmt
+	dropOIDCSignInStmt         *sql.Stmt
+	dropOldAttemptsStmt        *sql.Stmt
 	dropOldDeviceCodesStmt     *sql.Stmt
 	dropOldOAuthClientsStmt    *sql.Stmt
 	dropOldOAuthCodesStmt      *sql.Stmt
+	dropOldOIDCSignInsStmt     *sql.Stmt
 	dropOldProgramTokensStmt   *sql.Stmt
-	dropOldTriesStmt           *sql.Stmt
-	dropTriesStmt              *sql.Stmt
 	dropUnusedOAuthClientsStmt *sql.Stmt
 	dropWaitingStmt            *sql.Stmt
 	dropWaitingOneStmt         *sql.Stmt
+	droppableItemsStmt         *sql.Stmt
 	dueAdmissionsStmt          *sql.Stmt
 	dueAgentsStmt              *sql.Stmt
 	dueDeadlinesStmt           *sql.Stmt
@@ -2325,12 +2573,14 @@ type Queries struct {
 	editWorkerStmt             *sql.Stmt
 	endDeliveryStmt            *sql.Stmt
 	eventsAfterStmt            *sql.Stmt
+	eventsForAllStmt           *sql.Stmt
 	eventsOfAgentStmt          *sql.Stmt
 	eventsOfSessionStmt        *sql.Stmt
 	firstOwnerStmt             *sql.Stmt
 	firstUserStmt              *sql.Stmt
 	firstWaitingSinceStmt      *sql.Stmt
 	followersStmt              *sql.Stmt
+	forgetSecretStmt           *sql.Stmt
 	freeAgentSlotStmt          *sql.Stmt
 	graceClaimsStmt            *sql.Stmt
 	graceDrainsStmt            *sql.Stmt
@@ -2348,7 +2598,6 @@ type Queries struct {
 	insertAgentVersionStmt     *sql.Stmt
 	insertClaimStmt            *sql.Stmt
 	insertDeliveryStmt         *sql.Stmt
-	insertDetourStmt           *sql.Stmt
 	insertDeviceCodeStmt       *sql.Stmt
 	insertEventStmt            *sql.Stmt
 	insertIdentityStmt         *sql.Stmt
@@ -2361,6 +2610,7 @@ type Queries struct {
 	insertMessageStmt          *sql.Stmt
 	insertOAuthClientStmt      *sql.Stmt
 	insertOAuthCodeStmt        *sql.Stmt
+	insertOIDCSignInStmt       *sql.Stmt
 	insertProgramStmt          *sql.Stmt
 	insertProgramTokenStmt     *sql.Stmt
 	insertPromptStmt           *sql.Stmt
@@ -2385,11 +2635,14 @@ type Queries struct {
 	latestLedgerStmt           *sql.Stmt
 	ledgerWithinStmt           *sql.Stmt
 	liftOverlapStmt            *sql.Stmt
+	liftedByTimeStmt           *sql.Stmt
 	likelyWorkerStmt           *sql.Stmt
 	listActivitiesStmt         *sql.Stmt
 	listAgentsStmt             *sql.Stmt
 	listDeliveriesStmt         *sql.Stmt
+	listEndedSessionsStmt      *sql.Stmt
 	listLedgerStmt             *sql.Stmt
+	listOpenSessionsStmt       *sql.Stmt
 	listSessionsStmt           *sql.Stmt
 	listSessionsOfAgentStmt    *sql.Stmt
 	listSessionsOfThreadStmt   *sql.Stmt
@@ -2399,6 +2652,8 @@ type Queries struct {
 	liveClaimsOfWorkerStmt     *sql.Stmt
 	loginByNameStmt            *sql.Stmt
 	loginOfStmt                *sql.Stmt
+	longestStagingStmt         *sql.Stmt
+	markGapStmt                *sql.Stmt
 	memberStmt                 *sql.Stmt
 	membersOfStmt              *sql.Stmt
 	messageByClientIDStmt      *sql.Stmt
@@ -2409,6 +2664,7 @@ type Queries struct {
 	moveWebhookStmt            *sql.Stmt
 	newestOfThreadStmt         *sql.Stmt
 	nextAdmissionStmt          *sql.Stmt
+	nextAffinityStmt           *sql.Stmt
 	nextAgentSlotStmt          *sql.Stmt
 	nextBeatStmt               *sql.Stmt
 	nextDeadlineStmt           *sql.Stmt
@@ -2417,28 +2673,39 @@ type Queries struct {
 	nextLaneStmt               *sql.Stmt
 	nextLapseStmt              *sql.Stmt
 	nextOnlineBeatStmt         *sql.Stmt
+	nextReclaimStmt            *sql.Stmt
+	noteLossStmt               *sql.Stmt
 	notePostedStmt             *sql.Stmt
 	noteTurnStmt               *sql.Stmt
 	noticedWorkersStmt         *sql.Stmt
 	oAuthClientStmt            *sql.Stmt
 	oAuthClientsStmt           *sql.Stmt
 	oAuthCodeStmt              *sql.Stmt
+	oIDCSignInStmt             *sql.Stmt
 	offlineDueStmt             *sql.Stmt
 	oldDeliveriesStmt          *sql.Stmt
 	oldestEventStmt            *sql.Stmt
 	oldestWaitingStmt          *sql.Stmt
 	openOfAgentStmt            *sql.Stmt
 	openOfMemberStmt           *sql.Stmt
+	openRetryStmt              *sql.Stmt
+	outputStmt                 *sql.Stmt
 	ownsAnyStmt                *sql.Stmt
 	pendingSignalStmt          *sql.Stmt
+	processLoadStmt            *sql.Stmt
 	programStmt                *sql.Stmt
 	programTokenStmt           *sql.Stmt
 	programsOfStmt             *sql.Stmt
 	programsOfClientStmt       *sql.Stmt
 	promptStmt                 *sql.Stmt
+	putAttemptsStmt            *sql.Stmt
 	putIdempotencyKeyStmt      *sql.Stmt
 	putLoginStmt               *sql.Stmt
-	putTriesStmt               *sql.Stmt
+	putOutputStmt              *sql.Stmt
+	reachOfAgentsSessionsStmt  *sql.Stmt
+	reachOfEndedSessionsStmt   *sql.Stmt
+	reachOfOpenSessionsStmt    *sql.Stmt
+	reachOfSessionsStmt        *sql.Stmt
 	renameUserStmt             *sql.Stmt
 	renameWorkspaceStmt        *sql.Stmt
 	renewClaimStmt             *sql.Stmt
@@ -2459,10 +2726,12 @@ type Queries struct {
 	rotateWebhookStmt          *sql.Stmt
 	runOfClaimStmt             *sql.Stmt
 	scheduledAgentsStmt        *sql.Stmt
-	seesSessionStmt            *sql.Stmt
+	secretPromptsStmt          *sql.Stmt
 	sessionStmt                *sql.Stmt
 	sessionByTriggerStmt       *sql.Stmt
 	sessionStatusStmt          *sql.Stmt
+	sessionVisibilityStmt      *sql.Stmt
+	sessionsWithoutClaimStmt   *sql.Stmt
 	setAdmitAtStmt             *sql.Stmt
 	setArchivedStmt            *sql.Stmt
 	setCounterStmt             *sql.Stmt
@@ -2473,7 +2742,9 @@ type Queries struct {
 	setWorkerStateStmt         *sql.Stmt
 	spendDayOfAgentStmt        *sql.Stmt
 	spendOfAgentStmt           *sql.Stmt
+	spentOutAgentsStmt         *sql.Stmt
 	staleDueStmt               *sql.Stmt
+	sumOfItemsStmt             *sql.Stmt
 	takeAgentSlotStmt          *sql.Stmt
 	takeAgentSlotExemptStmt    *sql.Stmt
 	threadStmt                 *sql.Stmt
@@ -2483,7 +2754,6 @@ type Queries struct {
 	touchKeyStmt               *sql.Stmt
 	touchProgramStmt           *sql.Stmt
 	touchTokenStmt             *sql.Stmt
-	triesStmt                  *sql.Stmt
 	triggerAgentStmt           *sql.Stmt
 	triggerURLStmt             *sql.Stmt
 	triggerURLByHashStmt       *sql.Stmt
@@ -2523,7 +2793,7 @@ type Queries struct {
 	waitingScheduledStmt       *sql.Stmt
 	webhookStmt                *sql.Stmt
 	webhooksBehindStmt         *sql.Stmt
-	webhooksToldToStmt         *sql.Stmt
+	webhooksOfStmt             *sql.Stmt
 	workerStmt                 *sql.Stmt
 	workerAndLoadStmt          *sql.Stmt
 	workerByNameStmt           *sql.Stmt
@@ -2545,20 +2815,27 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		agentStmt:                  q.agentStmt,
 		agentBySlugStmt:            q.agentBySlugStmt,
 		agentEvenDeletedStmt:       q.agentEvenDeletedStmt,
+		agentVersionStmt:           q.agentVersionStmt,
+		agentsInFoldersOfStmt:      q.agentsInFoldersOfStmt,
 		agentsRunAsStmt:            q.agentsRunAsStmt,
 		agentsWithQueueTimeoutStmt: q.agentsWithQueueTimeoutStmt,
 		answeredSinceStmt:          q.answeredSinceStmt,
 		anyLoginStmt:               q.anyLoginStmt,
 		anyOwnersIdentityStmt:      q.anyOwnersIdentityStmt,
+		anyWaitingStmt:             q.anyWaitingStmt,
 		askDeviceCodeStmt:          q.askDeviceCodeStmt,
+		attemptsStmt:               q.attemptsStmt,
 		auditPageStmt:              q.auditPageStmt,
+		awaitedProcessesStmt:       q.awaitedProcessesStmt,
 		beatWorkerStmt:             q.beatWorkerStmt,
+		beginSpendDayStmt:          q.beginSpendDayStmt,
 		claimStmt:                  q.claimStmt,
 		claimByRequestStmt:         q.claimByRequestStmt,
 		clampBeatsStmt:             q.clampBeatsStmt,
 		clampClaimsStmt:            q.clampClaimsStmt,
 		clampDrainsStmt:            q.clampDrainsStmt,
 		clampQueuedStmt:            q.clampQueuedStmt,
+		clearLiftedStmt:            q.clearLiftedStmt,
 		clearPromptStmt:            q.clearPromptStmt,
 		closeClaimStmt:             q.closeClaimStmt,
 		closePromptStmt:            q.closePromptStmt,
@@ -2579,23 +2856,24 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		deleteWorkerStmt:           q.deleteWorkerStmt,
 		deliveredSinceStmt:         q.deliveredSinceStmt,
 		deliveryStmt:               q.deliveryStmt,
-		detourStmt:                 q.detourStmt,
 		deviceByUserCodeStmt:       q.deviceByUserCodeStmt,
 		deviceCodeStmt:             q.deviceCodeStmt,
 		drainClaimStmt:             q.drainClaimStmt,
+		dropAttemptsStmt:           q.dropAttemptsStmt,
 		dropDeliveryStmt:           q.dropDeliveryStmt,
-		dropDetourStmt:             q.dropDetourStmt,
 		dropIdempotencyKeysStmt:    q.dropIdempotencyKeysStmt,
-		dropOldDetoursStmt:         q.dropOldDetoursStmt,
+		dropItemsStmt:              q.dropItemsStmt,
+		dropOIDCSignInStmt:         q.dropOIDCSignInStmt,
+		dropOldAttemptsStmt:        q.dropOldAttemptsStmt,
 		dropOldDeviceCodesStmt:     q.dropOldDeviceCodesStmt,
 		dropOldOAuthClientsStmt:    q.dropOldOAuthClientsStmt,
 		dropOldOAuthCodesStmt:      q.dropOldOAuthCodesStmt,
+		dropOldOIDCSignInsStmt:     q.dropOldOIDCSignInsStmt,
 		dropOldProgramTokensStmt:   q.dropOldProgramTokensStmt,
-		dropOldTriesStmt:           q.dropOldTriesStmt,
-		dropTriesStmt:              q.dropTriesStmt,
 		dropUnusedOAuthClientsStmt: q.dropUnusedOAuthClientsStmt,
 		dropWaitingStmt:            q.dropWaitingStmt,
 		dropWaitingOneStmt:         q.dropWaitingOneStmt,
+		droppableItemsStmt:         q.droppableItemsStmt,
 		dueAdmissionsStmt:          q.dueAdmissionsStmt,
 		dueAgentsStmt:              q.dueAgentsStmt,
 		dueDeadlinesStmt:           q.dueDeadlinesStmt,
@@ -2605,12 +2883,14 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		editWorkerStmt:             q.editWorkerStmt,
 		endDeliveryStmt:            q.endDeliveryStmt,
 		eventsAfterStmt:            q.eventsAfterStmt,
+		eventsForAllStmt:           q.eventsForAllStmt,
 		eventsOfAgentStmt:          q.eventsOfAgentStmt,
 		eventsOfSessionStmt:        q.eventsOfSessionStmt,
 		firstOwnerStmt:             q.firstOwnerStmt,
 		firstUserStmt:              q.firstUserStmt,
 		firstWaitingSinceStmt:      q.firstWaitingSinceStmt,
 		followersStmt:              q.followersStmt,
+		forgetSecretStmt:           q.forgetSecretStmt,
 		freeAgentSlotStmt:          q.freeAgentSlotStmt,
 		graceClaimsStmt:            q.graceClaimsStmt,
 		graceDrainsStmt:            q.graceDrainsStmt,
@@ -2628,7 +2908,6 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		insertAgentVersionStmt:     q.insertAgentVersionStmt,
 		insertClaimStmt:            q.insertClaimStmt,
 		insertDeliveryStmt:         q.insertDeliveryStmt,
-		insertDetourStmt:           q.insertDetourStmt,
 		insertDeviceCodeStmt:       q.insertDeviceCodeStmt,
 		insertEventStmt:            q.insertEventStmt,
 		insertIdentityStmt:         q.insertIdentityStmt,
@@ -2641,6 +2920,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		insertMessageStmt:          q.insertMessageStmt,
 		insertOAuthClientStmt:      q.insertOAuthClientStmt,
 		insertOAuthCodeStmt:        q.insertOAuthCodeStmt,
+		insertOIDCSignInStmt:       q.insertOIDCSignInStmt,
 		insertProgramStmt:          q.insertProgramStmt,
 		insertProgramTokenStmt:     q.insertProgramTokenStmt,
 		insertPromptStmt:           q.insertPromptStmt,
@@ -2665,11 +2945,14 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		latestLedgerStmt:           q.latestLedgerStmt,
 		ledgerWithinStmt:           q.ledgerWithinStmt,
 		liftOverlapStmt:            q.liftOverlapStmt,
+		liftedByTimeStmt:           q.liftedByTimeStmt,
 		likelyWorkerStmt:           q.likelyWorkerStmt,
 		listActivitiesStmt:         q.listActivitiesStmt,
 		listAgentsStmt:             q.listAgentsStmt,
 		listDeliveriesStmt:         q.listDeliveriesStmt,
+		listEndedSessionsStmt:      q.listEndedSessionsStmt,
 		listLedgerStmt:             q.listLedgerStmt,
+		listOpenSessionsStmt:       q.listOpenSessionsStmt,
 		listSessionsStmt:           q.listSessionsStmt,
 		listSessionsOfAgentStmt:    q.listSessionsOfAgentStmt,
 		listSessionsOfThreadStmt:   q.listSessionsOfThreadStmt,
@@ -2679,6 +2962,8 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		liveClaimsOfWorkerStmt:     q.liveClaimsOfWorkerStmt,
 		loginByNameStmt:            q.loginByNameStmt,
 		loginOfStmt:                q.loginOfStmt,
+		longestStagingStmt:         q.longestStagingStmt,
+		markGapStmt:                q.markGapStmt,
 		memberStmt:                 q.memberStmt,
 		membersOfStmt:              q.membersOfStmt,
 		messageByClientIDStmt:      q.messageByClientIDStmt,
@@ -2689,6 +2974,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		moveWebhookStmt:            q.moveWebhookStmt,
 		newestOfThreadStmt:         q.newestOfThreadStmt,
 		nextAdmissionStmt:          q.nextAdmissionStmt,
+		nextAffinityStmt:           q.nextAffinityStmt,
 		nextAgentSlotStmt:          q.nextAgentSlotStmt,
 		nextBeatStmt:               q.nextBeatStmt,
 		nextDeadlineStmt:           q.nextDeadlineStmt,
@@ -2697,28 +2983,39 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		nextLaneStmt:               q.nextLaneStmt,
 		nextLapseStmt:              q.nextLapseStmt,
 		nextOnlineBeatStmt:         q.nextOnlineBeatStmt,
+		nextReclaimStmt:            q.nextReclaimStmt,
+		noteLossStmt:               q.noteLossStmt,
 		notePostedStmt:             q.notePostedStmt,
 		noteTurnStmt:               q.noteTurnStmt,
 		noticedWorkersStmt:         q.noticedWorkersStmt,
 		oAuthClientStmt:            q.oAuthClientStmt,
 		oAuthClientsStmt:           q.oAuthClientsStmt,
 		oAuthCodeStmt:              q.oAuthCodeStmt,
+		oIDCSignInStmt:             q.oIDCSignInStmt,
 		offlineDueStmt:             q.offlineDueStmt,
 		oldDeliveriesStmt:          q.oldDeliveriesStmt,
 		oldestEventStmt:            q.oldestEventStmt,
 		oldestWaitingStmt:          q.oldestWaitingStmt,
 		openOfAgentStmt:            q.openOfAgentStmt,
 		openOfMemberStmt:           q.openOfMemberStmt,
+		openRetryStmt:              q.openRetryStmt,
+		outputStmt:                 q.outputStmt,
 		ownsAnyStmt:                q.ownsAnyStmt,
 		pendingSignalStmt:          q.pendingSignalStmt,
+		processLoadStmt:            q.processLoadStmt,
 		programStmt:                q.programStmt,
 		programTokenStmt:           q.programTokenStmt,
 		programsOfStmt:             q.programsOfStmt,
 		programsOfClientStmt:       q.programsOfClientStmt,
 		promptStmt:                 q.promptStmt,
+		putAttemptsStmt:            q.putAttemptsStmt,
 		putIdempotencyKeyStmt:      q.putIdempotencyKeyStmt,
 		putLoginStmt:               q.putLoginStmt,
-		putTriesStmt:               q.putTriesStmt,
+		putOutputStmt:              q.putOutputStmt,
+		reachOfAgentsSessionsStmt:  q.reachOfAgentsSessionsStmt,
+		reachOfEndedSessionsStmt:   q.reachOfEndedSessionsStmt,
+		reachOfOpenSessionsStmt:    q.reachOfOpenSessionsStmt,
+		reachOfSessionsStmt:        q.reachOfSessionsStmt,
 		renameUserStmt:             q.renameUserStmt,
 		renameWorkspaceStmt:        q.renameWorkspaceStmt,
 		renewClaimStmt:             q.renewClaimStmt,
@@ -2739,10 +3036,12 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		rotateWebhookStmt:          q.rotateWebhookStmt,
 		runOfClaimStmt:             q.runOfClaimStmt,
 		scheduledAgentsStmt:        q.scheduledAgentsStmt,
-		seesSessionStmt:            q.seesSessionStmt,
+		secretPromptsStmt:          q.secretPromptsStmt,
 		sessionStmt:                q.sessionStmt,
 		sessionByTriggerStmt:       q.sessionByTriggerStmt,
 		sessionStatusStmt:          q.sessionStatusStmt,
+		sessionVisibilityStmt:      q.sessionVisibilityStmt,
+		sessionsWithoutClaimStmt:   q.sessionsWithoutClaimStmt,
 		setAdmitAtStmt:             q.setAdmitAtStmt,
 		setArchivedStmt:            q.setArchivedStmt,
 		setCounterStmt:             q.setCounterStmt,
@@ -2753,7 +3052,9 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		setWorkerStateStmt:         q.setWorkerStateStmt,
 		spendDayOfAgentStmt:        q.spendDayOfAgentStmt,
 		spendOfAgentStmt:           q.spendOfAgentStmt,
+		spentOutAgentsStmt:         q.spentOutAgentsStmt,
 		staleDueStmt:               q.staleDueStmt,
+		sumOfItemsStmt:             q.sumOfItemsStmt,
 		takeAgentSlotStmt:          q.takeAgentSlotStmt,
 		takeAgentSlotExemptStmt:    q.takeAgentSlotExemptStmt,
 		threadStmt:                 q.threadStmt,
@@ -2763,7 +3064,6 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		touchKeyStmt:               q.touchKeyStmt,
 		touchProgramStmt:           q.touchProgramStmt,
 		touchTokenStmt:             q.touchTokenStmt,
-		triesStmt:                  q.triesStmt,
 		triggerAgentStmt:           q.triggerAgentStmt,
 		triggerURLStmt:             q.triggerURLStmt,
 		triggerURLByHashStmt:       q.triggerURLByHashStmt,
@@ -2803,7 +3103,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		waitingScheduledStmt:       q.waitingScheduledStmt,
 		webhookStmt:                q.webhookStmt,
 		webhooksBehindStmt:         q.webhooksBehindStmt,
-		webhooksToldToStmt:         q.webhooksToldToStmt,
+		webhooksOfStmt:             q.webhooksOfStmt,
 		workerStmt:                 q.workerStmt,
 		workerAndLoadStmt:          q.workerAndLoadStmt,
 		workerByNameStmt:           q.workerByNameStmt,

@@ -2,7 +2,7 @@
 INSERT INTO events (seq, workspace_id, agent_id, session_id, at, actor, type, data)
 VALUES (@seq, @workspace_id, @agent_id, @session_id, @at, @actor, @type, @data);
 
--- What tells of sign-ins is for those who may read the audit.
+-- Events about sign-ins are only for those who may read the audit.
 -- name: EventsAfter :many
 SELECT sqlc.embed(e), CAST(COALESCE(s.agent_id, e.agent_id) AS INTEGER) AS agent
 FROM events e LEFT JOIN sessions s ON s.id = e.session_id
@@ -11,6 +11,14 @@ WHERE e.seq > @after
   AND ((e.session_id = 0 AND e.workspace_id = @workspace_id)
     OR (s.workspace_id = @workspace_id AND (s.mode = 'cloud' OR s.owner_user_id = @me)))
 ORDER BY e.seq LIMIT @n;
+
+-- What EventsAfter reads for one viewer, but for all of them: what each may know is decided by
+-- the reader.
+-- name: EventsForAll :many
+SELECT * FROM events
+WHERE seq > @after
+  AND type NOT IN ('program_signed_in', 'program_signed_out', 'program_token_reused', 'program_revoked', 'sign_in_refused', 'signed_in', 'identity_linked', 'identity_unlinked')
+ORDER BY seq LIMIT @n;
 
 -- The log for people who look into it, newest first; '' and 0 filter nothing.
 -- name: AuditPage :many
@@ -60,8 +68,8 @@ SELECT * FROM items WHERE session_id = @session_id AND seq > @after ORDER BY seq
 SELECT * FROM items WHERE session_id = @session_id AND seq < @before ORDER BY seq DESC LIMIT @n;
 
 -- name: InsertPrompt :exec
-INSERT INTO prompts (id, session_id, kind, text, created_at, closed_at, closed_by, resolution, answer, detail, deadline_at, fallback, answer_detail)
-VALUES (@id, @session_id, @kind, @text, @created_at, 0, '', '', '', @detail, @deadline_at, @fallback, '');
+INSERT INTO prompts (id, session_id, kind, text, created_at, closed_at, closed_by, resolution, answer, detail, deadline_at, fallback, answer_detail, secret)
+VALUES (@id, @session_id, @kind, @text, @created_at, 0, '', '', '', @detail, @deadline_at, @fallback, '', @secret);
 
 -- name: Prompt :one
 SELECT * FROM prompts WHERE id = @id;
@@ -70,6 +78,12 @@ SELECT * FROM prompts WHERE id = @id;
 UPDATE prompts SET
     closed_at = @closed_at, closed_by = @closed_by, resolution = @resolution, answer = @answer, answer_detail = @answer_detail
 WHERE id = @id AND closed_at = 0;
+
+-- name: SecretPrompts :many
+SELECT * FROM prompts WHERE session_id = @session_id AND secret = 1 AND closed_at <> 0 ORDER BY id;
+
+-- name: ForgetSecret :execrows
+UPDATE prompts SET secret = 0, answer_detail = @answer_detail, fallback = @fallback WHERE id = @id AND secret = 1;
 
 -- name: IdempotencyKey :one
 SELECT * FROM idempotency_keys WHERE user_id = @user_id AND route = @route AND key = @key;

@@ -187,7 +187,7 @@ type EventsAfterRow struct {
 	Agent int64
 }
 
-// What tells of sign-ins is for those who may read the audit.
+// Events about sign-ins are only for those who may read the audit.
 func (q *Queries) EventsAfter(ctx context.Context, arg EventsAfterParams) ([]EventsAfterRow, error) {
 	rows, err := q.query(ctx, q.eventsAfterStmt, eventsAfter,
 		arg.After,
@@ -212,6 +212,52 @@ func (q *Queries) EventsAfter(ctx context.Context, arg EventsAfterParams) ([]Eve
 			&i.Event.Type,
 			&i.Event.Data,
 			&i.Agent,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const eventsForAll = `-- name: EventsForAll :many
+SELECT seq, workspace_id, agent_id, session_id, at, actor, type, data FROM events
+WHERE seq > ?1
+  AND type NOT IN ('program_signed_in', 'program_signed_out', 'program_token_reused', 'program_revoked', 'sign_in_refused', 'signed_in', 'identity_linked', 'identity_unlinked')
+ORDER BY seq LIMIT ?2
+`
+
+type EventsForAllParams struct {
+	After int64
+	N     int64
+}
+
+// What EventsAfter reads for one viewer, but for all of them: what each may know is decided by
+// the reader.
+func (q *Queries) EventsForAll(ctx context.Context, arg EventsForAllParams) ([]Event, error) {
+	rows, err := q.query(ctx, q.eventsForAllStmt, eventsForAll, arg.After, arg.N)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Event{}
+	for rows.Next() {
+		var i Event
+		if err := rows.Scan(
+			&i.Seq,
+			&i.WorkspaceID,
+			&i.AgentID,
+			&i.SessionID,
+			&i.At,
+			&i.Actor,
+			&i.Type,
+			&i.Data,
 		); err != nil {
 			return nil, err
 		}
@@ -308,6 +354,24 @@ func (q *Queries) EventsOfSession(ctx context.Context, arg EventsOfSessionParams
 		return nil, err
 	}
 	return items, nil
+}
+
+const forgetSecret = `-- name: ForgetSecret :execrows
+UPDATE prompts SET secret = 0, answer_detail = ?1, fallback = ?2 WHERE id = ?3 AND secret = 1
+`
+
+type ForgetSecretParams struct {
+	AnswerDetail string
+	Fallback     string
+	ID           api.PromptID
+}
+
+func (q *Queries) ForgetSecret(ctx context.Context, arg ForgetSecretParams) (int64, error) {
+	result, err := q.exec(ctx, q.forgetSecretStmt, forgetSecret, arg.AnswerDetail, arg.Fallback, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
 }
 
 const growLedger = `-- name: GrowLedger :execrows
@@ -527,8 +591,8 @@ func (q *Queries) InsertLedger(ctx context.Context, arg InsertLedgerParams) (int
 }
 
 const insertPrompt = `-- name: InsertPrompt :exec
-INSERT INTO prompts (id, session_id, kind, text, created_at, closed_at, closed_by, resolution, answer, detail, deadline_at, fallback, answer_detail)
-VALUES (?1, ?2, ?3, ?4, ?5, 0, '', '', '', ?6, ?7, ?8, '')
+INSERT INTO prompts (id, session_id, kind, text, created_at, closed_at, closed_by, resolution, answer, detail, deadline_at, fallback, answer_detail, secret)
+VALUES (?1, ?2, ?3, ?4, ?5, 0, '', '', '', ?6, ?7, ?8, '', ?9)
 `
 
 type InsertPromptParams struct {
@@ -540,6 +604,7 @@ type InsertPromptParams struct {
 	Detail     string
 	DeadlineAt int64
 	Fallback   string
+	Secret     int64
 }
 
 func (q *Queries) InsertPrompt(ctx context.Context, arg InsertPromptParams) error {
@@ -552,6 +617,7 @@ func (q *Queries) InsertPrompt(ctx context.Context, arg InsertPromptParams) erro
 		arg.Detail,
 		arg.DeadlineAt,
 		arg.Fallback,
+		arg.Secret,
 	)
 	return err
 }
@@ -824,7 +890,7 @@ func (q *Queries) OldestEvent(ctx context.Context) (int64, error) {
 }
 
 const prompt = `-- name: Prompt :one
-SELECT id, session_id, kind, text, created_at, closed_at, closed_by, resolution, answer, detail, deadline_at, fallback, answer_detail FROM prompts WHERE id = ?1
+SELECT id, session_id, kind, text, created_at, closed_at, closed_by, resolution, answer, detail, deadline_at, fallback, answer_detail, secret FROM prompts WHERE id = ?1
 `
 
 func (q *Queries) Prompt(ctx context.Context, id api.PromptID) (Prompt, error) {
@@ -844,6 +910,7 @@ func (q *Queries) Prompt(ctx context.Context, id api.PromptID) (Prompt, error) {
 		&i.DeadlineAt,
 		&i.Fallback,
 		&i.AnswerDetail,
+		&i.Secret,
 	)
 	return i, err
 }
@@ -874,6 +941,48 @@ func (q *Queries) PutIdempotencyKey(ctx context.Context, arg PutIdempotencyKeyPa
 		arg.CreatedAt,
 	)
 	return err
+}
+
+const secretPrompts = `-- name: SecretPrompts :many
+SELECT id, session_id, kind, text, created_at, closed_at, closed_by, resolution, answer, detail, deadline_at, fallback, answer_detail, secret FROM prompts WHERE session_id = ?1 AND secret = 1 AND closed_at <> 0 ORDER BY id
+`
+
+func (q *Queries) SecretPrompts(ctx context.Context, sessionID api.SessionID) ([]Prompt, error) {
+	rows, err := q.query(ctx, q.secretPromptsStmt, secretPrompts, sessionID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Prompt{}
+	for rows.Next() {
+		var i Prompt
+		if err := rows.Scan(
+			&i.ID,
+			&i.SessionID,
+			&i.Kind,
+			&i.Text,
+			&i.CreatedAt,
+			&i.ClosedAt,
+			&i.ClosedBy,
+			&i.Resolution,
+			&i.Answer,
+			&i.Detail,
+			&i.DeadlineAt,
+			&i.Fallback,
+			&i.AnswerDetail,
+			&i.Secret,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const setLedgerRange = `-- name: SetLedgerRange :execrows

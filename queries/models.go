@@ -64,14 +64,17 @@ type Agent struct {
 	DailySpendLimit   int64
 	SpendDay          int64
 	SpentOnDay        int64
+	TimeoutsSetBy     api.UserID
 }
 
 type AgentVersion struct {
-	AgentID  api.AgentID
-	Version  int64
-	At       int64
-	Actor    string
-	Snapshot string
+	AgentID       api.AgentID
+	Version       int64
+	At            int64
+	Actor         string
+	Snapshot      string
+	RunSetBy      api.UserID
+	TimeoutsSetBy api.UserID
 }
 
 type ApiKey struct {
@@ -88,29 +91,39 @@ type ApiKey struct {
 	RevokedAt   int64
 }
 
+type Attempt struct {
+	Key   []byte
+	Since int64
+	Until int64
+	Count int64
+}
+
 type Claim struct {
-	ID           api.ClaimKey
-	Secret       []byte
-	SessionID    api.SessionID
-	AgentID      api.AgentID
-	ThreadID     api.ThreadID
-	WorkerID     api.WorkerID
-	InstanceID   string
-	Fence        int64
-	LeaseSeconds int64
-	OfflineAfter int64
-	GrantedAt    int64
-	RenewedAt    int64
-	ExpiresAt    int64
-	Graced       int64
-	FolderKey    string
-	RequestID    string
-	ClosedAt     int64
-	ClosedBy     string
-	FinishHash   []byte
-	Drained      int64
-	DrainBy      int64
-	Started      int64
+	ID                      api.ClaimKey
+	Secret                  []byte
+	SessionID               api.SessionID
+	AgentID                 api.AgentID
+	ThreadID                api.ThreadID
+	WorkerID                api.WorkerID
+	InstanceID              string
+	Fence                   int64
+	LeaseSeconds            int64
+	OfflineAfter            int64
+	GrantedAt               int64
+	RenewedAt               int64
+	ExpiresAt               int64
+	Graced                  int64
+	FolderKey               string
+	RequestID               string
+	ClosedAt                int64
+	ClosedBy                string
+	FinishHash              []byte
+	Drained                 int64
+	DrainBy                 int64
+	Started                 int64
+	AgentVersion            int64
+	WorkerInstructions      string
+	WorkerInstructionsSetBy api.UserID
 }
 
 type Counter struct {
@@ -134,16 +147,6 @@ type Delivery struct {
 	AgainOf    api.DeliveryID
 	CreatedAt  int64
 	EndedAt    int64
-}
-
-type Detour struct {
-	Hash      []byte
-	Purpose   string
-	UserID    api.UserID
-	TokenID   api.TokenID
-	Ticket    []byte
-	Next      string
-	ExpiresAt int64
 }
 
 type DeviceCode struct {
@@ -266,6 +269,16 @@ type Message struct {
 	At        int64
 }
 
+type OIDCSignIn struct {
+	Hash      []byte
+	Purpose   string
+	UserID    api.UserID
+	TokenID   api.TokenID
+	Ticket    []byte
+	Next      string
+	ExpiresAt int64
+}
+
 type OauthClient struct {
 	ID        api.ClientID
 	Client    string
@@ -287,6 +300,14 @@ type OauthCode struct {
 	ExpiresAt   int64
 	UsedAt      int64
 	ProgramID   api.TokenID
+}
+
+type Output struct {
+	SessionID    api.SessionID
+	HeadBytes    int64
+	TailFrom     int64
+	TailBytes    int64
+	DroppedBytes int64
 }
 
 type Program struct {
@@ -325,6 +346,7 @@ type Prompt struct {
 	DeadlineAt   int64
 	Fallback     string
 	AnswerDetail string
+	Secret       int64
 }
 
 type Session struct {
@@ -380,6 +402,11 @@ type Session struct {
 	StartedAt         int64
 	EndedAt           int64
 	ArchivedAt        int64
+	Releases          int64
+	Tries             int64
+	PlaceAt           int64
+	WorkPath          string
+	ResumeCommand     string
 }
 
 type Signal struct {
@@ -427,13 +454,6 @@ type TriggerUrl struct {
 	DeletedAt   int64
 }
 
-type Try struct {
-	Key   []byte
-	Since int64
-	Until int64
-	Count int64
-}
-
 type User struct {
 	ID        api.UserID
 	Name      string
@@ -458,31 +478,35 @@ type Webhook struct {
 }
 
 type Worker struct {
-	ID            api.WorkerID
-	WorkspaceID   api.WorkspaceID
-	AgentID       api.AgentID
-	OwnerUserID   api.UserID
-	Mode          api.Mode
-	Name          string
-	InstanceID    string
-	ProcessID     string
-	Instructions  string
-	Types         api.Labels
-	Labels        api.Labels
-	MaxConcurrent int64
-	Platform      string
-	Version       string
-	FolderKey     string
-	FolderShared  int64
-	State         api.WorkerState
-	Desired       api.Desired
-	LastBeatAt    int64
-	Graced        int64
-	CreatedAt     int64
-	DeletedAt     int64
-	Pinned        api.Labels
-	Notices       string
-	NoticesSince  int64
+	ID                api.WorkerID
+	WorkspaceID       api.WorkspaceID
+	AgentID           api.AgentID
+	OwnerUserID       api.UserID
+	Mode              api.Mode
+	Name              string
+	InstanceID        string
+	ProcessID         string
+	Instructions      string
+	Types             api.Labels
+	Labels            api.Labels
+	MaxConcurrent     int64
+	Platform          string
+	Version           string
+	FolderKey         string
+	FolderShared      int64
+	State             api.WorkerState
+	Desired           api.Desired
+	LastBeatAt        int64
+	Graced            int64
+	CreatedAt         int64
+	DeletedAt         int64
+	Pinned            api.Labels
+	Notices           string
+	NoticesSince      int64
+	Staging           int64
+	LostAt            int64
+	InstructionsSetBy api.UserID
+	ProcessSlots      int64
 }
 
 type Workspace struct {

@@ -92,18 +92,18 @@ UPDATE invitations SET revoked_at = @now WHERE id = @id AND workspace_id = @work
 -- name: RevokeInvitationsBy :execrows
 UPDATE invitations SET revoked_at = @now WHERE workspace_id = @workspace_id AND invited_by = @invited_by AND used_at = 0 AND revoked_at = 0;
 
--- name: Tries :one
-SELECT * FROM tries WHERE key = @key;
+-- name: Attempts :one
+SELECT * FROM attempts WHERE key = @key;
 
--- name: PutTries :exec
-INSERT INTO tries (key, since, until, count) VALUES (@key, @since, @until, @count)
+-- name: PutAttempts :exec
+INSERT INTO attempts (key, since, until, count) VALUES (@key, @since, @until, @count)
 ON CONFLICT (key) DO UPDATE SET since = excluded.since, until = excluded.until, count = excluded.count;
 
--- name: DropTries :execrows
-DELETE FROM tries WHERE key = @key;
+-- name: DropAttempts :execrows
+DELETE FROM attempts WHERE key = @key;
 
--- name: DropOldTries :execrows
-DELETE FROM tries WHERE until <= @now;
+-- name: DropOldAttempts :execrows
+DELETE FROM attempts WHERE until <= @now;
 
 -- name: InsertKey :exec
 INSERT INTO api_keys (id, workspace_id, user_id, name, scopes, hash, hint, created_at, expires_at, last_used_at, revoked_at)
@@ -152,15 +152,15 @@ DELETE FROM identities WHERE id = @id AND user_id = @user_id;
 -- name: AnyOwnersIdentity :one
 SELECT i.* FROM identities i JOIN members m ON m.user_id = i.user_id WHERE m.role = 'owner' ORDER BY i.id LIMIT 1;
 
--- name: InsertDetour :exec
-INSERT INTO detours (hash, purpose, user_id, token_id, ticket, next, expires_at)
+-- name: InsertOIDCSignIn :exec
+INSERT INTO oidc_sign_ins (hash, purpose, user_id, token_id, ticket, next, expires_at)
 VALUES (@hash, @purpose, @user_id, @token_id, @ticket, @next, @expires_at);
 
--- name: Detour :one
-SELECT * FROM detours WHERE hash = @hash;
+-- name: OIDCSignIn :one
+SELECT * FROM oidc_sign_ins WHERE hash = @hash;
 
--- name: DropDetour :execrows
-DELETE FROM detours WHERE hash = @hash;
+-- name: DropOIDCSignIn :execrows
+DELETE FROM oidc_sign_ins WHERE hash = @hash;
 
--- name: DropOldDetours :execrows
-DELETE FROM detours WHERE expires_at <= @now;
+-- name: DropOldOIDCSignIns :execrows
+DELETE FROM oidc_sign_ins WHERE expires_at <= @now;

@@ -12,7 +12,7 @@ import (
 )
 
 const agentsRunAs = `-- name: AgentsRunAs :many
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day FROM agents WHERE workspace_id = ?1 AND runs_as_user_id = ?2 AND deleted_at = 0 ORDER BY id
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by FROM agents WHERE workspace_id = ?1 AND runs_as_user_id = ?2 AND deleted_at = 0 ORDER BY id
 `
 
 type AgentsRunAsParams struct {
@@ -75,6 +75,7 @@ func (q *Queries) AgentsRunAs(ctx context.Context, arg AgentsRunAsParams) ([]Age
 			&i.DailySpendLimit,
 			&i.SpendDay,
 			&i.SpentOnDay,
+			&i.TimeoutsSetBy,
 		); err != nil {
 			return nil, err
 		}
@@ -120,6 +121,22 @@ func (q *Queries) AnyOwnersIdentity(ctx context.Context) (Identity, error) {
 		&i.Label,
 		&i.CreatedAt,
 		&i.LastUsedAt,
+	)
+	return i, err
+}
+
+const attempts = `-- name: Attempts :one
+SELECT "key", since, until, count FROM attempts WHERE key = ?1
+`
+
+func (q *Queries) Attempts(ctx context.Context, key []byte) (Attempt, error) {
+	row := q.queryRow(ctx, q.attemptsStmt, attempts, key)
+	var i Attempt
+	err := row.Scan(
+		&i.Key,
+		&i.Since,
+		&i.Until,
+		&i.Count,
 	)
 	return i, err
 }
@@ -181,67 +198,48 @@ func (q *Queries) DeleteMember(ctx context.Context, arg DeleteMemberParams) (int
 	return result.RowsAffected()
 }
 
-const detour = `-- name: Detour :one
-SELECT hash, purpose, user_id, token_id, ticket, next, expires_at FROM detours WHERE hash = ?1
+const dropAttempts = `-- name: DropAttempts :execrows
+DELETE FROM attempts WHERE key = ?1
 `
 
-func (q *Queries) Detour(ctx context.Context, hash []byte) (Detour, error) {
-	row := q.queryRow(ctx, q.detourStmt, detour, hash)
-	var i Detour
-	err := row.Scan(
-		&i.Hash,
-		&i.Purpose,
-		&i.UserID,
-		&i.TokenID,
-		&i.Ticket,
-		&i.Next,
-		&i.ExpiresAt,
-	)
-	return i, err
-}
-
-const dropDetour = `-- name: DropDetour :execrows
-DELETE FROM detours WHERE hash = ?1
-`
-
-func (q *Queries) DropDetour(ctx context.Context, hash []byte) (int64, error) {
-	result, err := q.exec(ctx, q.dropDetourStmt, dropDetour, hash)
+func (q *Queries) DropAttempts(ctx context.Context, key []byte) (int64, error) {
+	result, err := q.exec(ctx, q.dropAttemptsStmt, dropAttempts, key)
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected()
 }
 
-const dropOldDetours = `-- name: DropOldDetours :execrows
-DELETE FROM detours WHERE expires_at <= ?1
+const dropOIDCSignIn = `-- name: DropOIDCSignIn :execrows
+DELETE FROM oidc_sign_ins WHERE hash = ?1
 `
 
-func (q *Queries) DropOldDetours(ctx context.Context, now int64) (int64, error) {
-	result, err := q.exec(ctx, q.dropOldDetoursStmt, dropOldDetours, now)
+func (q *Queries) DropOIDCSignIn(ctx context.Context, hash []byte) (int64, error) {
+	result, err := q.exec(ctx, q.dropOIDCSignInStmt, dropOIDCSignIn, hash)
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected()
 }
 
-const dropOldTries = `-- name: DropOldTries :execrows
-DELETE FROM tries WHERE until <= ?1
+const dropOldAttempts = `-- name: DropOldAttempts :execrows
+DELETE FROM attempts WHERE until <= ?1
 `
 
-func (q *Queries) DropOldTries(ctx context.Context, now int64) (int64, error) {
-	result, err := q.exec(ctx, q.dropOldTriesStmt, dropOldTries, now)
+func (q *Queries) DropOldAttempts(ctx context.Context, now int64) (int64, error) {
+	result, err := q.exec(ctx, q.dropOldAttemptsStmt, dropOldAttempts, now)
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected()
 }
 
-const dropTries = `-- name: DropTries :execrows
-DELETE FROM tries WHERE key = ?1
+const dropOldOIDCSignIns = `-- name: DropOldOIDCSignIns :execrows
+DELETE FROM oidc_sign_ins WHERE expires_at <= ?1
 `
 
-func (q *Queries) DropTries(ctx context.Context, key []byte) (int64, error) {
-	result, err := q.exec(ctx, q.dropTriesStmt, dropTries, key)
+func (q *Queries) DropOldOIDCSignIns(ctx context.Context, now int64) (int64, error) {
+	result, err := q.exec(ctx, q.dropOldOIDCSignInsStmt, dropOldOIDCSignIns, now)
 	if err != nil {
 		return 0, err
 	}
@@ -316,34 +314,6 @@ func (q *Queries) IdentityBySubject(ctx context.Context, arg IdentityBySubjectPa
 		&i.LastUsedAt,
 	)
 	return i, err
-}
-
-const insertDetour = `-- name: InsertDetour :exec
-INSERT INTO detours (hash, purpose, user_id, token_id, ticket, next, expires_at)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-`
-
-type InsertDetourParams struct {
-	Hash      []byte
-	Purpose   string
-	UserID    api.UserID
-	TokenID   api.TokenID
-	Ticket    []byte
-	Next      string
-	ExpiresAt int64
-}
-
-func (q *Queries) InsertDetour(ctx context.Context, arg InsertDetourParams) error {
-	_, err := q.exec(ctx, q.insertDetourStmt, insertDetour,
-		arg.Hash,
-		arg.Purpose,
-		arg.UserID,
-		arg.TokenID,
-		arg.Ticket,
-		arg.Next,
-		arg.ExpiresAt,
-	)
-	return err
 }
 
 const insertIdentity = `-- name: InsertIdentity :exec
@@ -429,6 +399,34 @@ func (q *Queries) InsertKey(ctx context.Context, arg InsertKeyParams) error {
 		arg.Hash,
 		arg.Hint,
 		arg.CreatedAt,
+		arg.ExpiresAt,
+	)
+	return err
+}
+
+const insertOIDCSignIn = `-- name: InsertOIDCSignIn :exec
+INSERT INTO oidc_sign_ins (hash, purpose, user_id, token_id, ticket, next, expires_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+`
+
+type InsertOIDCSignInParams struct {
+	Hash      []byte
+	Purpose   string
+	UserID    api.UserID
+	TokenID   api.TokenID
+	Ticket    []byte
+	Next      string
+	ExpiresAt int64
+}
+
+func (q *Queries) InsertOIDCSignIn(ctx context.Context, arg InsertOIDCSignInParams) error {
+	_, err := q.exec(ctx, q.insertOIDCSignInStmt, insertOIDCSignIn,
+		arg.Hash,
+		arg.Purpose,
+		arg.UserID,
+		arg.TokenID,
+		arg.Ticket,
+		arg.Next,
 		arg.ExpiresAt,
 	)
 	return err
@@ -705,6 +703,25 @@ func (q *Queries) MembersOf(ctx context.Context, arg MembersOfParams) ([]Members
 	return items, nil
 }
 
+const oIDCSignIn = `-- name: OIDCSignIn :one
+SELECT hash, purpose, user_id, token_id, ticket, next, expires_at FROM oidc_sign_ins WHERE hash = ?1
+`
+
+func (q *Queries) OIDCSignIn(ctx context.Context, hash []byte) (OIDCSignIn, error) {
+	row := q.queryRow(ctx, q.oIDCSignInStmt, oIDCSignIn, hash)
+	var i OIDCSignIn
+	err := row.Scan(
+		&i.Hash,
+		&i.Purpose,
+		&i.UserID,
+		&i.TokenID,
+		&i.Ticket,
+		&i.Next,
+		&i.ExpiresAt,
+	)
+	return i, err
+}
+
 const openOfMember = `-- name: OpenOfMember :many
 SELECT id FROM sessions
 WHERE workspace_id = ?1 AND ended_at = 0
@@ -756,6 +773,28 @@ func (q *Queries) OwnsAny(ctx context.Context, userID api.UserID) (Member, error
 	return i, err
 }
 
+const putAttempts = `-- name: PutAttempts :exec
+INSERT INTO attempts (key, since, until, count) VALUES (?1, ?2, ?3, ?4)
+ON CONFLICT (key) DO UPDATE SET since = excluded.since, until = excluded.until, count = excluded.count
+`
+
+type PutAttemptsParams struct {
+	Key   []byte
+	Since int64
+	Until int64
+	Count int64
+}
+
+func (q *Queries) PutAttempts(ctx context.Context, arg PutAttemptsParams) error {
+	_, err := q.exec(ctx, q.putAttemptsStmt, putAttempts,
+		arg.Key,
+		arg.Since,
+		arg.Until,
+		arg.Count,
+	)
+	return err
+}
+
 const putLogin = `-- name: PutLogin :exec
 INSERT INTO logins (user_id, name, password, changed_at) VALUES (?1, ?2, ?3, ?4)
 ON CONFLICT (user_id) DO UPDATE SET name = excluded.name, password = excluded.password, changed_at = excluded.changed_at
@@ -774,28 +813,6 @@ func (q *Queries) PutLogin(ctx context.Context, arg PutLoginParams) error {
 		arg.Name,
 		arg.Password,
 		arg.ChangedAt,
-	)
-	return err
-}
-
-const putTries = `-- name: PutTries :exec
-INSERT INTO tries (key, since, until, count) VALUES (?1, ?2, ?3, ?4)
-ON CONFLICT (key) DO UPDATE SET since = excluded.since, until = excluded.until, count = excluded.count
-`
-
-type PutTriesParams struct {
-	Key   []byte
-	Since int64
-	Until int64
-	Count int64
-}
-
-func (q *Queries) PutTries(ctx context.Context, arg PutTriesParams) error {
-	_, err := q.exec(ctx, q.putTriesStmt, putTries,
-		arg.Key,
-		arg.Since,
-		arg.Until,
-		arg.Count,
 	)
 	return err
 }
@@ -1108,22 +1125,6 @@ func (q *Queries) TouchToken(ctx context.Context, arg TouchTokenParams) (int64, 
 	return result.RowsAffected()
 }
 
-const tries = `-- name: Tries :one
-SELECT "key", since, until, count FROM tries WHERE key = ?1
-`
-
-func (q *Queries) Tries(ctx context.Context, key []byte) (Try, error) {
-	row := q.queryRow(ctx, q.triesStmt, tries, key)
-	var i Try
-	err := row.Scan(
-		&i.Key,
-		&i.Since,
-		&i.Until,
-		&i.Count,
-	)
-	return i, err
-}
-
 const useIdentity = `-- name: UseIdentity :execrows
 UPDATE identities SET label = ?1, last_used_at = ?2 WHERE id = ?3
 `
@@ -1161,7 +1162,7 @@ func (q *Queries) UseInvitation(ctx context.Context, arg UseInvitationParams) (i
 }
 
 const workersOfMember = `-- name: WorkersOfMember :many
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since FROM workers WHERE workspace_id = ?1 AND owner_user_id = ?2 AND deleted_at = 0 ORDER BY id
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots FROM workers WHERE workspace_id = ?1 AND owner_user_id = ?2 AND deleted_at = 0 ORDER BY id
 `
 
 type WorkersOfMemberParams struct {
@@ -1204,6 +1205,10 @@ func (q *Queries) WorkersOfMember(ctx context.Context, arg WorkersOfMemberParams
 			&i.Pinned,
 			&i.Notices,
 			&i.NoticesSince,
+			&i.Staging,
+			&i.LostAt,
+			&i.InstructionsSetBy,
+			&i.ProcessSlots,
 		); err != nil {
 			return nil, err
 		}

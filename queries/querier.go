@@ -16,22 +16,33 @@ type Querier interface {
 	Agent(ctx context.Context, id api.AgentID) (Agent, error)
 	AgentBySlug(ctx context.Context, arg AgentBySlugParams) (Agent, error)
 	AgentEvenDeleted(ctx context.Context, id api.AgentID) (Agent, error)
+	AgentVersion(ctx context.Context, arg AgentVersionParams) (AgentVersion, error)
+	// The other agents whose workers would run in a plain folder of an agent's workers, or in one
+	// above it or below.
+	AgentsInFoldersOf(ctx context.Context, agentID api.AgentID) ([]api.AgentID, error)
 	AgentsRunAs(ctx context.Context, arg AgentsRunAsParams) ([]Agent, error)
 	AgentsWithQueueTimeout(ctx context.Context) ([]Agent, error)
 	AnsweredSince(ctx context.Context, arg AnsweredSinceParams) ([]Prompt, error)
 	AnyLogin(ctx context.Context) (Login, error)
 	AnyOwnersIdentity(ctx context.Context) (Identity, error)
+	// Whether anything of an agent waits to be claimed, held back or not.
+	AnyWaiting(ctx context.Context, agentID api.AgentID) (api.SessionID, error)
 	AskDeviceCode(ctx context.Context, arg AskDeviceCodeParams) (int64, error)
+	Attempts(ctx context.Context, key []byte) (Attempt, error)
 	// The log for people who look into it, newest first; '' and 0 filter nothing.
 	AuditPage(ctx context.Context, arg AuditPageParams) ([]AuditPageRow, error)
+	// The worker processes that sessions of an agent wait for.
+	AwaitedProcesses(ctx context.Context, arg AwaitedProcessesParams) ([]string, error)
 	BeatWorker(ctx context.Context, arg BeatWorkerParams) (int64, error)
+	BeginSpendDay(ctx context.Context, arg BeginSpendDayParams) (int64, error)
 	Claim(ctx context.Context, id api.ClaimKey) (Claim, error)
 	ClaimByRequest(ctx context.Context, arg ClaimByRequestParams) (Claim, error)
 	ClampBeats(ctx context.Context, now int64) (int64, error)
 	ClampClaims(ctx context.Context, now int64) (int64, error)
 	ClampDrains(ctx context.Context, now int64) (int64, error)
-	// After a clock that was set back: what is counted from the moment of queueing is counted from now.
+	// After a clock was set back: what is counted from the moment of queueing is counted from now.
 	ClampQueued(ctx context.Context, now int64) (int64, error)
+	ClearLifted(ctx context.Context, arg ClearLiftedParams) (int64, error)
 	ClearPrompt(ctx context.Context, arg ClearPromptParams) (int64, error)
 	CloseClaim(ctx context.Context, arg CloseClaimParams) (int64, error)
 	ClosePrompt(ctx context.Context, arg ClosePromptParams) (int64, error)
@@ -39,7 +50,7 @@ type Querier interface {
 	CountMemberships(ctx context.Context, userID api.UserID) (int64, error)
 	CountOwners(ctx context.Context, workspaceID api.WorkspaceID) (int64, error)
 	CountSessions(ctx context.Context, arg CountSessionsParams) ([]CountSessionsRow, error)
-	// Counts a session that an agent starts, as long as its claim lives and has any left.
+	// Counts a session that an agent starts, as long as its claim holds and allows more.
 	CountStart(ctx context.Context, arg CountStartParams) (int64, error)
 	Counter(ctx context.Context, name string) (int64, error)
 	DecideDeviceCode(ctx context.Context, arg DecideDeviceCodeParams) (int64, error)
@@ -53,23 +64,25 @@ type Querier interface {
 	DeleteWorker(ctx context.Context, arg DeleteWorkerParams) (int64, error)
 	DeliveredSince(ctx context.Context, arg DeliveredSinceParams) (api.DeliveryID, error)
 	Delivery(ctx context.Context, id api.DeliveryID) (Delivery, error)
-	Detour(ctx context.Context, hash []byte) (Detour, error)
 	DeviceByUserCode(ctx context.Context, userCode []byte) (DeviceCode, error)
 	DeviceCode(ctx context.Context, hash []byte) (DeviceCode, error)
 	DrainClaim(ctx context.Context, id api.ClaimKey) (int64, error)
+	DropAttempts(ctx context.Context, key []byte) (int64, error)
 	DropDelivery(ctx context.Context, id api.DeliveryID) (int64, error)
-	DropDetour(ctx context.Context, hash []byte) (int64, error)
 	DropIdempotencyKeys(ctx context.Context, before int64) (int64, error)
-	DropOldDetours(ctx context.Context, now int64) (int64, error)
+	DropItems(ctx context.Context, arg DropItemsParams) error
+	DropOIDCSignIn(ctx context.Context, hash []byte) (int64, error)
+	DropOldAttempts(ctx context.Context, now int64) (int64, error)
 	DropOldDeviceCodes(ctx context.Context, now int64) (int64, error)
 	DropOldOAuthClients(ctx context.Context, now int64) (int64, error)
 	DropOldOAuthCodes(ctx context.Context, before int64) (int64, error)
+	DropOldOIDCSignIns(ctx context.Context, now int64) (int64, error)
 	DropOldProgramTokens(ctx context.Context, now int64) (int64, error)
-	DropOldTries(ctx context.Context, now int64) (int64, error)
-	DropTries(ctx context.Context, key []byte) (int64, error)
 	DropUnusedOAuthClients(ctx context.Context, oldest api.ClientID) (int64, error)
 	DropWaiting(ctx context.Context, arg DropWaitingParams) (int64, error)
 	DropWaitingOne(ctx context.Context, arg DropWaitingOneParams) (int64, error)
+	// What can be dropped of a session's output, oldest first.
+	DroppableItems(ctx context.Context, arg DroppableItemsParams) ([]DroppableItemsRow, error)
 	DueAdmissions(ctx context.Context, arg DueAdmissionsParams) ([]api.SessionID, error)
 	DueAgents(ctx context.Context, arg DueAgentsParams) ([]api.AgentID, error)
 	DueDeadlines(ctx context.Context, arg DueDeadlinesParams) ([]api.PromptID, error)
@@ -78,14 +91,18 @@ type Querier interface {
 	DueLapses(ctx context.Context, arg DueLapsesParams) ([]Claim, error)
 	EditWorker(ctx context.Context, arg EditWorkerParams) (int64, error)
 	EndDelivery(ctx context.Context, arg EndDeliveryParams) (int64, error)
-	// What tells of sign-ins is for those who may read the audit.
+	// Events about sign-ins are only for those who may read the audit.
 	EventsAfter(ctx context.Context, arg EventsAfterParams) ([]EventsAfterRow, error)
+	// What EventsAfter reads for one viewer, but for all of them: what each may know is decided by
+	// the reader.
+	EventsForAll(ctx context.Context, arg EventsForAllParams) ([]Event, error)
 	EventsOfAgent(ctx context.Context, arg EventsOfAgentParams) ([]Event, error)
 	EventsOfSession(ctx context.Context, arg EventsOfSessionParams) ([]Event, error)
 	FirstOwner(ctx context.Context) (User, error)
 	FirstUser(ctx context.Context) (User, error)
 	FirstWaitingSince(ctx context.Context, arg FirstWaitingSinceParams) (int64, error)
 	Followers(ctx context.Context, afterID api.SessionID) ([]Session, error)
+	ForgetSecret(ctx context.Context, arg ForgetSecretParams) (int64, error)
 	FreeAgentSlot(ctx context.Context, id api.AgentID) (int64, error)
 	GraceClaims(ctx context.Context, arg GraceClaimsParams) (int64, error)
 	GraceDrains(ctx context.Context, arg GraceDrainsParams) (int64, error)
@@ -93,7 +110,8 @@ type Querier interface {
 	GrowLedger(ctx context.Context, arg GrowLedgerParams) (int64, error)
 	HeldByOverlap(ctx context.Context, agentID api.AgentID) ([]Session, error)
 	HoldersOfAgent(ctx context.Context, arg HoldersOfAgentParams) ([]HoldersOfAgentRow, error)
-	// What runs, or isn't drained, in a folder or in one above or below it.
+	// What runs, or isn't drained, in a folder or in one above or below it. The sum keeps SQLite
+	// from going through all claims for the sake of their order.
 	HoldersOfFolder(ctx context.Context, arg HoldersOfFolderParams) ([]HoldersOfFolderRow, error)
 	HoldersOfThread(ctx context.Context, arg HoldersOfThreadParams) ([]HoldersOfThreadRow, error)
 	IdempotencyKey(ctx context.Context, arg IdempotencyKeyParams) (IdempotencyKey, error)
@@ -104,7 +122,6 @@ type Querier interface {
 	InsertAgentVersion(ctx context.Context, arg InsertAgentVersionParams) error
 	InsertClaim(ctx context.Context, arg InsertClaimParams) error
 	InsertDelivery(ctx context.Context, arg InsertDeliveryParams) error
-	InsertDetour(ctx context.Context, arg InsertDetourParams) error
 	InsertDeviceCode(ctx context.Context, arg InsertDeviceCodeParams) error
 	InsertEvent(ctx context.Context, arg InsertEventParams) error
 	InsertIdentity(ctx context.Context, arg InsertIdentityParams) error
@@ -117,6 +134,7 @@ type Querier interface {
 	InsertMessage(ctx context.Context, arg InsertMessageParams) (int64, error)
 	InsertOAuthClient(ctx context.Context, arg InsertOAuthClientParams) error
 	InsertOAuthCode(ctx context.Context, arg InsertOAuthCodeParams) error
+	InsertOIDCSignIn(ctx context.Context, arg InsertOIDCSignInParams) error
 	InsertProgram(ctx context.Context, arg InsertProgramParams) error
 	InsertProgramToken(ctx context.Context, arg InsertProgramTokenParams) error
 	InsertPrompt(ctx context.Context, arg InsertPromptParams) error
@@ -141,15 +159,21 @@ type Querier interface {
 	LatestLedger(ctx context.Context, arg LatestLedgerParams) (Ledger, error)
 	LedgerWithin(ctx context.Context, arg LedgerWithinParams) ([]Ledger, error)
 	LiftOverlap(ctx context.Context, id api.SessionID) (int64, error)
-	// The first worker of an agent that may well take something, with its load.
+	// Sessions that wait with no gate of their own except one that time has lifted by now.
+	LiftedByTime(ctx context.Context, arg LiftedByTimeParams) ([]api.SessionID, error)
+	// The first worker of an agent that may be able to take something, with its load.
 	LikelyWorker(ctx context.Context, agentID api.AgentID) (LikelyWorkerRow, error)
 	ListActivities(ctx context.Context, arg ListActivitiesParams) ([]Activity, error)
 	ListAgents(ctx context.Context, arg ListAgentsParams) ([]Agent, error)
 	ListDeliveries(ctx context.Context, arg ListDeliveriesParams) ([]Delivery, error)
+	ListEndedSessions(ctx context.Context, arg ListEndedSessionsParams) ([]Session, error)
 	ListLedger(ctx context.Context, arg ListLedgerParams) ([]Ledger, error)
+	// Those of one status that have not ended, which may be nearly all rows of a list. The join
+	// that keeps its order and the sum make SQLite use the index that names the status.
+	ListOpenSessions(ctx context.Context, arg ListOpenSessionsParams) ([]Session, error)
 	ListSessions(ctx context.Context, arg ListSessionsParams) ([]Session, error)
 	ListSessionsOfAgent(ctx context.Context, arg ListSessionsOfAgentParams) ([]Session, error)
-	// The first session of a thread has the thread's id; the others have an index of their own.
+	// The first session of a thread has the thread's id; the others have a separate index.
 	ListSessionsOfThread(ctx context.Context, arg ListSessionsOfThreadParams) ([]Session, error)
 	ListWebhooks(ctx context.Context, arg ListWebhooksParams) ([]Webhook, error)
 	ListWorkers(ctx context.Context, arg ListWorkersParams) ([]Worker, error)
@@ -157,50 +181,71 @@ type Querier interface {
 	LiveClaimsOfWorker(ctx context.Context, workerID api.WorkerID) ([]Claim, error)
 	LoginByName(ctx context.Context, name string) (Login, error)
 	LoginOf(ctx context.Context, userID api.UserID) (Login, error)
+	// How long the slowest worker of an agent takes to end what it runs, in seconds.
+	LongestStaging(ctx context.Context, agentID api.AgentID) (int64, error)
+	MarkGap(ctx context.Context, arg MarkGapParams) (int64, error)
 	Member(ctx context.Context, arg MemberParams) (Member, error)
 	MembersOf(ctx context.Context, arg MembersOfParams) ([]MembersOfRow, error)
 	MessageByClientID(ctx context.Context, arg MessageByClientIDParams) (Message, error)
 	MessagesAfter(ctx context.Context, arg MessagesAfterParams) ([]MessagesAfterRow, error)
 	MoveAnchor(ctx context.Context, arg MoveAnchorParams) (int64, error)
 	MoveClaimsToInstance(ctx context.Context, arg MoveClaimsToInstanceParams) (int64, error)
-	// The one door for status changes: it repeats the old status and the live claim.
+	// The only statement that changes a status: it repeats the old status and the live claim.
 	MoveSession(ctx context.Context, arg MoveSessionParams) (int64, error)
 	MoveWebhook(ctx context.Context, arg MoveWebhookParams) (int64, error)
 	NewestOfThread(ctx context.Context, threadID api.ThreadID) (Session, error)
 	NextAdmission(ctx context.Context, now int64) (int64, error)
+	NextAffinity(ctx context.Context, now int64) (int64, error)
 	NextAgentSlot(ctx context.Context, now int64) (int64, error)
 	NextBeat(ctx context.Context, after int64) (int64, error)
 	NextDeadline(ctx context.Context, now int64) (int64, error)
 	NextDelivery(ctx context.Context, now int64) (int64, error)
 	NextDrain(ctx context.Context, now int64) (int64, error)
-	// The head of the next lane of an agent that has a session without a gate of its own, and the lane after
-	// it. Whether a lane fits a worker is the caller's to say; if not, it goes on from that lane.
+	// The next session that may be claimable, from a place on: within a lane the best first, then
+	// the next lane's. It leaves out only what the gates hold back as well; they have the last
+	// word (contract 2.4). next_lane is the lane after the session's own.
 	NextLane(ctx context.Context, arg NextLaneParams) (NextLaneRow, error)
 	NextLapse(ctx context.Context, now int64) (int64, error)
 	NextOnlineBeat(ctx context.Context, after int64) (int64, error)
+	NextReclaim(ctx context.Context, now int64) (int64, error)
+	// A worker's claim was taken away because the worker was silent.
+	NoteLoss(ctx context.Context, arg NoteLossParams) (int64, error)
 	NotePosted(ctx context.Context, arg NotePostedParams) error
 	NoteTurn(ctx context.Context, arg NoteTurnParams) error
 	NoticedWorkers(ctx context.Context, arg NoticedWorkersParams) ([]Worker, error)
 	OAuthClient(ctx context.Context, arg OAuthClientParams) (OauthClient, error)
 	OAuthClients(ctx context.Context, arg OAuthClientsParams) ([]OAuthClientsRow, error)
 	OAuthCode(ctx context.Context, hash []byte) (OauthCode, error)
+	OIDCSignIn(ctx context.Context, hash []byte) (OIDCSignIn, error)
 	OfflineDue(ctx context.Context, arg OfflineDueParams) ([]Worker, error)
 	OldDeliveries(ctx context.Context, arg OldDeliveriesParams) ([]api.DeliveryID, error)
 	OldestEvent(ctx context.Context) (int64, error)
 	OldestWaiting(ctx context.Context, arg OldestWaitingParams) ([]api.SessionID, error)
 	OpenOfAgent(ctx context.Context, agentID api.AgentID) ([]Session, error)
 	OpenOfMember(ctx context.Context, arg OpenOfMemberParams) ([]api.SessionID, error)
+	// The retry of a session, unless it is over; a retry is in the thread of what it retries.
+	OpenRetry(ctx context.Context, arg OpenRetryParams) (Session, error)
+	Output(ctx context.Context, sessionID api.SessionID) (Output, error)
 	OwnsAny(ctx context.Context, userID api.UserID) (Member, error)
 	// The signal that a worker has not acknowledged yet, and who sent it.
 	PendingSignal(ctx context.Context, workerID api.WorkerID) (PendingSignalRow, error)
+	// What a worker's process runs, live or not drained, for all the agents that it serves.
+	ProcessLoad(ctx context.Context, arg ProcessLoadParams) (int64, error)
 	Program(ctx context.Context, id api.TokenID) (Program, error)
 	ProgramToken(ctx context.Context, hash []byte) (ProgramTokenRow, error)
 	ProgramsOf(ctx context.Context, arg ProgramsOfParams) ([]Program, error)
 	ProgramsOfClient(ctx context.Context, client string) ([]Program, error)
 	Prompt(ctx context.Context, id api.PromptID) (Prompt, error)
+	PutAttempts(ctx context.Context, arg PutAttemptsParams) error
 	PutIdempotencyKey(ctx context.Context, arg PutIdempotencyKeyParams) error
 	PutLogin(ctx context.Context, arg PutLoginParams) error
-	PutTries(ctx context.Context, arg PutTriesParams) error
+	PutOutput(ctx context.Context, arg PutOutputParams) error
+	ReachOfAgentsSessions(ctx context.Context, arg ReachOfAgentsSessionsParams) (ReachOfAgentsSessionsRow, error)
+	ReachOfEndedSessions(ctx context.Context, arg ReachOfEndedSessionsParams) (ReachOfEndedSessionsRow, error)
+	ReachOfOpenSessions(ctx context.Context, arg ReachOfOpenSessionsParams) (ReachOfOpenSessionsRow, error)
+	// Lists look at no more than a number of sessions, the newest of those that an index names.
+	// This is the last of them, and how many there are: fewer than scan when that is all.
+	ReachOfSessions(ctx context.Context, arg ReachOfSessionsParams) (ReachOfSessionsRow, error)
 	RenameUser(ctx context.Context, arg RenameUserParams) (int64, error)
 	RenameWorkspace(ctx context.Context, arg RenameWorkspaceParams) (int64, error)
 	RenewClaim(ctx context.Context, arg RenewClaimParams) (int64, error)
@@ -221,11 +266,14 @@ type Querier interface {
 	RotateWebhook(ctx context.Context, arg RotateWebhookParams) (int64, error)
 	RunOfClaim(ctx context.Context, id api.ClaimKey) (RunOfClaimRow, error)
 	ScheduledAgents(ctx context.Context) ([]Agent, error)
-	// Whether a session is there for somebody: a local one is its owner's alone.
-	SeesSession(ctx context.Context, arg SeesSessionParams) (int64, error)
+	SecretPrompts(ctx context.Context, sessionID api.SessionID) ([]Prompt, error)
 	Session(ctx context.Context, id api.SessionID) (Session, error)
 	SessionByTrigger(ctx context.Context, arg SessionByTriggerParams) (SessionByTriggerRow, error)
 	SessionStatus(ctx context.Context, id api.SessionID) (api.Status, error)
+	// Whether a session exists for a given caller: a local one only for its owner.
+	SessionVisibility(ctx context.Context, id api.SessionID) (SessionVisibilityRow, error)
+	// Sessions that are marked as running though no claim on them is live.
+	SessionsWithoutClaim(ctx context.Context) ([]Session, error)
 	SetAdmitAt(ctx context.Context, arg SetAdmitAtParams) (int64, error)
 	SetArchived(ctx context.Context, arg SetArchivedParams) (int64, error)
 	SetCounter(ctx context.Context, arg SetCounterParams) (int64, error)
@@ -235,10 +283,13 @@ type Querier interface {
 	SetRole(ctx context.Context, arg SetRoleParams) (int64, error)
 	SetWorkerState(ctx context.Context, arg SetWorkerStateParams) (int64, error)
 	SpendDayOfAgent(ctx context.Context, arg SpendDayOfAgentParams) (int64, error)
-	// A sum that reaches the most stays there: no report may fail for it.
+	// A sum that reaches the maximum stays there: no report may fail because of it.
 	SpendOfAgent(ctx context.Context, arg SpendOfAgentParams) (int64, error)
+	SpentOutAgents(ctx context.Context) ([]Agent, error)
 	StaleDue(ctx context.Context, arg StaleDueParams) ([]Worker, error)
-	TakeAgentSlot(ctx context.Context, id api.AgentID) (int64, error)
+	// For a session from before outputs were counted.
+	SumOfItems(ctx context.Context, sessionID api.SessionID) (SumOfItemsRow, error)
+	TakeAgentSlot(ctx context.Context, arg TakeAgentSlotParams) (int64, error)
 	TakeAgentSlotExempt(ctx context.Context, id api.AgentID) (int64, error)
 	Thread(ctx context.Context, id api.ThreadID) (Thread, error)
 	Token(ctx context.Context, id api.TokenID) (Token, error)
@@ -247,13 +298,12 @@ type Querier interface {
 	TouchKey(ctx context.Context, arg TouchKeyParams) (int64, error)
 	TouchProgram(ctx context.Context, arg TouchProgramParams) (int64, error)
 	TouchToken(ctx context.Context, arg TouchTokenParams) (int64, error)
-	Tries(ctx context.Context, key []byte) (Try, error)
 	TriggerAgent(ctx context.Context, arg TriggerAgentParams) (int64, error)
 	TriggerURL(ctx context.Context, id api.TriggerID) (TriggerUrl, error)
 	TriggerURLByHash(ctx context.Context, hash []byte) (TriggerUrl, error)
 	TriggerURLsBy(ctx context.Context, arg TriggerURLsByParams) ([]TriggerUrl, error)
 	TriggerURLsOfAgent(ctx context.Context, arg TriggerURLsOfAgentParams) ([]TriggerUrl, error)
-	// A try begins: should this process die, the delivery is due again at next_at.
+	// A try begins: if this process dies, the delivery is due again at next_at.
 	TryDelivery(ctx context.Context, arg TryDeliveryParams) (int64, error)
 	UndrainedOfThread(ctx context.Context, threadID api.ThreadID) ([]UndrainedOfThreadRow, error)
 	UndrainedScheduled(ctx context.Context, arg UndrainedScheduledParams) (int64, error)
@@ -272,16 +322,21 @@ type Querier interface {
 	ViewAgents(ctx context.Context, arg ViewAgentsParams) ([]Agent, error)
 	// Sessions with an open question, whether their worker waits for the answer, was lost, or has parked them.
 	ViewAsking(ctx context.Context, arg ViewAskingParams) ([]Session, error)
+	// Of the sessions down to reach, which bounds the work.
 	ViewCounts(ctx context.Context, arg ViewCountsParams) ([]ViewCountsRow, error)
 	ViewDisabledWebhooks(ctx context.Context, arg ViewDisabledWebhooksParams) ([]Webhook, error)
-	// Of each agent the newest session that ended in error, among so many that nobody has archived.
+	// For each agent the newest session that ended in error, among a number that nobody has
+	// archived.
 	ViewFailed(ctx context.Context, arg ViewFailedParams) ([]Session, error)
 	ViewFailingAgents(ctx context.Context, arg ViewFailingAgentsParams) ([]Agent, error)
-	// The newest finished sessions among the newest ones; scan bounds the work when nearly all are waiting.
+	// The newest finished sessions among the newest ones; scan bounds the work when nearly all are
+	// waiting.
 	ViewFinished(ctx context.Context, arg ViewFinishedParams) ([]Session, error)
+	// Among a number after the one shown on top: a page that was open for a week need not know
+	// more.
 	ViewNewer(ctx context.Context, arg ViewNewerParams) (int64, error)
 	ViewNextSlots(ctx context.Context, arg ViewNextSlotsParams) ([]Agent, error)
-	// What the dashboard's pages read beside the engine's own statements.
+	// What the dashboard's pages read besides the engine's own statements.
 	ViewRunning(ctx context.Context, arg ViewRunningParams) ([]Session, error)
 	ViewRuns(ctx context.Context, arg ViewRunsParams) ([]ViewRunsRow, error)
 	ViewTurns(ctx context.Context, arg ViewTurnsParams) ([]ViewTurnsRow, error)
@@ -293,10 +348,11 @@ type Querier interface {
 	WaitingScheduled(ctx context.Context, agentID api.AgentID) ([]WaitingScheduledRow, error)
 	Webhook(ctx context.Context, id api.WebhookID) (Webhook, error)
 	WebhooksBehind(ctx context.Context, arg WebhooksBehindParams) ([]api.WebhookID, error)
-	WebhooksToldTo(ctx context.Context, arg WebhooksToldToParams) ([]api.WebhookID, error)
+	WebhooksOf(ctx context.Context, arg WebhooksOfParams) ([]api.WebhookID, error)
 	Worker(ctx context.Context, id api.WorkerID) (Worker, error)
-	// A worker, what it runs (live or not drained) and what runs in its plain folder, in one above it or below
-	// it, anybody's. A folder's key is its parent's key, a slash and a part of its own.
+	// A worker, what it runs (live or not drained) and what any worker runs in its plain folder,
+	// in one above it or below it. A folder's key is its parent's key, a slash and a part of its
+	// own.
 	WorkerAndLoad(ctx context.Context, id api.WorkerID) (WorkerAndLoadRow, error)
 	WorkerByName(ctx context.Context, arg WorkerByNameParams) (Worker, error)
 	WorkerEvenDeleted(ctx context.Context, id api.WorkerID) (Worker, error)

@@ -13,10 +13,10 @@ import (
 	"stint/db"
 )
 
-// TestEveryStatementRuns executes each generated statement once on a migrated
-// database. The generator can be silently wrong on SQLite (parameters dropped,
-// misnumbered or of another type); a statement that the database refuses for any
-// other reason than its data is such a case.
+// TestEveryStatementRuns executes each generated statement once on a migrated database. The
+// generator can be silently wrong on SQLite (parameters dropped, misnumbered or of another
+// type); a statement that the database refuses for any reason other than its data is such a
+// case.
 func TestEveryStatementRuns(t *testing.T) {
 	ctx := context.Background()
 	store, err := db.Open(ctx, db.Options{Path: filepath.Join(t.TempDir(), "stint.db")})
@@ -54,8 +54,8 @@ func TestEveryStatementRuns(t *testing.T) {
 	}
 }
 
-// sample makes an argument that is no zero value, so that a dropped parameter
-// of another type shows.
+// sample makes an argument that isn't a zero value, so that a dropped parameter of another
+// type shows.
 func sample(t reflect.Type) reflect.Value {
 	v := reflect.New(t).Elem()
 	switch t.Kind() {

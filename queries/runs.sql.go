@@ -21,7 +21,7 @@ type CountStartParams struct {
 	Most int64
 }
 
-// Counts a session that an agent starts, as long as its claim lives and has any left.
+// Counts a session that an agent starts, as long as its claim holds and allows more.
 func (q *Queries) CountStart(ctx context.Context, arg CountStartParams) (int64, error) {
 	result, err := q.exec(ctx, q.countStartStmt, countStart, arg.ID, arg.Now, arg.Most)
 	if err != nil {
@@ -31,7 +31,7 @@ func (q *Queries) CountStart(ctx context.Context, arg CountStartParams) (int64, 
 }
 
 const runOfClaim = `-- name: RunOfClaim :one
-SELECT c.id, c.secret, c.session_id, c.agent_id, c.thread_id, c.worker_id, c.instance_id, c.fence, c.lease_seconds, c.offline_after, c.granted_at, c.renewed_at, c.expires_at, c.graced, c.folder_key, c.request_id, c.closed_at, c.closed_by, c.finish_hash, c.drained, c.drain_by, c.started, s.workspace_id, s.agent_id AS of_agent, s.owner_user_id, s.triggered_by_user_id, s.depth
+SELECT c.id, c.secret, c.session_id, c.agent_id, c.thread_id, c.worker_id, c.instance_id, c.fence, c.lease_seconds, c.offline_after, c.granted_at, c.renewed_at, c.expires_at, c.graced, c.folder_key, c.request_id, c.closed_at, c.closed_by, c.finish_hash, c.drained, c.drain_by, c.started, c.agent_version, c.worker_instructions, c.worker_instructions_set_by, s.workspace_id, s.agent_id AS of_agent, s.owner_user_id, s.triggered_by_user_id, s.depth
 FROM claims c JOIN sessions s ON s.id = c.session_id WHERE c.id = ?1
 `
 
@@ -70,6 +70,9 @@ func (q *Queries) RunOfClaim(ctx context.Context, id api.ClaimKey) (RunOfClaimRo
 		&i.Claim.Drained,
 		&i.Claim.DrainBy,
 		&i.Claim.Started,
+		&i.Claim.AgentVersion,
+		&i.Claim.WorkerInstructions,
+		&i.Claim.WorkerInstructionsSetBy,
 		&i.WorkspaceID,
 		&i.OfAgent,
 		&i.OwnerUserID,

@@ -5,14 +5,14 @@ INSERT INTO sessions (
     after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of,
     parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, plan,
     external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns,
-    created_at, queued_at, started_at, ended_at, archived_at
+    created_at, queued_at, started_at, ended_at, archived_at, place_at
 ) VALUES (
     @id, @workspace_id, @agent_id, @thread_id, @status, @mode, @triggered_by, @triggered_by_user_id, @triggered_at,
     @owner_user_id, @lane, @labels, @priority, @title, @prompt, @instructions, @untrusted_context, @not_before, @admit_at,
     @after_id, @after_any, 0, @overlap_held, 0, 0, 0, 0, @attempt, @retry_of,
     @parent_id, @depth, @agent_session_id, @process_id, @affinity_until, 0, 0, 0, '',
     '', '', '', '', '', 0, 0, 0, 0,
-    @created_at, @queued_at, 0, 0, 0
+    @created_at, @queued_at, 0, 0, 0, @queued_at
 ) ON CONFLICT (agent_id, triggered_at) DO NOTHING;
 
 -- name: SessionByTrigger :one
@@ -21,22 +21,22 @@ SELECT id, triggered_by FROM sessions WHERE agent_id = @agent_id AND triggered_a
 -- name: Session :one
 SELECT * FROM sessions WHERE id = @id;
 
--- Whether a session is there for somebody: a local one is its owner's alone.
--- name: SeesSession :one
-SELECT COUNT(*) AS n FROM sessions
-WHERE id = @id AND workspace_id = @workspace_id AND (mode = 'cloud' OR owner_user_id = @me);
+-- Whether a session exists for a given caller: a local one only for its owner.
+-- name: SessionVisibility :one
+SELECT workspace_id, agent_id, mode, owner_user_id FROM sessions WHERE id = @id;
 
 -- name: SessionStatus :one
 SELECT status FROM sessions WHERE id = @id;
 
--- The one door for status changes: it repeats the old status and the live claim.
+-- The only statement that changes a status: it repeats the old status and the live claim.
 -- name: MoveSession :execrows
 UPDATE sessions SET
     status = @status, claim_id = @claim_id, worker_id = @worker_id, fence = @fence, queued_at = @queued_at,
     started_at = @started_at, ended_at = @ended_at, admit_at = @admit_at, not_before = @not_before,
     overlap_held = @overlap_held, prompt_id = @prompt_id, reclaim_at = @reclaim_at, affinity_until = @affinity_until,
     process_id = @process_id, stop_requested_at = @stop_requested_at, lapses = @lapses, result = @result,
-    outcome = @outcome, error_code = @error_code, error_message = @error_message
+    outcome = @outcome, error_code = @error_code, error_message = @error_message, place_at = @place_at,
+    instructions = @instructions, releases = @releases, tries = @tries
 WHERE id = @id AND status = @from_status AND claim_id = @from_claim_id;
 
 -- name: RequestStop :execrows
@@ -46,7 +46,8 @@ WHERE id = @id AND status IN ('active', 'awaiting_input') AND stop_requested_at 
 -- name: ReportSession :execrows
 UPDATE sessions SET
     plan = @plan, external_url = @external_url, agent_session_id = @agent_session_id, process_id = @process_id,
-    input_tokens = @input_tokens, output_tokens = @output_tokens, cost_micros = @cost_micros, turns = @turns
+    input_tokens = @input_tokens, output_tokens = @output_tokens, cost_micros = @cost_micros, turns = @turns,
+    releases = @releases, tries = @tries, work_path = @work_path, resume_command = @resume_command
 WHERE id = @id AND claim_id = @claim_id AND status IN ('active', 'awaiting_input');
 
 -- name: AddFollower :execrows
@@ -76,26 +77,58 @@ SELECT id, status, overlap_held FROM sessions
 WHERE agent_id = @agent_id AND ended_at = 0
   AND status IN ('pending', 'queued', 'stale') AND triggered_by = 'scheduler' ORDER BY status, id;
 
--- The head of the next lane of an agent that has a session without a gate of its own, and the lane after
--- it. Whether a lane fits a worker is the caller's to say; if not, it goes on from that lane.
+-- The next session that may be claimable, from a place on: within a lane the best first, then
+-- the next lane's. It leaves out only what the gates hold back as well; they have the last
+-- word (contract 2.4). next_lane is the lane after the session's own.
 -- name: NextLane :one
-SELECT s.id, s.lane, s.priority, s.queued_at, CAST(COALESCE((
+SELECT s.id, s.lane, s.priority, s.place_at, CAST(COALESCE((
     SELECT n.lane FROM sessions n
     WHERE n.agent_id = @agent_id AND n.lane > s.lane AND n.status IN ('queued', 'stale')
     ORDER BY n.lane LIMIT 1), '') AS TEXT) AS next_lane
 FROM sessions s
 WHERE s.agent_id = @agent_id AND s.lane >= @lane AND s.status IN ('queued', 'stale')
+  AND NOT (s.lane = @lane AND (s.priority > @priority
+    OR (s.priority = @priority AND (s.place_at < @place_at OR (s.place_at = @place_at AND s.id <= @id)))))
   AND s.reclaim_at <= @now AND s.prompt_id = 0
   AND (s.affinity_until <= @now OR s.process_id = @process_id)
   AND NOT EXISTS (SELECT 1 FROM claims c WHERE c.thread_id = s.thread_id AND c.drained = 0)
-ORDER BY s.lane, s.priority DESC, s.queued_at, s.id LIMIT 1;
+ORDER BY s.lane, s.priority DESC, s.place_at, s.id LIMIT 1;
 
--- After a clock that was set back: what is counted from the moment of queueing is counted from now.
+-- Whether anything of an agent waits to be claimed, held back or not.
+-- name: AnyWaiting :one
+SELECT id FROM sessions WHERE agent_id = @agent_id AND lane >= '' AND status IN ('queued', 'stale') LIMIT 1;
+
+-- The worker processes that sessions of an agent wait for.
+-- name: AwaitedProcesses :many
+SELECT DISTINCT process_id FROM sessions
+WHERE agent_id = @agent_id AND status IN ('queued', 'stale') AND affinity_until > 0 AND affinity_until > @now LIMIT @n;
+
+-- Sessions that wait with no gate of their own except one that time has lifted by now.
+-- name: LiftedByTime :many
+SELECT r.id FROM sessions r WHERE r.reclaim_at > 0 AND r.reclaim_at <= @now AND r.ended_at = 0 AND r.status = 'stale'
+UNION ALL
+SELECT f.id FROM sessions f WHERE f.affinity_until > 0 AND f.affinity_until <= @now AND f.ended_at = 0 AND f.status IN ('queued', 'stale')
+LIMIT @n;
+
+-- name: NextReclaim :one
+SELECT reclaim_at FROM sessions WHERE reclaim_at > @now AND reclaim_at > 0 AND ended_at = 0 ORDER BY reclaim_at LIMIT 1;
+
+-- name: NextAffinity :one
+SELECT affinity_until FROM sessions WHERE affinity_until > @now AND affinity_until > 0 AND ended_at = 0 ORDER BY affinity_until LIMIT 1;
+
+-- name: ClearLifted :execrows
+UPDATE sessions SET
+    reclaim_at = CASE WHEN reclaim_at <= @now THEN 0 ELSE reclaim_at END,
+    affinity_until = CASE WHEN affinity_until <= @now THEN 0 ELSE affinity_until END
+WHERE id = @id AND status IN ('queued', 'stale');
+
+-- After a clock was set back: what is counted from the moment of queueing is counted from now.
 -- name: ClampQueued :execrows
 UPDATE sessions SET
     reclaim_at = CASE WHEN reclaim_at > queued_at THEN @now + (reclaim_at - queued_at) ELSE reclaim_at END,
     affinity_until = CASE WHEN affinity_until > queued_at THEN @now + (affinity_until - queued_at) ELSE affinity_until END,
-    queued_at = @now
+    queued_at = @now,
+    place_at = CASE WHEN place_at > @now THEN @now ELSE place_at END
 WHERE status IN ('queued', 'stale') AND queued_at > @now;
 
 -- name: AgentsWithQueueTimeout :many
@@ -113,12 +146,45 @@ WHERE agent_id = @agent_id AND status IN ('queued', 'stale') AND lane >= '' AND 
 UPDATE sessions SET archived_at = @archived_at
 WHERE id = @id AND archived_at = 0 AND status IN ('complete', 'error', 'cancelled');
 
+-- The retry of a session, unless it is over; a retry is in the thread of what it retries.
+-- name: OpenRetry :one
+SELECT * FROM sessions
+WHERE thread_id = @thread_id AND thread_id <> id AND retry_of = @retry_of AND ended_at = 0 ORDER BY id DESC LIMIT 1;
+
 -- name: NewestOfThread :one
 SELECT * FROM sessions WHERE thread_id = @thread_id AND thread_id <> id ORDER BY id DESC LIMIT 1;
 
+-- Lists look at no more than a number of sessions, the newest of those that an index names.
+-- This is the last of them, and how many there are: fewer than scan when that is all.
+-- name: ReachOfSessions :one
+SELECT CAST(COALESCE(MIN(x.id), 0) AS INTEGER) AS reach, COUNT(*) AS n FROM (
+    SELECT s.id FROM sessions s WHERE s.workspace_id = @workspace_id AND s.id < @before ORDER BY s.id DESC LIMIT @scan
+) x;
+
+-- name: ReachOfAgentsSessions :one
+SELECT CAST(COALESCE(MIN(x.id), 0) AS INTEGER) AS reach, COUNT(*) AS n FROM (
+    SELECT s.id FROM sessions s WHERE s.agent_id = @agent_id AND s.id < @before ORDER BY s.id DESC LIMIT @scan
+) x;
+
+-- name: ReachOfOpenSessions :one
+SELECT CAST(COALESCE(MIN(x.id), 0) AS INTEGER) AS reach, COUNT(*) AS n FROM (
+    SELECT s.id FROM agents a CROSS JOIN sessions s
+    WHERE s.agent_id = a.id AND a.workspace_id = @workspace_id AND (CAST(@agent_id AS INTEGER) = 0 OR a.id = CAST(@agent_id AS INTEGER))
+      AND s.ended_at = 0 AND s.status = @status AND s.id < @before
+    ORDER BY s.id DESC LIMIT @scan
+) x;
+
+-- name: ReachOfEndedSessions :one
+SELECT CAST(COALESCE(MIN(x.id), 0) AS INTEGER) AS reach, COUNT(*) AS n FROM (
+    SELECT s.id FROM agents a CROSS JOIN sessions s
+    WHERE s.agent_id = a.id AND a.workspace_id = @workspace_id AND (CAST(@agent_id AS INTEGER) = 0 OR a.id = CAST(@agent_id AS INTEGER))
+      AND s.ended_at > 0 AND s.status = @status AND s.id < @before
+    ORDER BY s.id DESC LIMIT @scan
+) x;
+
 -- name: ListSessions :many
 SELECT s.* FROM sessions s
-WHERE s.workspace_id = @workspace_id AND s.id < @before
+WHERE s.workspace_id = @workspace_id AND s.id < @before AND s.id >= @reach
   AND (s.mode = 'cloud' OR s.owner_user_id = @me)
   AND (CAST(@statuses AS TEXT) = '' OR CAST(@statuses AS TEXT) LIKE '%,' || s.status || ',%')
   AND (CAST(@trigger AS TEXT) = '' OR s.triggered_by = CAST(@trigger AS TEXT))
@@ -128,7 +194,7 @@ ORDER BY s.id DESC LIMIT @n;
 
 -- name: ListSessionsOfAgent :many
 SELECT s.* FROM sessions s
-WHERE s.agent_id = @agent_id AND s.id < @before
+WHERE s.agent_id = @agent_id AND s.id < @before AND s.id >= @reach
   AND (s.mode = 'cloud' OR s.owner_user_id = @me)
   AND (CAST(@statuses AS TEXT) = '' OR CAST(@statuses AS TEXT) LIKE '%,' || s.status || ',%')
   AND (CAST(@trigger AS TEXT) = '' OR s.triggered_by = CAST(@trigger AS TEXT))
@@ -136,7 +202,29 @@ WHERE s.agent_id = @agent_id AND s.id < @before
   AND s.created_at >= @since AND (CAST(@archived AS INTEGER) = 1 OR s.archived_at = 0)
 ORDER BY s.id DESC LIMIT @n;
 
--- The first session of a thread has the thread's id; the others have an index of their own.
+-- Those of one status that have not ended, which may be nearly all rows of a list. The join
+-- that keeps its order and the sum make SQLite use the index that names the status.
+-- name: ListOpenSessions :many
+SELECT s.* FROM agents a CROSS JOIN sessions s
+WHERE s.agent_id = a.id AND a.workspace_id = @workspace_id AND (CAST(@agent_id AS INTEGER) = 0 OR a.id = CAST(@agent_id AS INTEGER))
+  AND s.ended_at = 0 AND s.status = @status AND s.id < @before AND s.id + 0 >= @reach
+  AND (s.mode = 'cloud' OR s.owner_user_id = @me)
+  AND (CAST(@trigger AS TEXT) = '' OR s.triggered_by = CAST(@trigger AS TEXT))
+  AND (CAST(@query AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(@query AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(@query AS TEXT), '') <> LOWER(s.prompt))
+  AND s.created_at >= @since AND (CAST(@archived AS INTEGER) = 1 OR s.archived_at = 0)
+ORDER BY s.id DESC LIMIT @n;
+
+-- name: ListEndedSessions :many
+SELECT s.* FROM agents a CROSS JOIN sessions s
+WHERE s.agent_id = a.id AND a.workspace_id = @workspace_id AND (CAST(@agent_id AS INTEGER) = 0 OR a.id = CAST(@agent_id AS INTEGER))
+  AND s.ended_at > 0 AND s.status = @status AND s.id < @before AND s.id + 0 >= @reach
+  AND (s.mode = 'cloud' OR s.owner_user_id = @me)
+  AND (CAST(@trigger AS TEXT) = '' OR s.triggered_by = CAST(@trigger AS TEXT))
+  AND (CAST(@query AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(@query AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(@query AS TEXT), '') <> LOWER(s.prompt))
+  AND s.created_at >= @since AND (CAST(@archived AS INTEGER) = 1 OR s.archived_at = 0)
+ORDER BY s.id DESC LIMIT @n;
+
+-- The first session of a thread has the thread's id; the others have a separate index.
 -- name: ListSessionsOfThread :many
 SELECT s.* FROM sessions s
 WHERE (s.id = CAST(@thread_id AS INTEGER) OR (s.thread_id = CAST(@thread_id AS INTEGER) AND s.thread_id <> s.id))
@@ -163,12 +251,18 @@ GROUP BY s.status;
 
 -- name: WaitingIDsOfAgent :many
 SELECT id FROM sessions
-WHERE agent_id = @agent_id AND ended_at = 0
+WHERE agent_id = @agent_id AND ended_at = 0 AND mode = @mode AND owner_user_id = @owner_user_id
   AND status IN ('pending', 'queued', 'stale')
-ORDER BY priority DESC, queued_at, id LIMIT @n;
+ORDER BY priority DESC, place_at, id LIMIT @n;
 
 -- name: ClearPrompt :execrows
 UPDATE sessions SET prompt_id = 0 WHERE id = @id AND status = @status AND prompt_id > 0;
 
 -- name: LiftOverlap :execrows
 UPDATE sessions SET overlap_held = 0 WHERE id = @id AND status = 'pending' AND overlap_held = 1;
+
+-- Sessions that are marked as running though no claim on them is live.
+-- name: SessionsWithoutClaim :many
+SELECT s.* FROM workspaces w CROSS JOIN sessions s
+WHERE s.workspace_id = w.id AND s.status IN ('active', 'awaiting_input')
+  AND NOT EXISTS (SELECT 1 FROM claims c WHERE c.id = s.claim_id AND c.closed_at = 0);

@@ -24,7 +24,7 @@ func (q *Queries) AddFollower(ctx context.Context, id api.SessionID) (int64, err
 }
 
 const agentsWithQueueTimeout = `-- name: AgentsWithQueueTimeout :many
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day FROM agents WHERE queue_timeout > 0 AND deleted_at = 0 AND paused = 0
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by FROM agents WHERE queue_timeout > 0 AND deleted_at = 0 AND paused = 0
 `
 
 func (q *Queries) AgentsWithQueueTimeout(ctx context.Context) ([]Agent, error) {
@@ -82,6 +82,7 @@ func (q *Queries) AgentsWithQueueTimeout(ctx context.Context) ([]Agent, error) {
 			&i.DailySpendLimit,
 			&i.SpendDay,
 			&i.SpentOnDay,
+			&i.TimeoutsSetBy,
 		); err != nil {
 			return nil, err
 		}
@@ -96,17 +97,85 @@ func (q *Queries) AgentsWithQueueTimeout(ctx context.Context) ([]Agent, error) {
 	return items, nil
 }
 
+const anyWaiting = `-- name: AnyWaiting :one
+SELECT id FROM sessions WHERE agent_id = ?1 AND lane >= '' AND status IN ('queued', 'stale') LIMIT 1
+`
+
+// Whether anything of an agent waits to be claimed, held back or not.
+func (q *Queries) AnyWaiting(ctx context.Context, agentID api.AgentID) (api.SessionID, error) {
+	row := q.queryRow(ctx, q.anyWaitingStmt, anyWaiting, agentID)
+	var id api.SessionID
+	err := row.Scan(&id)
+	return id, err
+}
+
+const awaitedProcesses = `-- name: AwaitedProcesses :many
+SELECT DISTINCT process_id FROM sessions
+WHERE agent_id = ?1 AND status IN ('queued', 'stale') AND affinity_until > 0 AND affinity_until > ?2 LIMIT ?3
+`
+
+type AwaitedProcessesParams struct {
+	AgentID api.AgentID
+	Now     int64
+	N       int64
+}
+
+// The worker processes that sessions of an agent wait for.
+func (q *Queries) AwaitedProcesses(ctx context.Context, arg AwaitedProcessesParams) ([]string, error) {
+	rows, err := q.query(ctx, q.awaitedProcessesStmt, awaitedProcesses, arg.AgentID, arg.Now, arg.N)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []string{}
+	for rows.Next() {
+		var process_id string
+		if err := rows.Scan(&process_id); err != nil {
+			return nil, err
+		}
+		items = append(items, process_id)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const clampQueued = `-- name: ClampQueued :execrows
 UPDATE sessions SET
     reclaim_at = CASE WHEN reclaim_at > queued_at THEN ?1 + (reclaim_at - queued_at) ELSE reclaim_at END,
     affinity_until = CASE WHEN affinity_until > queued_at THEN ?1 + (affinity_until - queued_at) ELSE affinity_until END,
-    queued_at = ?1
+    queued_at = ?1,
+    place_at = CASE WHEN place_at > ?1 THEN ?1 ELSE place_at END
 WHERE status IN ('queued', 'stale') AND queued_at > ?1
 `
 
-// After a clock that was set back: what is counted from the moment of queueing is counted from now.
+// After a clock was set back: what is counted from the moment of queueing is counted from now.
 func (q *Queries) ClampQueued(ctx context.Context, now int64) (int64, error) {
 	result, err := q.exec(ctx, q.clampQueuedStmt, clampQueued, now)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const clearLifted = `-- name: ClearLifted :execrows
+UPDATE sessions SET
+    reclaim_at = CASE WHEN reclaim_at <= ?1 THEN 0 ELSE reclaim_at END,
+    affinity_until = CASE WHEN affinity_until <= ?1 THEN 0 ELSE affinity_until END
+WHERE id = ?2 AND status IN ('queued', 'stale')
+`
+
+type ClearLiftedParams struct {
+	Now int64
+	ID  api.SessionID
+}
+
+func (q *Queries) ClearLifted(ctx context.Context, arg ClearLiftedParams) (int64, error) {
+	result, err := q.exec(ctx, q.clearLiftedStmt, clearLifted, arg.Now, arg.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -242,7 +311,7 @@ func (q *Queries) FirstWaitingSince(ctx context.Context, arg FirstWaitingSincePa
 }
 
 const followers = `-- name: Followers :many
-SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at FROM sessions WHERE after_id = ?1 AND status = 'pending' AND after_id > 0 ORDER BY id
+SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command FROM sessions WHERE after_id = ?1 AND status = 'pending' AND after_id > 0 ORDER BY id
 `
 
 func (q *Queries) Followers(ctx context.Context, afterID api.SessionID) ([]Session, error) {
@@ -307,6 +376,11 @@ func (q *Queries) Followers(ctx context.Context, afterID api.SessionID) ([]Sessi
 			&i.StartedAt,
 			&i.EndedAt,
 			&i.ArchivedAt,
+			&i.Releases,
+			&i.Tries,
+			&i.PlaceAt,
+			&i.WorkPath,
+			&i.ResumeCommand,
 		); err != nil {
 			return nil, err
 		}
@@ -322,7 +396,7 @@ func (q *Queries) Followers(ctx context.Context, afterID api.SessionID) ([]Sessi
 }
 
 const heldByOverlap = `-- name: HeldByOverlap :many
-SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at FROM sessions WHERE agent_id = ?1 AND status = 'pending' AND overlap_held = 1 ORDER BY id
+SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command FROM sessions WHERE agent_id = ?1 AND status = 'pending' AND overlap_held = 1 ORDER BY id
 `
 
 func (q *Queries) HeldByOverlap(ctx context.Context, agentID api.AgentID) ([]Session, error) {
@@ -387,6 +461,11 @@ func (q *Queries) HeldByOverlap(ctx context.Context, agentID api.AgentID) ([]Ses
 			&i.StartedAt,
 			&i.EndedAt,
 			&i.ArchivedAt,
+			&i.Releases,
+			&i.Tries,
+			&i.PlaceAt,
+			&i.WorkPath,
+			&i.ResumeCommand,
 		); err != nil {
 			return nil, err
 		}
@@ -408,14 +487,14 @@ INSERT INTO sessions (
     after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of,
     parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, plan,
     external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns,
-    created_at, queued_at, started_at, ended_at, archived_at
+    created_at, queued_at, started_at, ended_at, archived_at, place_at
 ) VALUES (
     ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,
     ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
     ?20, ?21, 0, ?22, 0, 0, 0, 0, ?23, ?24,
     ?25, ?26, ?27, ?28, ?29, 0, 0, 0, '',
     '', '', '', '', '', 0, 0, 0, 0,
-    ?30, ?31, 0, 0, 0
+    ?30, ?31, 0, 0, 0, ?31
 ) ON CONFLICT (agent_id, triggered_at) DO NOTHING
 `
 
@@ -505,20 +584,295 @@ func (q *Queries) LiftOverlap(ctx context.Context, id api.SessionID) (int64, err
 	return result.RowsAffected()
 }
 
+const liftedByTime = `-- name: LiftedByTime :many
+SELECT r.id FROM sessions r WHERE r.reclaim_at > 0 AND r.reclaim_at <= ?2 AND r.ended_at = 0 AND r.status = 'stale'
+UNION ALL
+SELECT f.id FROM sessions f WHERE f.affinity_until > 0 AND f.affinity_until <= ?2 AND f.ended_at = 0 AND f.status IN ('queued', 'stale')
+LIMIT ?1
+`
+
+type LiftedByTimeParams struct {
+	N   int64
+	Now int64
+}
+
+// Sessions that wait with no gate of their own except one that time has lifted by now.
+func (q *Queries) LiftedByTime(ctx context.Context, arg LiftedByTimeParams) ([]api.SessionID, error) {
+	rows, err := q.query(ctx, q.liftedByTimeStmt, liftedByTime, arg.N, arg.Now)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []api.SessionID{}
+	for rows.Next() {
+		var id api.SessionID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listEndedSessions = `-- name: ListEndedSessions :many
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command FROM agents a CROSS JOIN sessions s
+WHERE s.agent_id = a.id AND a.workspace_id = ?1 AND (CAST(?2 AS INTEGER) = 0 OR a.id = CAST(?2 AS INTEGER))
+  AND s.ended_at > 0 AND s.status = ?3 AND s.id < ?4 AND s.id + 0 >= ?5
+  AND (s.mode = 'cloud' OR s.owner_user_id = ?6)
+  AND (CAST(?7 AS TEXT) = '' OR s.triggered_by = CAST(?7 AS TEXT))
+  AND (CAST(?8 AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(?8 AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(?8 AS TEXT), '') <> LOWER(s.prompt))
+  AND s.created_at >= ?9 AND (CAST(?10 AS INTEGER) = 1 OR s.archived_at = 0)
+ORDER BY s.id DESC LIMIT ?11
+`
+
+type ListEndedSessionsParams struct {
+	WorkspaceID api.WorkspaceID
+	AgentID     int64
+	Status      api.Status
+	Before      api.SessionID
+	Reach       api.SessionID
+	Me          api.UserID
+	Trigger     string
+	Query       string
+	Since       int64
+	Archived    int64
+	N           int64
+}
+
+func (q *Queries) ListEndedSessions(ctx context.Context, arg ListEndedSessionsParams) ([]Session, error) {
+	rows, err := q.query(ctx, q.listEndedSessionsStmt, listEndedSessions,
+		arg.WorkspaceID,
+		arg.AgentID,
+		arg.Status,
+		arg.Before,
+		arg.Reach,
+		arg.Me,
+		arg.Trigger,
+		arg.Query,
+		arg.Since,
+		arg.Archived,
+		arg.N,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Session{}
+	for rows.Next() {
+		var i Session
+		if err := rows.Scan(
+			&i.ID,
+			&i.WorkspaceID,
+			&i.AgentID,
+			&i.ThreadID,
+			&i.Status,
+			&i.Mode,
+			&i.TriggeredBy,
+			&i.TriggeredByUserID,
+			&i.TriggeredAt,
+			&i.OwnerUserID,
+			&i.Lane,
+			&i.Labels,
+			&i.Priority,
+			&i.Title,
+			&i.Prompt,
+			&i.Instructions,
+			&i.UntrustedContext,
+			&i.NotBefore,
+			&i.AdmitAt,
+			&i.AfterID,
+			&i.AfterAny,
+			&i.Followers,
+			&i.OverlapHeld,
+			&i.PromptID,
+			&i.ClaimID,
+			&i.WorkerID,
+			&i.Fence,
+			&i.Attempt,
+			&i.RetryOf,
+			&i.ParentID,
+			&i.Depth,
+			&i.AgentSessionID,
+			&i.ProcessID,
+			&i.AffinityUntil,
+			&i.ReclaimAt,
+			&i.StopRequestedAt,
+			&i.Lapses,
+			&i.Plan,
+			&i.ExternalUrl,
+			&i.Result,
+			&i.Outcome,
+			&i.ErrorCode,
+			&i.ErrorMessage,
+			&i.InputTokens,
+			&i.OutputTokens,
+			&i.CostMicros,
+			&i.Turns,
+			&i.CreatedAt,
+			&i.QueuedAt,
+			&i.StartedAt,
+			&i.EndedAt,
+			&i.ArchivedAt,
+			&i.Releases,
+			&i.Tries,
+			&i.PlaceAt,
+			&i.WorkPath,
+			&i.ResumeCommand,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listOpenSessions = `-- name: ListOpenSessions :many
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command FROM agents a CROSS JOIN sessions s
+WHERE s.agent_id = a.id AND a.workspace_id = ?1 AND (CAST(?2 AS INTEGER) = 0 OR a.id = CAST(?2 AS INTEGER))
+  AND s.ended_at = 0 AND s.status = ?3 AND s.id < ?4 AND s.id + 0 >= ?5
+  AND (s.mode = 'cloud' OR s.owner_user_id = ?6)
+  AND (CAST(?7 AS TEXT) = '' OR s.triggered_by = CAST(?7 AS TEXT))
+  AND (CAST(?8 AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(?8 AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(?8 AS TEXT), '') <> LOWER(s.prompt))
+  AND s.created_at >= ?9 AND (CAST(?10 AS INTEGER) = 1 OR s.archived_at = 0)
+ORDER BY s.id DESC LIMIT ?11
+`
+
+type ListOpenSessionsParams struct {
+	WorkspaceID api.WorkspaceID
+	AgentID     int64
+	Status      api.Status
+	Before      api.SessionID
+	Reach       api.SessionID
+	Me          api.UserID
+	Trigger     string
+	Query       string
+	Since       int64
+	Archived    int64
+	N           int64
+}
+
+// Those of one status that have not ended, which may be nearly all rows of a list. The join
+// that keeps its order and the sum make SQLite use the index that names the status.
+func (q *Queries) ListOpenSessions(ctx context.Context, arg ListOpenSessionsParams) ([]Session, error) {
+	rows, err := q.query(ctx, q.listOpenSessionsStmt, listOpenSessions,
+		arg.WorkspaceID,
+		arg.AgentID,
+		arg.Status,
+		arg.Before,
+		arg.Reach,
+		arg.Me,
+		arg.Trigger,
+		arg.Query,
+		arg.Since,
+		arg.Archived,
+		arg.N,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Session{}
+	for rows.Next() {
+		var i Session
+		if err := rows.Scan(
+			&i.ID,
+			&i.WorkspaceID,
+			&i.AgentID,
+			&i.ThreadID,
+			&i.Status,
+			&i.Mode,
+			&i.TriggeredBy,
+			&i.TriggeredByUserID,
+			&i.TriggeredAt,
+			&i.OwnerUserID,
+			&i.Lane,
+			&i.Labels,
+			&i.Priority,
+			&i.Title,
+			&i.Prompt,
+			&i.Instructions,
+			&i.UntrustedContext,
+			&i.NotBefore,
+			&i.AdmitAt,
+			&i.AfterID,
+			&i.AfterAny,
+			&i.Followers,
+			&i.OverlapHeld,
+			&i.PromptID,
+			&i.ClaimID,
+			&i.WorkerID,
+			&i.Fence,
+			&i.Attempt,
+			&i.RetryOf,
+			&i.ParentID,
+			&i.Depth,
+			&i.AgentSessionID,
+			&i.ProcessID,
+			&i.AffinityUntil,
+			&i.ReclaimAt,
+			&i.StopRequestedAt,
+			&i.Lapses,
+			&i.Plan,
+			&i.ExternalUrl,
+			&i.Result,
+			&i.Outcome,
+			&i.ErrorCode,
+			&i.ErrorMessage,
+			&i.InputTokens,
+			&i.OutputTokens,
+			&i.CostMicros,
+			&i.Turns,
+			&i.CreatedAt,
+			&i.QueuedAt,
+			&i.StartedAt,
+			&i.EndedAt,
+			&i.ArchivedAt,
+			&i.Releases,
+			&i.Tries,
+			&i.PlaceAt,
+			&i.WorkPath,
+			&i.ResumeCommand,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listSessions = `-- name: ListSessions :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at FROM sessions s
-WHERE s.workspace_id = ?1 AND s.id < ?2
-  AND (s.mode = 'cloud' OR s.owner_user_id = ?3)
-  AND (CAST(?4 AS TEXT) = '' OR CAST(?4 AS TEXT) LIKE '%,' || s.status || ',%')
-  AND (CAST(?5 AS TEXT) = '' OR s.triggered_by = CAST(?5 AS TEXT))
-  AND (CAST(?6 AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(?6 AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(?6 AS TEXT), '') <> LOWER(s.prompt))
-  AND s.created_at >= ?7 AND (CAST(?8 AS INTEGER) = 1 OR s.archived_at = 0)
-ORDER BY s.id DESC LIMIT ?9
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command FROM sessions s
+WHERE s.workspace_id = ?1 AND s.id < ?2 AND s.id >= ?3
+  AND (s.mode = 'cloud' OR s.owner_user_id = ?4)
+  AND (CAST(?5 AS TEXT) = '' OR CAST(?5 AS TEXT) LIKE '%,' || s.status || ',%')
+  AND (CAST(?6 AS TEXT) = '' OR s.triggered_by = CAST(?6 AS TEXT))
+  AND (CAST(?7 AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(?7 AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(?7 AS TEXT), '') <> LOWER(s.prompt))
+  AND s.created_at >= ?8 AND (CAST(?9 AS INTEGER) = 1 OR s.archived_at = 0)
+ORDER BY s.id DESC LIMIT ?10
 `
 
 type ListSessionsParams struct {
 	WorkspaceID api.WorkspaceID
 	Before      api.SessionID
+	Reach       api.SessionID
 	Me          api.UserID
 	Statuses    string
 	Trigger     string
@@ -532,6 +886,7 @@ func (q *Queries) ListSessions(ctx context.Context, arg ListSessionsParams) ([]S
 	rows, err := q.query(ctx, q.listSessionsStmt, listSessions,
 		arg.WorkspaceID,
 		arg.Before,
+		arg.Reach,
 		arg.Me,
 		arg.Statuses,
 		arg.Trigger,
@@ -600,6 +955,11 @@ func (q *Queries) ListSessions(ctx context.Context, arg ListSessionsParams) ([]S
 			&i.StartedAt,
 			&i.EndedAt,
 			&i.ArchivedAt,
+			&i.Releases,
+			&i.Tries,
+			&i.PlaceAt,
+			&i.WorkPath,
+			&i.ResumeCommand,
 		); err != nil {
 			return nil, err
 		}
@@ -615,19 +975,20 @@ func (q *Queries) ListSessions(ctx context.Context, arg ListSessionsParams) ([]S
 }
 
 const listSessionsOfAgent = `-- name: ListSessionsOfAgent :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at FROM sessions s
-WHERE s.agent_id = ?1 AND s.id < ?2
-  AND (s.mode = 'cloud' OR s.owner_user_id = ?3)
-  AND (CAST(?4 AS TEXT) = '' OR CAST(?4 AS TEXT) LIKE '%,' || s.status || ',%')
-  AND (CAST(?5 AS TEXT) = '' OR s.triggered_by = CAST(?5 AS TEXT))
-  AND (CAST(?6 AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(?6 AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(?6 AS TEXT), '') <> LOWER(s.prompt))
-  AND s.created_at >= ?7 AND (CAST(?8 AS INTEGER) = 1 OR s.archived_at = 0)
-ORDER BY s.id DESC LIMIT ?9
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command FROM sessions s
+WHERE s.agent_id = ?1 AND s.id < ?2 AND s.id >= ?3
+  AND (s.mode = 'cloud' OR s.owner_user_id = ?4)
+  AND (CAST(?5 AS TEXT) = '' OR CAST(?5 AS TEXT) LIKE '%,' || s.status || ',%')
+  AND (CAST(?6 AS TEXT) = '' OR s.triggered_by = CAST(?6 AS TEXT))
+  AND (CAST(?7 AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(?7 AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(?7 AS TEXT), '') <> LOWER(s.prompt))
+  AND s.created_at >= ?8 AND (CAST(?9 AS INTEGER) = 1 OR s.archived_at = 0)
+ORDER BY s.id DESC LIMIT ?10
 `
 
 type ListSessionsOfAgentParams struct {
 	AgentID  api.AgentID
 	Before   api.SessionID
+	Reach    api.SessionID
 	Me       api.UserID
 	Statuses string
 	Trigger  string
@@ -641,6 +1002,7 @@ func (q *Queries) ListSessionsOfAgent(ctx context.Context, arg ListSessionsOfAge
 	rows, err := q.query(ctx, q.listSessionsOfAgentStmt, listSessionsOfAgent,
 		arg.AgentID,
 		arg.Before,
+		arg.Reach,
 		arg.Me,
 		arg.Statuses,
 		arg.Trigger,
@@ -709,6 +1071,11 @@ func (q *Queries) ListSessionsOfAgent(ctx context.Context, arg ListSessionsOfAge
 			&i.StartedAt,
 			&i.EndedAt,
 			&i.ArchivedAt,
+			&i.Releases,
+			&i.Tries,
+			&i.PlaceAt,
+			&i.WorkPath,
+			&i.ResumeCommand,
 		); err != nil {
 			return nil, err
 		}
@@ -724,7 +1091,7 @@ func (q *Queries) ListSessionsOfAgent(ctx context.Context, arg ListSessionsOfAge
 }
 
 const listSessionsOfThread = `-- name: ListSessionsOfThread :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at FROM sessions s
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command FROM sessions s
 WHERE (s.id = CAST(?1 AS INTEGER) OR (s.thread_id = CAST(?1 AS INTEGER) AND s.thread_id <> s.id))
   AND s.workspace_id = ?2 AND s.id < ?3
   AND (s.mode = 'cloud' OR s.owner_user_id = ?4)
@@ -752,7 +1119,7 @@ type ListSessionsOfThreadParams struct {
 	N           int64
 }
 
-// The first session of a thread has the thread's id; the others have an index of their own.
+// The first session of a thread has the thread's id; the others have a separate index.
 func (q *Queries) ListSessionsOfThread(ctx context.Context, arg ListSessionsOfThreadParams) ([]Session, error) {
 	rows, err := q.query(ctx, q.listSessionsOfThreadStmt, listSessionsOfThread,
 		arg.ThreadID,
@@ -828,6 +1195,11 @@ func (q *Queries) ListSessionsOfThread(ctx context.Context, arg ListSessionsOfTh
 			&i.StartedAt,
 			&i.EndedAt,
 			&i.ArchivedAt,
+			&i.Releases,
+			&i.Tries,
+			&i.PlaceAt,
+			&i.WorkPath,
+			&i.ResumeCommand,
 		); err != nil {
 			return nil, err
 		}
@@ -848,8 +1220,9 @@ UPDATE sessions SET
     started_at = ?6, ended_at = ?7, admit_at = ?8, not_before = ?9,
     overlap_held = ?10, prompt_id = ?11, reclaim_at = ?12, affinity_until = ?13,
     process_id = ?14, stop_requested_at = ?15, lapses = ?16, result = ?17,
-    outcome = ?18, error_code = ?19, error_message = ?20
-WHERE id = ?21 AND status = ?22 AND claim_id = ?23
+    outcome = ?18, error_code = ?19, error_message = ?20, place_at = ?21,
+    instructions = ?22, releases = ?23, tries = ?24
+WHERE id = ?25 AND status = ?26 AND claim_id = ?27
 `
 
 type MoveSessionParams struct {
@@ -873,12 +1246,16 @@ type MoveSessionParams struct {
 	Outcome         string
 	ErrorCode       string
 	ErrorMessage    string
+	PlaceAt         int64
+	Instructions    string
+	Releases        int64
+	Tries           int64
 	ID              api.SessionID
 	FromStatus      api.Status
 	FromClaimID     api.ClaimKey
 }
 
-// The one door for status changes: it repeats the old status and the live claim.
+// The only statement that changes a status: it repeats the old status and the live claim.
 func (q *Queries) MoveSession(ctx context.Context, arg MoveSessionParams) (int64, error) {
 	result, err := q.exec(ctx, q.moveSessionStmt, moveSession,
 		arg.Status,
@@ -901,6 +1278,10 @@ func (q *Queries) MoveSession(ctx context.Context, arg MoveSessionParams) (int64
 		arg.Outcome,
 		arg.ErrorCode,
 		arg.ErrorMessage,
+		arg.PlaceAt,
+		arg.Instructions,
+		arg.Releases,
+		arg.Tries,
 		arg.ID,
 		arg.FromStatus,
 		arg.FromClaimID,
@@ -912,7 +1293,7 @@ func (q *Queries) MoveSession(ctx context.Context, arg MoveSessionParams) (int64
 }
 
 const newestOfThread = `-- name: NewestOfThread :one
-SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at FROM sessions WHERE thread_id = ?1 AND thread_id <> id ORDER BY id DESC LIMIT 1
+SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command FROM sessions WHERE thread_id = ?1 AND thread_id <> id ORDER BY id DESC LIMIT 1
 `
 
 func (q *Queries) NewestOfThread(ctx context.Context, threadID api.ThreadID) (Session, error) {
@@ -971,6 +1352,11 @@ func (q *Queries) NewestOfThread(ctx context.Context, threadID api.ThreadID) (Se
 		&i.StartedAt,
 		&i.EndedAt,
 		&i.ArchivedAt,
+		&i.Releases,
+		&i.Tries,
+		&i.PlaceAt,
+		&i.WorkPath,
+		&i.ResumeCommand,
 	)
 	return i, err
 }
@@ -986,22 +1372,38 @@ func (q *Queries) NextAdmission(ctx context.Context, now int64) (int64, error) {
 	return admit_at, err
 }
 
+const nextAffinity = `-- name: NextAffinity :one
+SELECT affinity_until FROM sessions WHERE affinity_until > ?1 AND affinity_until > 0 AND ended_at = 0 ORDER BY affinity_until LIMIT 1
+`
+
+func (q *Queries) NextAffinity(ctx context.Context, now int64) (int64, error) {
+	row := q.queryRow(ctx, q.nextAffinityStmt, nextAffinity, now)
+	var affinity_until int64
+	err := row.Scan(&affinity_until)
+	return affinity_until, err
+}
+
 const nextLane = `-- name: NextLane :one
-SELECT s.id, s.lane, s.priority, s.queued_at, CAST(COALESCE((
+SELECT s.id, s.lane, s.priority, s.place_at, CAST(COALESCE((
     SELECT n.lane FROM sessions n
     WHERE n.agent_id = ?1 AND n.lane > s.lane AND n.status IN ('queued', 'stale')
     ORDER BY n.lane LIMIT 1), '') AS TEXT) AS next_lane
 FROM sessions s
 WHERE s.agent_id = ?1 AND s.lane >= ?2 AND s.status IN ('queued', 'stale')
-  AND s.reclaim_at <= ?3 AND s.prompt_id = 0
-  AND (s.affinity_until <= ?3 OR s.process_id = ?4)
+  AND NOT (s.lane = ?2 AND (s.priority > ?3
+    OR (s.priority = ?3 AND (s.place_at < ?4 OR (s.place_at = ?4 AND s.id <= ?5)))))
+  AND s.reclaim_at <= ?6 AND s.prompt_id = 0
+  AND (s.affinity_until <= ?6 OR s.process_id = ?7)
   AND NOT EXISTS (SELECT 1 FROM claims c WHERE c.thread_id = s.thread_id AND c.drained = 0)
-ORDER BY s.lane, s.priority DESC, s.queued_at, s.id LIMIT 1
+ORDER BY s.lane, s.priority DESC, s.place_at, s.id LIMIT 1
 `
 
 type NextLaneParams struct {
 	AgentID   api.AgentID
 	Lane      string
+	Priority  int64
+	PlaceAt   int64
+	ID        api.SessionID
 	Now       int64
 	ProcessID string
 }
@@ -1010,16 +1412,20 @@ type NextLaneRow struct {
 	ID       api.SessionID
 	Lane     string
 	Priority int64
-	QueuedAt int64
+	PlaceAt  int64
 	NextLane string
 }
 
-// The head of the next lane of an agent that has a session without a gate of its own, and the lane after
-// it. Whether a lane fits a worker is the caller's to say; if not, it goes on from that lane.
+// The next session that may be claimable, from a place on: within a lane the best first, then
+// the next lane's. It leaves out only what the gates hold back as well; they have the last
+// word (contract 2.4). next_lane is the lane after the session's own.
 func (q *Queries) NextLane(ctx context.Context, arg NextLaneParams) (NextLaneRow, error) {
 	row := q.queryRow(ctx, q.nextLaneStmt, nextLane,
 		arg.AgentID,
 		arg.Lane,
+		arg.Priority,
+		arg.PlaceAt,
+		arg.ID,
 		arg.Now,
 		arg.ProcessID,
 	)
@@ -1028,10 +1434,21 @@ func (q *Queries) NextLane(ctx context.Context, arg NextLaneParams) (NextLaneRow
 		&i.ID,
 		&i.Lane,
 		&i.Priority,
-		&i.QueuedAt,
+		&i.PlaceAt,
 		&i.NextLane,
 	)
 	return i, err
+}
+
+const nextReclaim = `-- name: NextReclaim :one
+SELECT reclaim_at FROM sessions WHERE reclaim_at > ?1 AND reclaim_at > 0 AND ended_at = 0 ORDER BY reclaim_at LIMIT 1
+`
+
+func (q *Queries) NextReclaim(ctx context.Context, now int64) (int64, error) {
+	row := q.queryRow(ctx, q.nextReclaimStmt, nextReclaim, now)
+	var reclaim_at int64
+	err := row.Scan(&reclaim_at)
+	return reclaim_at, err
 }
 
 const oldestWaiting = `-- name: OldestWaiting :many
@@ -1069,7 +1486,7 @@ func (q *Queries) OldestWaiting(ctx context.Context, arg OldestWaitingParams) ([
 }
 
 const openOfAgent = `-- name: OpenOfAgent :many
-SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at FROM sessions
+SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command FROM sessions
 WHERE agent_id = ?1 AND ended_at = 0 ORDER BY status, id
 `
 
@@ -1135,6 +1552,11 @@ func (q *Queries) OpenOfAgent(ctx context.Context, agentID api.AgentID) ([]Sessi
 			&i.StartedAt,
 			&i.EndedAt,
 			&i.ArchivedAt,
+			&i.Releases,
+			&i.Tries,
+			&i.PlaceAt,
+			&i.WorkPath,
+			&i.ResumeCommand,
 		); err != nil {
 			return nil, err
 		}
@@ -1149,11 +1571,208 @@ func (q *Queries) OpenOfAgent(ctx context.Context, agentID api.AgentID) ([]Sessi
 	return items, nil
 }
 
+const openRetry = `-- name: OpenRetry :one
+SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command FROM sessions
+WHERE thread_id = ?1 AND thread_id <> id AND retry_of = ?2 AND ended_at = 0 ORDER BY id DESC LIMIT 1
+`
+
+type OpenRetryParams struct {
+	ThreadID api.ThreadID
+	RetryOf  api.SessionID
+}
+
+// The retry of a session, unless it is over; a retry is in the thread of what it retries.
+func (q *Queries) OpenRetry(ctx context.Context, arg OpenRetryParams) (Session, error) {
+	row := q.queryRow(ctx, q.openRetryStmt, openRetry, arg.ThreadID, arg.RetryOf)
+	var i Session
+	err := row.Scan(
+		&i.ID,
+		&i.WorkspaceID,
+		&i.AgentID,
+		&i.ThreadID,
+		&i.Status,
+		&i.Mode,
+		&i.TriggeredBy,
+		&i.TriggeredByUserID,
+		&i.TriggeredAt,
+		&i.OwnerUserID,
+		&i.Lane,
+		&i.Labels,
+		&i.Priority,
+		&i.Title,
+		&i.Prompt,
+		&i.Instructions,
+		&i.UntrustedContext,
+		&i.NotBefore,
+		&i.AdmitAt,
+		&i.AfterID,
+		&i.AfterAny,
+		&i.Followers,
+		&i.OverlapHeld,
+		&i.PromptID,
+		&i.ClaimID,
+		&i.WorkerID,
+		&i.Fence,
+		&i.Attempt,
+		&i.RetryOf,
+		&i.ParentID,
+		&i.Depth,
+		&i.AgentSessionID,
+		&i.ProcessID,
+		&i.AffinityUntil,
+		&i.ReclaimAt,
+		&i.StopRequestedAt,
+		&i.Lapses,
+		&i.Plan,
+		&i.ExternalUrl,
+		&i.Result,
+		&i.Outcome,
+		&i.ErrorCode,
+		&i.ErrorMessage,
+		&i.InputTokens,
+		&i.OutputTokens,
+		&i.CostMicros,
+		&i.Turns,
+		&i.CreatedAt,
+		&i.QueuedAt,
+		&i.StartedAt,
+		&i.EndedAt,
+		&i.ArchivedAt,
+		&i.Releases,
+		&i.Tries,
+		&i.PlaceAt,
+		&i.WorkPath,
+		&i.ResumeCommand,
+	)
+	return i, err
+}
+
+const reachOfAgentsSessions = `-- name: ReachOfAgentsSessions :one
+SELECT CAST(COALESCE(MIN(x.id), 0) AS INTEGER) AS reach, COUNT(*) AS n FROM (
+    SELECT s.id FROM sessions s WHERE s.agent_id = ?1 AND s.id < ?2 ORDER BY s.id DESC LIMIT ?3
+) x
+`
+
+type ReachOfAgentsSessionsParams struct {
+	AgentID api.AgentID
+	Before  api.SessionID
+	Scan    int64
+}
+
+type ReachOfAgentsSessionsRow struct {
+	Reach int64
+	N     int64
+}
+
+func (q *Queries) ReachOfAgentsSessions(ctx context.Context, arg ReachOfAgentsSessionsParams) (ReachOfAgentsSessionsRow, error) {
+	row := q.queryRow(ctx, q.reachOfAgentsSessionsStmt, reachOfAgentsSessions, arg.AgentID, arg.Before, arg.Scan)
+	var i ReachOfAgentsSessionsRow
+	err := row.Scan(&i.Reach, &i.N)
+	return i, err
+}
+
+const reachOfEndedSessions = `-- name: ReachOfEndedSessions :one
+SELECT CAST(COALESCE(MIN(x.id), 0) AS INTEGER) AS reach, COUNT(*) AS n FROM (
+    SELECT s.id FROM agents a CROSS JOIN sessions s
+    WHERE s.agent_id = a.id AND a.workspace_id = ?1 AND (CAST(?2 AS INTEGER) = 0 OR a.id = CAST(?2 AS INTEGER))
+      AND s.ended_at > 0 AND s.status = ?3 AND s.id < ?4
+    ORDER BY s.id DESC LIMIT ?5
+) x
+`
+
+type ReachOfEndedSessionsParams struct {
+	WorkspaceID api.WorkspaceID
+	AgentID     int64
+	Status      api.Status
+	Before      api.SessionID
+	Scan        int64
+}
+
+type ReachOfEndedSessionsRow struct {
+	Reach int64
+	N     int64
+}
+
+func (q *Queries) ReachOfEndedSessions(ctx context.Context, arg ReachOfEndedSessionsParams) (ReachOfEndedSessionsRow, error) {
+	row := q.queryRow(ctx, q.reachOfEndedSessionsStmt, reachOfEndedSessions,
+		arg.WorkspaceID,
+		arg.AgentID,
+		arg.Status,
+		arg.Before,
+		arg.Scan,
+	)
+	var i ReachOfEndedSessionsRow
+	err := row.Scan(&i.Reach, &i.N)
+	return i, err
+}
+
+const reachOfOpenSessions = `-- name: ReachOfOpenSessions :one
+SELECT CAST(COALESCE(MIN(x.id), 0) AS INTEGER) AS reach, COUNT(*) AS n FROM (
+    SELECT s.id FROM agents a CROSS JOIN sessions s
+    WHERE s.agent_id = a.id AND a.workspace_id = ?1 AND (CAST(?2 AS INTEGER) = 0 OR a.id = CAST(?2 AS INTEGER))
+      AND s.ended_at = 0 AND s.status = ?3 AND s.id < ?4
+    ORDER BY s.id DESC LIMIT ?5
+) x
+`
+
+type ReachOfOpenSessionsParams struct {
+	WorkspaceID api.WorkspaceID
+	AgentID     int64
+	Status      api.Status
+	Before      api.SessionID
+	Scan        int64
+}
+
+type ReachOfOpenSessionsRow struct {
+	Reach int64
+	N     int64
+}
+
+func (q *Queries) ReachOfOpenSessions(ctx context.Context, arg ReachOfOpenSessionsParams) (ReachOfOpenSessionsRow, error) {
+	row := q.queryRow(ctx, q.reachOfOpenSessionsStmt, reachOfOpenSessions,
+		arg.WorkspaceID,
+		arg.AgentID,
+		arg.Status,
+		arg.Before,
+		arg.Scan,
+	)
+	var i ReachOfOpenSessionsRow
+	err := row.Scan(&i.Reach, &i.N)
+	return i, err
+}
+
+const reachOfSessions = `-- name: ReachOfSessions :one
+SELECT CAST(COALESCE(MIN(x.id), 0) AS INTEGER) AS reach, COUNT(*) AS n FROM (
+    SELECT s.id FROM sessions s WHERE s.workspace_id = ?1 AND s.id < ?2 ORDER BY s.id DESC LIMIT ?3
+) x
+`
+
+type ReachOfSessionsParams struct {
+	WorkspaceID api.WorkspaceID
+	Before      api.SessionID
+	Scan        int64
+}
+
+type ReachOfSessionsRow struct {
+	Reach int64
+	N     int64
+}
+
+// Lists look at no more than a number of sessions, the newest of those that an index names.
+// This is the last of them, and how many there are: fewer than scan when that is all.
+func (q *Queries) ReachOfSessions(ctx context.Context, arg ReachOfSessionsParams) (ReachOfSessionsRow, error) {
+	row := q.queryRow(ctx, q.reachOfSessionsStmt, reachOfSessions, arg.WorkspaceID, arg.Before, arg.Scan)
+	var i ReachOfSessionsRow
+	err := row.Scan(&i.Reach, &i.N)
+	return i, err
+}
+
 const reportSession = `-- name: ReportSession :execrows
 UPDATE sessions SET
     plan = ?1, external_url = ?2, agent_session_id = ?3, process_id = ?4,
-    input_tokens = ?5, output_tokens = ?6, cost_micros = ?7, turns = ?8
-WHERE id = ?9 AND claim_id = ?10 AND status IN ('active', 'awaiting_input')
+    input_tokens = ?5, output_tokens = ?6, cost_micros = ?7, turns = ?8,
+    releases = ?9, tries = ?10, work_path = ?11, resume_command = ?12
+WHERE id = ?13 AND claim_id = ?14 AND status IN ('active', 'awaiting_input')
 `
 
 type ReportSessionParams struct {
@@ -1165,6 +1784,10 @@ type ReportSessionParams struct {
 	OutputTokens   int64
 	CostMicros     int64
 	Turns          int64
+	Releases       int64
+	Tries          int64
+	WorkPath       string
+	ResumeCommand  string
 	ID             api.SessionID
 	ClaimID        api.ClaimKey
 }
@@ -1179,6 +1802,10 @@ func (q *Queries) ReportSession(ctx context.Context, arg ReportSessionParams) (i
 		arg.OutputTokens,
 		arg.CostMicros,
 		arg.Turns,
+		arg.Releases,
+		arg.Tries,
+		arg.WorkPath,
+		arg.ResumeCommand,
 		arg.ID,
 		arg.ClaimID,
 	)
@@ -1206,27 +1833,8 @@ func (q *Queries) RequestStop(ctx context.Context, arg RequestStopParams) (int64
 	return result.RowsAffected()
 }
 
-const seesSession = `-- name: SeesSession :one
-SELECT COUNT(*) AS n FROM sessions
-WHERE id = ?1 AND workspace_id = ?2 AND (mode = 'cloud' OR owner_user_id = ?3)
-`
-
-type SeesSessionParams struct {
-	ID          api.SessionID
-	WorkspaceID api.WorkspaceID
-	Me          api.UserID
-}
-
-// Whether a session is there for somebody: a local one is its owner's alone.
-func (q *Queries) SeesSession(ctx context.Context, arg SeesSessionParams) (int64, error) {
-	row := q.queryRow(ctx, q.seesSessionStmt, seesSession, arg.ID, arg.WorkspaceID, arg.Me)
-	var n int64
-	err := row.Scan(&n)
-	return n, err
-}
-
 const session = `-- name: Session :one
-SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at FROM sessions WHERE id = ?1
+SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command FROM sessions WHERE id = ?1
 `
 
 func (q *Queries) Session(ctx context.Context, id api.SessionID) (Session, error) {
@@ -1285,6 +1893,11 @@ func (q *Queries) Session(ctx context.Context, id api.SessionID) (Session, error
 		&i.StartedAt,
 		&i.EndedAt,
 		&i.ArchivedAt,
+		&i.Releases,
+		&i.Tries,
+		&i.PlaceAt,
+		&i.WorkPath,
+		&i.ResumeCommand,
 	)
 	return i, err
 }
@@ -1319,6 +1932,118 @@ func (q *Queries) SessionStatus(ctx context.Context, id api.SessionID) (api.Stat
 	var status api.Status
 	err := row.Scan(&status)
 	return status, err
+}
+
+const sessionVisibility = `-- name: SessionVisibility :one
+SELECT workspace_id, agent_id, mode, owner_user_id FROM sessions WHERE id = ?1
+`
+
+type SessionVisibilityRow struct {
+	WorkspaceID api.WorkspaceID
+	AgentID     api.AgentID
+	Mode        api.Mode
+	OwnerUserID api.UserID
+}
+
+// Whether a session exists for a given caller: a local one only for its owner.
+func (q *Queries) SessionVisibility(ctx context.Context, id api.SessionID) (SessionVisibilityRow, error) {
+	row := q.queryRow(ctx, q.sessionVisibilityStmt, sessionVisibility, id)
+	var i SessionVisibilityRow
+	err := row.Scan(
+		&i.WorkspaceID,
+		&i.AgentID,
+		&i.Mode,
+		&i.OwnerUserID,
+	)
+	return i, err
+}
+
+const sessionsWithoutClaim = `-- name: SessionsWithoutClaim :many
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command FROM workspaces w CROSS JOIN sessions s
+WHERE s.workspace_id = w.id AND s.status IN ('active', 'awaiting_input')
+  AND NOT EXISTS (SELECT 1 FROM claims c WHERE c.id = s.claim_id AND c.closed_at = 0)
+`
+
+// Sessions that are marked as running though no claim on them is live.
+func (q *Queries) SessionsWithoutClaim(ctx context.Context) ([]Session, error) {
+	rows, err := q.query(ctx, q.sessionsWithoutClaimStmt, sessionsWithoutClaim)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Session{}
+	for rows.Next() {
+		var i Session
+		if err := rows.Scan(
+			&i.ID,
+			&i.WorkspaceID,
+			&i.AgentID,
+			&i.ThreadID,
+			&i.Status,
+			&i.Mode,
+			&i.TriggeredBy,
+			&i.TriggeredByUserID,
+			&i.TriggeredAt,
+			&i.OwnerUserID,
+			&i.Lane,
+			&i.Labels,
+			&i.Priority,
+			&i.Title,
+			&i.Prompt,
+			&i.Instructions,
+			&i.UntrustedContext,
+			&i.NotBefore,
+			&i.AdmitAt,
+			&i.AfterID,
+			&i.AfterAny,
+			&i.Followers,
+			&i.OverlapHeld,
+			&i.PromptID,
+			&i.ClaimID,
+			&i.WorkerID,
+			&i.Fence,
+			&i.Attempt,
+			&i.RetryOf,
+			&i.ParentID,
+			&i.Depth,
+			&i.AgentSessionID,
+			&i.ProcessID,
+			&i.AffinityUntil,
+			&i.ReclaimAt,
+			&i.StopRequestedAt,
+			&i.Lapses,
+			&i.Plan,
+			&i.ExternalUrl,
+			&i.Result,
+			&i.Outcome,
+			&i.ErrorCode,
+			&i.ErrorMessage,
+			&i.InputTokens,
+			&i.OutputTokens,
+			&i.CostMicros,
+			&i.Turns,
+			&i.CreatedAt,
+			&i.QueuedAt,
+			&i.StartedAt,
+			&i.EndedAt,
+			&i.ArchivedAt,
+			&i.Releases,
+			&i.Tries,
+			&i.PlaceAt,
+			&i.WorkPath,
+			&i.ResumeCommand,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const setAdmitAt = `-- name: SetAdmitAt :execrows
@@ -1358,18 +2083,25 @@ func (q *Queries) SetArchived(ctx context.Context, arg SetArchivedParams) (int64
 
 const waitingIDsOfAgent = `-- name: WaitingIDsOfAgent :many
 SELECT id FROM sessions
-WHERE agent_id = ?1 AND ended_at = 0
+WHERE agent_id = ?1 AND ended_at = 0 AND mode = ?2 AND owner_user_id = ?3
   AND status IN ('pending', 'queued', 'stale')
-ORDER BY priority DESC, queued_at, id LIMIT ?2
+ORDER BY priority DESC, place_at, id LIMIT ?4
 `
 
 type WaitingIDsOfAgentParams struct {
-	AgentID api.AgentID
-	N       int64
+	AgentID     api.AgentID
+	Mode        api.Mode
+	OwnerUserID api.UserID
+	N           int64
 }
 
 func (q *Queries) WaitingIDsOfAgent(ctx context.Context, arg WaitingIDsOfAgentParams) ([]api.SessionID, error) {
-	rows, err := q.query(ctx, q.waitingIDsOfAgentStmt, waitingIDsOfAgent, arg.AgentID, arg.N)
+	rows, err := q.query(ctx, q.waitingIDsOfAgentStmt, waitingIDsOfAgent,
+		arg.AgentID,
+		arg.Mode,
+		arg.OwnerUserID,
+		arg.N,
+	)
 	if err != nil {
 		return nil, err
 	}

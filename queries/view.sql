@@ -1,4 +1,4 @@
--- What the dashboard's pages read beside the engine's own statements.
+-- What the dashboard's pages read besides the engine's own statements.
 
 -- name: ViewRunning :many
 SELECT s.* FROM claims c JOIN sessions s ON s.id = c.session_id
@@ -13,7 +13,8 @@ WHERE a.workspace_id = @workspace_id AND a.deleted_at = 0
   AND (s.mode = 'cloud' OR s.owner_user_id = @me)
 LIMIT @n;
 
--- The newest finished sessions among the newest ones; scan bounds the work when nearly all are waiting.
+-- The newest finished sessions among the newest ones; scan bounds the work when nearly all are
+-- waiting.
 -- name: ViewFinished :many
 SELECT s.* FROM sessions s
 WHERE s.id IN (SELECT x.id FROM sessions x WHERE x.workspace_id = @workspace_id ORDER BY x.id DESC LIMIT @scan)
@@ -21,21 +22,18 @@ WHERE s.id IN (SELECT x.id FROM sessions x WHERE x.workspace_id = @workspace_id 
   AND (s.mode = 'cloud' OR s.owner_user_id = @me)
 ORDER BY s.id DESC LIMIT @n;
 
+-- Of the sessions down to reach, which bounds the work.
 -- name: ViewCounts :many
-SELECT s.status, COUNT(*) AS n FROM sessions s
-WHERE s.id IN (
-    SELECT x.id FROM sessions x
-    WHERE x.workspace_id = @workspace_id AND (x.mode = 'cloud' OR x.owner_user_id = @me)
-      AND (CAST(@agent_id AS INTEGER) = 0 OR x.agent_id = CAST(@agent_id AS INTEGER))
-      AND (CAST(@trigger AS TEXT) = '' OR x.triggered_by = CAST(@trigger AS TEXT))
-      AND (CAST(@query AS TEXT) = '' OR REPLACE(LOWER(x.title), CAST(@query AS TEXT), '') <> LOWER(x.title) OR REPLACE(LOWER(x.prompt), CAST(@query AS TEXT), '') <> LOWER(x.prompt))
-      AND x.archived_at = 0
-    ORDER BY x.id DESC LIMIT @scan
-) AND s.created_at >= @since
+SELECT s.status, COUNT(*) AS n, CAST(SUM(CASE WHEN s.outcome = @unfinished THEN 1 ELSE 0 END) AS INTEGER) AS unfinished FROM sessions s
+WHERE s.workspace_id = @workspace_id AND s.id >= @reach AND (s.mode = 'cloud' OR s.owner_user_id = @me)
+  AND (CAST(@agent_id AS INTEGER) = 0 OR s.agent_id = CAST(@agent_id AS INTEGER))
+  AND (CAST(@trigger AS TEXT) = '' OR s.triggered_by = CAST(@trigger AS TEXT))
+  AND (CAST(@query AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(@query AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(@query AS TEXT), '') <> LOWER(s.prompt))
+  AND s.archived_at = 0 AND s.created_at >= @since
 GROUP BY s.status;
 
 -- name: ViewRuns :many
-SELECT s.id, s.status, s.title, s.triggered_by, s.created_at, s.started_at, s.ended_at FROM sessions s
+SELECT s.id, s.status, s.title, s.triggered_by, s.created_at, s.started_at, s.ended_at, s.outcome FROM sessions s
 WHERE s.agent_id = @agent_id AND (s.mode = 'cloud' OR s.owner_user_id = @me)
 ORDER BY s.id DESC LIMIT @n;
 
@@ -62,9 +60,12 @@ SELECT s.* FROM claims c JOIN sessions s ON s.id = c.session_id
 WHERE c.worker_id = @worker_id AND c.drained = 0 AND (s.mode = 'cloud' OR s.owner_user_id = @me)
 ORDER BY c.id LIMIT @n;
 
+-- Among a number after the one shown on top: a page that was open for a week need not know
+-- more.
 -- name: ViewNewer :one
 SELECT COUNT(*) AS n FROM sessions s
-WHERE s.workspace_id = @workspace_id AND s.id > @after AND (s.mode = 'cloud' OR s.owner_user_id = @me)
+WHERE s.id IN (SELECT x.id FROM sessions x WHERE x.workspace_id = @workspace_id AND x.id > @after ORDER BY x.id LIMIT @scan)
+  AND (s.mode = 'cloud' OR s.owner_user_id = @me)
   AND (CAST(@agent_id AS INTEGER) = 0 OR s.agent_id = CAST(@agent_id AS INTEGER))
   AND (CAST(@statuses AS TEXT) = '' OR CAST(@statuses AS TEXT) LIKE '%,' || s.status || ',%')
   AND (CAST(@trigger AS TEXT) = '' OR s.triggered_by = CAST(@trigger AS TEXT))
@@ -78,7 +79,8 @@ WHERE s.workspace_id = @workspace_id AND s.prompt_id > 0 AND s.status IN ('pendi
   AND (s.mode = 'cloud' OR s.owner_user_id = @me)
 ORDER BY s.prompt_id DESC LIMIT @n;
 
--- Of each agent the newest session that ended in error, among so many that nobody has archived.
+-- For each agent the newest session that ended in error, among a number that nobody has
+-- archived.
 -- name: ViewFailed :many
 SELECT s.* FROM sessions s
 WHERE s.id IN (
@@ -90,6 +92,7 @@ WHERE s.id IN (
     ) AND (y.mode = 'cloud' OR y.owner_user_id = @me)
     GROUP BY y.agent_id
 ) AND s.ended_at >= @since
+  AND EXISTS (SELECT 1 FROM agents a WHERE a.id = s.agent_id AND a.deleted_at = 0)
 ORDER BY s.id DESC LIMIT @n;
 
 -- name: ViewDisabledWebhooks :many

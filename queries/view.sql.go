@@ -12,7 +12,7 @@ import (
 )
 
 const viewAgents = `-- name: ViewAgents :many
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day FROM agents WHERE workspace_id = ?1 AND deleted_at = 0 AND slug > ?2 ORDER BY slug LIMIT ?3
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by FROM agents WHERE workspace_id = ?1 AND deleted_at = 0 AND slug > ?2 ORDER BY slug LIMIT ?3
 `
 
 type ViewAgentsParams struct {
@@ -76,6 +76,7 @@ func (q *Queries) ViewAgents(ctx context.Context, arg ViewAgentsParams) ([]Agent
 			&i.DailySpendLimit,
 			&i.SpendDay,
 			&i.SpentOnDay,
+			&i.TimeoutsSetBy,
 		); err != nil {
 			return nil, err
 		}
@@ -91,7 +92,7 @@ func (q *Queries) ViewAgents(ctx context.Context, arg ViewAgentsParams) ([]Agent
 }
 
 const viewAsking = `-- name: ViewAsking :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at FROM sessions s
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command FROM sessions s
 WHERE s.workspace_id = ?1 AND s.prompt_id > 0 AND s.status IN ('pending', 'awaiting_input', 'stale')
   AND (s.mode = 'cloud' OR s.owner_user_id = ?2)
 ORDER BY s.prompt_id DESC LIMIT ?3
@@ -166,6 +167,11 @@ func (q *Queries) ViewAsking(ctx context.Context, arg ViewAskingParams) ([]Sessi
 			&i.StartedAt,
 			&i.EndedAt,
 			&i.ArchivedAt,
+			&i.Releases,
+			&i.Tries,
+			&i.PlaceAt,
+			&i.WorkPath,
+			&i.ResumeCommand,
 		); err != nil {
 			return nil, err
 		}
@@ -181,42 +187,42 @@ func (q *Queries) ViewAsking(ctx context.Context, arg ViewAskingParams) ([]Sessi
 }
 
 const viewCounts = `-- name: ViewCounts :many
-SELECT s.status, COUNT(*) AS n FROM sessions s
-WHERE s.id IN (
-    SELECT x.id FROM sessions x
-    WHERE x.workspace_id = ?1 AND (x.mode = 'cloud' OR x.owner_user_id = ?2)
-      AND (CAST(?3 AS INTEGER) = 0 OR x.agent_id = CAST(?3 AS INTEGER))
-      AND (CAST(?4 AS TEXT) = '' OR x.triggered_by = CAST(?4 AS TEXT))
-      AND (CAST(?5 AS TEXT) = '' OR REPLACE(LOWER(x.title), CAST(?5 AS TEXT), '') <> LOWER(x.title) OR REPLACE(LOWER(x.prompt), CAST(?5 AS TEXT), '') <> LOWER(x.prompt))
-      AND x.archived_at = 0
-    ORDER BY x.id DESC LIMIT ?6
-) AND s.created_at >= ?7
+SELECT s.status, COUNT(*) AS n, CAST(SUM(CASE WHEN s.outcome = ?1 THEN 1 ELSE 0 END) AS INTEGER) AS unfinished FROM sessions s
+WHERE s.workspace_id = ?2 AND s.id >= ?3 AND (s.mode = 'cloud' OR s.owner_user_id = ?4)
+  AND (CAST(?5 AS INTEGER) = 0 OR s.agent_id = CAST(?5 AS INTEGER))
+  AND (CAST(?6 AS TEXT) = '' OR s.triggered_by = CAST(?6 AS TEXT))
+  AND (CAST(?7 AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(?7 AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(?7 AS TEXT), '') <> LOWER(s.prompt))
+  AND s.archived_at = 0 AND s.created_at >= ?8
 GROUP BY s.status
 `
 
 type ViewCountsParams struct {
+	Unfinished  string
 	WorkspaceID api.WorkspaceID
+	Reach       api.SessionID
 	Me          api.UserID
 	AgentID     int64
 	Trigger     string
 	Query       string
-	Scan        int64
 	Since       int64
 }
 
 type ViewCountsRow struct {
-	Status api.Status
-	N      int64
+	Status     api.Status
+	N          int64
+	Unfinished int64
 }
 
+// Of the sessions down to reach, which bounds the work.
 func (q *Queries) ViewCounts(ctx context.Context, arg ViewCountsParams) ([]ViewCountsRow, error) {
 	rows, err := q.query(ctx, q.viewCountsStmt, viewCounts,
+		arg.Unfinished,
 		arg.WorkspaceID,
+		arg.Reach,
 		arg.Me,
 		arg.AgentID,
 		arg.Trigger,
 		arg.Query,
-		arg.Scan,
 		arg.Since,
 	)
 	if err != nil {
@@ -226,7 +232,7 @@ func (q *Queries) ViewCounts(ctx context.Context, arg ViewCountsParams) ([]ViewC
 	items := []ViewCountsRow{}
 	for rows.Next() {
 		var i ViewCountsRow
-		if err := rows.Scan(&i.Status, &i.N); err != nil {
+		if err := rows.Scan(&i.Status, &i.N, &i.Unfinished); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -290,7 +296,7 @@ func (q *Queries) ViewDisabledWebhooks(ctx context.Context, arg ViewDisabledWebh
 }
 
 const viewFailed = `-- name: ViewFailed :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at FROM sessions s
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command FROM sessions s
 WHERE s.id IN (
     SELECT MAX(y.id) FROM sessions y
     WHERE y.id IN (
@@ -300,6 +306,7 @@ WHERE s.id IN (
     ) AND (y.mode = 'cloud' OR y.owner_user_id = ?3)
     GROUP BY y.agent_id
 ) AND s.ended_at >= ?4
+  AND EXISTS (SELECT 1 FROM agents a WHERE a.id = s.agent_id AND a.deleted_at = 0)
 ORDER BY s.id DESC LIMIT ?5
 `
 
@@ -311,7 +318,8 @@ type ViewFailedParams struct {
 	N           int64
 }
 
-// Of each agent the newest session that ended in error, among so many that nobody has archived.
+// For each agent the newest session that ended in error, among a number that nobody has
+// archived.
 func (q *Queries) ViewFailed(ctx context.Context, arg ViewFailedParams) ([]Session, error) {
 	rows, err := q.query(ctx, q.viewFailedStmt, viewFailed,
 		arg.WorkspaceID,
@@ -380,6 +388,11 @@ func (q *Queries) ViewFailed(ctx context.Context, arg ViewFailedParams) ([]Sessi
 			&i.StartedAt,
 			&i.EndedAt,
 			&i.ArchivedAt,
+			&i.Releases,
+			&i.Tries,
+			&i.PlaceAt,
+			&i.WorkPath,
+			&i.ResumeCommand,
 		); err != nil {
 			return nil, err
 		}
@@ -395,7 +408,7 @@ func (q *Queries) ViewFailed(ctx context.Context, arg ViewFailedParams) ([]Sessi
 }
 
 const viewFailingAgents = `-- name: ViewFailingAgents :many
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day FROM agents
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by FROM agents
 WHERE workspace_id = ?1 AND deleted_at = 0 AND paused = 1 AND paused_reason <> '' AND failures_in_row > 0
 ORDER BY paused_at DESC LIMIT ?2
 `
@@ -460,6 +473,7 @@ func (q *Queries) ViewFailingAgents(ctx context.Context, arg ViewFailingAgentsPa
 			&i.DailySpendLimit,
 			&i.SpendDay,
 			&i.SpentOnDay,
+			&i.TimeoutsSetBy,
 		); err != nil {
 			return nil, err
 		}
@@ -475,7 +489,7 @@ func (q *Queries) ViewFailingAgents(ctx context.Context, arg ViewFailingAgentsPa
 }
 
 const viewFinished = `-- name: ViewFinished :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at FROM sessions s
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command FROM sessions s
 WHERE s.id IN (SELECT x.id FROM sessions x WHERE x.workspace_id = ?1 ORDER BY x.id DESC LIMIT ?2)
   AND s.status IN ('complete', 'error', 'cancelled') AND s.archived_at = 0
   AND (s.mode = 'cloud' OR s.owner_user_id = ?3)
@@ -489,7 +503,8 @@ type ViewFinishedParams struct {
 	N           int64
 }
 
-// The newest finished sessions among the newest ones; scan bounds the work when nearly all are waiting.
+// The newest finished sessions among the newest ones; scan bounds the work when nearly all are
+// waiting.
 func (q *Queries) ViewFinished(ctx context.Context, arg ViewFinishedParams) ([]Session, error) {
 	rows, err := q.query(ctx, q.viewFinishedStmt, viewFinished,
 		arg.WorkspaceID,
@@ -557,6 +572,11 @@ func (q *Queries) ViewFinished(ctx context.Context, arg ViewFinishedParams) ([]S
 			&i.StartedAt,
 			&i.EndedAt,
 			&i.ArchivedAt,
+			&i.Releases,
+			&i.Tries,
+			&i.PlaceAt,
+			&i.WorkPath,
+			&i.ResumeCommand,
 		); err != nil {
 			return nil, err
 		}
@@ -573,17 +593,19 @@ func (q *Queries) ViewFinished(ctx context.Context, arg ViewFinishedParams) ([]S
 
 const viewNewer = `-- name: ViewNewer :one
 SELECT COUNT(*) AS n FROM sessions s
-WHERE s.workspace_id = ?1 AND s.id > ?2 AND (s.mode = 'cloud' OR s.owner_user_id = ?3)
-  AND (CAST(?4 AS INTEGER) = 0 OR s.agent_id = CAST(?4 AS INTEGER))
-  AND (CAST(?5 AS TEXT) = '' OR CAST(?5 AS TEXT) LIKE '%,' || s.status || ',%')
-  AND (CAST(?6 AS TEXT) = '' OR s.triggered_by = CAST(?6 AS TEXT))
-  AND (CAST(?7 AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(?7 AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(?7 AS TEXT), '') <> LOWER(s.prompt))
+WHERE s.id IN (SELECT x.id FROM sessions x WHERE x.workspace_id = ?1 AND x.id > ?2 ORDER BY x.id LIMIT ?3)
+  AND (s.mode = 'cloud' OR s.owner_user_id = ?4)
+  AND (CAST(?5 AS INTEGER) = 0 OR s.agent_id = CAST(?5 AS INTEGER))
+  AND (CAST(?6 AS TEXT) = '' OR CAST(?6 AS TEXT) LIKE '%,' || s.status || ',%')
+  AND (CAST(?7 AS TEXT) = '' OR s.triggered_by = CAST(?7 AS TEXT))
+  AND (CAST(?8 AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(?8 AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(?8 AS TEXT), '') <> LOWER(s.prompt))
   AND s.archived_at = 0
 `
 
 type ViewNewerParams struct {
 	WorkspaceID api.WorkspaceID
 	After       api.SessionID
+	Scan        int64
 	Me          api.UserID
 	AgentID     int64
 	Statuses    string
@@ -591,10 +613,13 @@ type ViewNewerParams struct {
 	Query       string
 }
 
+// Among a number after the one shown on top: a page that was open for a week need not know
+// more.
 func (q *Queries) ViewNewer(ctx context.Context, arg ViewNewerParams) (int64, error) {
 	row := q.queryRow(ctx, q.viewNewerStmt, viewNewer,
 		arg.WorkspaceID,
 		arg.After,
+		arg.Scan,
 		arg.Me,
 		arg.AgentID,
 		arg.Statuses,
@@ -607,7 +632,7 @@ func (q *Queries) ViewNewer(ctx context.Context, arg ViewNewerParams) (int64, er
 }
 
 const viewNextSlots = `-- name: ViewNextSlots :many
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day FROM agents
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by FROM agents
 WHERE next_slot_at > 0 AND workspace_id = ?1 AND deleted_at = 0 AND paused = 0
 ORDER BY next_slot_at LIMIT ?2
 `
@@ -672,6 +697,7 @@ func (q *Queries) ViewNextSlots(ctx context.Context, arg ViewNextSlotsParams) ([
 			&i.DailySpendLimit,
 			&i.SpendDay,
 			&i.SpentOnDay,
+			&i.TimeoutsSetBy,
 		); err != nil {
 			return nil, err
 		}
@@ -688,7 +714,7 @@ func (q *Queries) ViewNextSlots(ctx context.Context, arg ViewNextSlotsParams) ([
 
 const viewRunning = `-- name: ViewRunning :many
 
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at FROM claims c JOIN sessions s ON s.id = c.session_id
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command FROM claims c JOIN sessions s ON s.id = c.session_id
 WHERE c.closed_at = 0 AND s.workspace_id = ?1 AND (s.mode = 'cloud' OR s.owner_user_id = ?2)
 ORDER BY s.started_at DESC, s.id DESC LIMIT ?3
 `
@@ -699,7 +725,7 @@ type ViewRunningParams struct {
 	N           int64
 }
 
-// What the dashboard's pages read beside the engine's own statements.
+// What the dashboard's pages read besides the engine's own statements.
 func (q *Queries) ViewRunning(ctx context.Context, arg ViewRunningParams) ([]Session, error) {
 	rows, err := q.query(ctx, q.viewRunningStmt, viewRunning, arg.WorkspaceID, arg.Me, arg.N)
 	if err != nil {
@@ -762,6 +788,11 @@ func (q *Queries) ViewRunning(ctx context.Context, arg ViewRunningParams) ([]Ses
 			&i.StartedAt,
 			&i.EndedAt,
 			&i.ArchivedAt,
+			&i.Releases,
+			&i.Tries,
+			&i.PlaceAt,
+			&i.WorkPath,
+			&i.ResumeCommand,
 		); err != nil {
 			return nil, err
 		}
@@ -777,7 +808,7 @@ func (q *Queries) ViewRunning(ctx context.Context, arg ViewRunningParams) ([]Ses
 }
 
 const viewRuns = `-- name: ViewRuns :many
-SELECT s.id, s.status, s.title, s.triggered_by, s.created_at, s.started_at, s.ended_at FROM sessions s
+SELECT s.id, s.status, s.title, s.triggered_by, s.created_at, s.started_at, s.ended_at, s.outcome FROM sessions s
 WHERE s.agent_id = ?1 AND (s.mode = 'cloud' OR s.owner_user_id = ?2)
 ORDER BY s.id DESC LIMIT ?3
 `
@@ -796,6 +827,7 @@ type ViewRunsRow struct {
 	CreatedAt   int64
 	StartedAt   int64
 	EndedAt     int64
+	Outcome     string
 }
 
 func (q *Queries) ViewRuns(ctx context.Context, arg ViewRunsParams) ([]ViewRunsRow, error) {
@@ -815,6 +847,7 @@ func (q *Queries) ViewRuns(ctx context.Context, arg ViewRunsParams) ([]ViewRunsR
 			&i.CreatedAt,
 			&i.StartedAt,
 			&i.EndedAt,
+			&i.Outcome,
 		); err != nil {
 			return nil, err
 		}
@@ -869,7 +902,7 @@ func (q *Queries) ViewTurns(ctx context.Context, arg ViewTurnsParams) ([]ViewTur
 }
 
 const viewWaiting = `-- name: ViewWaiting :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at FROM agents a JOIN sessions s ON s.agent_id = a.id
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command FROM agents a JOIN sessions s ON s.agent_id = a.id
 WHERE a.workspace_id = ?1 AND a.deleted_at = 0
   AND s.ended_at = 0 AND s.status = ?2
   AND (s.mode = 'cloud' OR s.owner_user_id = ?3)
@@ -951,6 +984,11 @@ func (q *Queries) ViewWaiting(ctx context.Context, arg ViewWaitingParams) ([]Ses
 			&i.StartedAt,
 			&i.EndedAt,
 			&i.ArchivedAt,
+			&i.Releases,
+			&i.Tries,
+			&i.PlaceAt,
+			&i.WorkPath,
+			&i.ResumeCommand,
 		); err != nil {
 			return nil, err
 		}
@@ -966,7 +1004,7 @@ func (q *Queries) ViewWaiting(ctx context.Context, arg ViewWaitingParams) ([]Ses
 }
 
 const viewWorkerSessions = `-- name: ViewWorkerSessions :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at FROM claims c JOIN sessions s ON s.id = c.session_id
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command FROM claims c JOIN sessions s ON s.id = c.session_id
 WHERE c.worker_id = ?1 AND c.drained = 0 AND (s.mode = 'cloud' OR s.owner_user_id = ?2)
 ORDER BY c.id LIMIT ?3
 `
@@ -1039,6 +1077,11 @@ func (q *Queries) ViewWorkerSessions(ctx context.Context, arg ViewWorkerSessions
 			&i.StartedAt,
 			&i.EndedAt,
 			&i.ArchivedAt,
+			&i.Releases,
+			&i.Tries,
+			&i.PlaceAt,
+			&i.WorkPath,
+			&i.ResumeCommand,
 		); err != nil {
 			return nil, err
 		}

@@ -26,7 +26,7 @@ WHERE id = @id AND deleted_at = 0;
 -- name: DeleteWebhook :execrows
 UPDATE webhooks SET deleted_at = @deleted_at, enabled = 0, secret = x'', old_secret = x'' WHERE id = @id AND deleted_at = 0;
 
--- name: WebhooksToldTo :many
+-- name: WebhooksOf :many
 SELECT id FROM webhooks WHERE workspace_id = @workspace_id AND created_by = @created_by AND deleted_at = 0 ORDER BY id;
 
 -- name: WebhooksBehind :many
@@ -59,7 +59,7 @@ SELECT id FROM deliveries WHERE webhook_id = @webhook_id AND state = 'delivered'
 -- name: NextDelivery :one
 SELECT next_at FROM deliveries WHERE state = 'waiting' AND next_at > @now ORDER BY next_at LIMIT 1;
 
--- A try begins: should this process die, the delivery is due again at next_at.
+-- A try begins: if this process dies, the delivery is due again at next_at.
 -- name: TryDelivery :execrows
 UPDATE deliveries SET tries = tries + 1, tried_at = @now, next_at = @next_at
 WHERE id = @id AND state = 'waiting' AND next_at <= @now;
@@ -81,7 +81,7 @@ UPDATE deliveries SET state = 'failed', next_at = 0, problem = @problem, ended_a
 WHERE id = @id AND state = 'waiting';
 
 -- name: OldDeliveries :many
-SELECT id FROM deliveries WHERE created_at < @before AND state <> 'waiting' ORDER BY id LIMIT @n;
+SELECT id FROM deliveries WHERE id < @first_retained AND created_at < @before AND state <> 'waiting' ORDER BY id LIMIT @n;
 
 -- name: DropDelivery :execrows
 DELETE FROM deliveries WHERE id = @id AND state <> 'waiting';

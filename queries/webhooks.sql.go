@@ -451,16 +451,17 @@ func (q *Queries) NextDelivery(ctx context.Context, now int64) (int64, error) {
 }
 
 const oldDeliveries = `-- name: OldDeliveries :many
-SELECT id FROM deliveries WHERE created_at < ?1 AND state <> 'waiting' ORDER BY id LIMIT ?2
+SELECT id FROM deliveries WHERE id < ?1 AND created_at < ?2 AND state <> 'waiting' ORDER BY id LIMIT ?3
 `
 
 type OldDeliveriesParams struct {
-	Before int64
-	N      int64
+	FirstRetained api.DeliveryID
+	Before        int64
+	N             int64
 }
 
 func (q *Queries) OldDeliveries(ctx context.Context, arg OldDeliveriesParams) ([]api.DeliveryID, error) {
-	rows, err := q.query(ctx, q.oldDeliveriesStmt, oldDeliveries, arg.Before, arg.N)
+	rows, err := q.query(ctx, q.oldDeliveriesStmt, oldDeliveries, arg.FirstRetained, arg.Before, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -655,7 +656,7 @@ type TryDeliveryParams struct {
 	ID     api.DeliveryID
 }
 
-// A try begins: should this process die, the delivery is due again at next_at.
+// A try begins: if this process dies, the delivery is due again at next_at.
 func (q *Queries) TryDelivery(ctx context.Context, arg TryDeliveryParams) (int64, error) {
 	result, err := q.exec(ctx, q.tryDeliveryStmt, tryDelivery, arg.Now, arg.NextAt, arg.ID)
 	if err != nil {
@@ -806,17 +807,17 @@ func (q *Queries) WebhooksBehind(ctx context.Context, arg WebhooksBehindParams) 
 	return items, nil
 }
 
-const webhooksToldTo = `-- name: WebhooksToldTo :many
+const webhooksOf = `-- name: WebhooksOf :many
 SELECT id FROM webhooks WHERE workspace_id = ?1 AND created_by = ?2 AND deleted_at = 0 ORDER BY id
 `
 
-type WebhooksToldToParams struct {
+type WebhooksOfParams struct {
 	WorkspaceID api.WorkspaceID
 	CreatedBy   api.UserID
 }
 
-func (q *Queries) WebhooksToldTo(ctx context.Context, arg WebhooksToldToParams) ([]api.WebhookID, error) {
-	rows, err := q.query(ctx, q.webhooksToldToStmt, webhooksToldTo, arg.WorkspaceID, arg.CreatedBy)
+func (q *Queries) WebhooksOf(ctx context.Context, arg WebhooksOfParams) ([]api.WebhookID, error) {
+	rows, err := q.query(ctx, q.webhooksOfStmt, webhooksOf, arg.WorkspaceID, arg.CreatedBy)
 	if err != nil {
 		return nil, err
 	}

@@ -11,9 +11,41 @@ import (
 	"stint/api"
 )
 
+const agentsInFoldersOf = `-- name: AgentsInFoldersOf :many
+SELECT DISTINCT o.agent_id FROM workers w JOIN workers o ON o.workspace_id = w.workspace_id
+WHERE w.agent_id = ?1 AND w.deleted_at = 0 AND w.folder_key <> '' AND w.folder_shared = 0
+  AND o.agent_id <> w.agent_id AND o.deleted_at = 0 AND o.folder_key <> '' AND o.folder_shared = 0
+  AND (o.folder_key = w.folder_key OR o.folder_key LIKE w.folder_key || '/%' OR w.folder_key LIKE o.folder_key || '/%')
+`
+
+// The other agents whose workers would run in a plain folder of an agent's workers, or in one
+// above it or below.
+func (q *Queries) AgentsInFoldersOf(ctx context.Context, agentID api.AgentID) ([]api.AgentID, error) {
+	rows, err := q.query(ctx, q.agentsInFoldersOfStmt, agentsInFoldersOf, agentID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []api.AgentID{}
+	for rows.Next() {
+		var agent_id api.AgentID
+		if err := rows.Scan(&agent_id); err != nil {
+			return nil, err
+		}
+		items = append(items, agent_id)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const beatWorker = `-- name: BeatWorker :execrows
 UPDATE workers SET
-    last_beat_at = ?1, graced = 0, state = ?2, platform = ?3, version = ?4,
+    last_beat_at = ?1, graced = 0, lost_at = 0, state = ?2, platform = ?3, version = ?4,
     notices = ?5, notices_since = ?6
 WHERE id = ?7 AND deleted_at = 0
 `
@@ -74,23 +106,27 @@ func (q *Queries) DeleteWorker(ctx context.Context, arg DeleteWorkerParams) (int
 }
 
 const editWorker = `-- name: EditWorker :execrows
-UPDATE workers SET name = ?1, instructions = ?2, labels = ?3, max_concurrent = ?4, pinned = ?5
-WHERE id = ?6 AND deleted_at = 0
+UPDATE workers SET
+    name = ?1, instructions = ?2, instructions_set_by = ?3, labels = ?4,
+    max_concurrent = ?5, pinned = ?6
+WHERE id = ?7 AND deleted_at = 0
 `
 
 type EditWorkerParams struct {
-	Name          string
-	Instructions  string
-	Labels        api.Labels
-	MaxConcurrent int64
-	Pinned        api.Labels
-	ID            api.WorkerID
+	Name              string
+	Instructions      string
+	InstructionsSetBy api.UserID
+	Labels            api.Labels
+	MaxConcurrent     int64
+	Pinned            api.Labels
+	ID                api.WorkerID
 }
 
 func (q *Queries) EditWorker(ctx context.Context, arg EditWorkerParams) (int64, error) {
 	result, err := q.exec(ctx, q.editWorkerStmt, editWorker,
 		arg.Name,
 		arg.Instructions,
+		arg.InstructionsSetBy,
 		arg.Labels,
 		arg.MaxConcurrent,
 		arg.Pinned,
@@ -123,31 +159,36 @@ func (q *Queries) GraceWorkers(ctx context.Context, arg GraceWorkersParams) (int
 const insertWorker = `-- name: InsertWorker :exec
 INSERT INTO workers (
     id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels,
-    max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned
+    max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned,
+    instructions_set_by, staging, process_slots
 ) VALUES (
     ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,
-    ?12, ?13, ?14, ?15, ?16, 'online', 'running', ?17, 0, ?17, 0, ''
+    ?12, ?13, ?14, ?15, ?16, 'online', 'running', ?17, 0, ?17, 0, '',
+    ?18, ?19, ?20
 )
 `
 
 type InsertWorkerParams struct {
-	ID            api.WorkerID
-	WorkspaceID   api.WorkspaceID
-	AgentID       api.AgentID
-	OwnerUserID   api.UserID
-	Mode          api.Mode
-	Name          string
-	InstanceID    string
-	ProcessID     string
-	Instructions  string
-	Types         api.Labels
-	Labels        api.Labels
-	MaxConcurrent int64
-	Platform      string
-	Version       string
-	FolderKey     string
-	FolderShared  int64
-	LastBeatAt    int64
+	ID                api.WorkerID
+	WorkspaceID       api.WorkspaceID
+	AgentID           api.AgentID
+	OwnerUserID       api.UserID
+	Mode              api.Mode
+	Name              string
+	InstanceID        string
+	ProcessID         string
+	Instructions      string
+	Types             api.Labels
+	Labels            api.Labels
+	MaxConcurrent     int64
+	Platform          string
+	Version           string
+	FolderKey         string
+	FolderShared      int64
+	LastBeatAt        int64
+	InstructionsSetBy api.UserID
+	Staging           int64
+	ProcessSlots      int64
 }
 
 func (q *Queries) InsertWorker(ctx context.Context, arg InsertWorkerParams) error {
@@ -169,12 +210,15 @@ func (q *Queries) InsertWorker(ctx context.Context, arg InsertWorkerParams) erro
 		arg.FolderKey,
 		arg.FolderShared,
 		arg.LastBeatAt,
+		arg.InstructionsSetBy,
+		arg.Staging,
+		arg.ProcessSlots,
 	)
 	return err
 }
 
 const likelyWorker = `-- name: LikelyWorker :one
-SELECT w.id, w.workspace_id, w.agent_id, w.owner_user_id, w.mode, w.name, w.instance_id, w.process_id, w.instructions, w.types, w.labels, w.max_concurrent, w.platform, w.version, w.folder_key, w.folder_shared, w.state, w.desired, w.last_beat_at, w.graced, w.created_at, w.deleted_at, w.pinned, w.notices, w.notices_since,
+SELECT w.id, w.workspace_id, w.agent_id, w.owner_user_id, w.mode, w.name, w.instance_id, w.process_id, w.instructions, w.types, w.labels, w.max_concurrent, w.platform, w.version, w.folder_key, w.folder_shared, w.state, w.desired, w.last_beat_at, w.graced, w.created_at, w.deleted_at, w.pinned, w.notices, w.notices_since, w.staging, w.lost_at, w.instructions_set_by, w.process_slots,
        (SELECT COUNT(*) FROM claims c WHERE c.worker_id = w.id AND c.drained = 0) AS running,
        (SELECT COUNT(*) FROM claims f WHERE f.drained = 0 AND f.folder_key <> '' AND w.folder_key <> '' AND w.folder_shared = 0
            AND (f.folder_key = w.folder_key OR f.folder_key LIKE w.folder_key || '/%' OR w.folder_key LIKE f.folder_key || '/%')) AS in_folder
@@ -187,7 +231,7 @@ type LikelyWorkerRow struct {
 	InFolder int64
 }
 
-// The first worker of an agent that may well take something, with its load.
+// The first worker of an agent that may be able to take something, with its load.
 func (q *Queries) LikelyWorker(ctx context.Context, agentID api.AgentID) (LikelyWorkerRow, error) {
 	row := q.queryRow(ctx, q.likelyWorkerStmt, likelyWorker, agentID)
 	var i LikelyWorkerRow
@@ -217,6 +261,10 @@ func (q *Queries) LikelyWorker(ctx context.Context, agentID api.AgentID) (Likely
 		&i.Worker.Pinned,
 		&i.Worker.Notices,
 		&i.Worker.NoticesSince,
+		&i.Worker.Staging,
+		&i.Worker.LostAt,
+		&i.Worker.InstructionsSetBy,
+		&i.Worker.ProcessSlots,
 		&i.Running,
 		&i.InFolder,
 	)
@@ -224,7 +272,7 @@ func (q *Queries) LikelyWorker(ctx context.Context, agentID api.AgentID) (Likely
 }
 
 const listWorkers = `-- name: ListWorkers :many
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since FROM workers
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots FROM workers
 WHERE workspace_id = ?1 AND deleted_at = 0 AND id < ?2
   AND (CAST(?3 AS INTEGER) = 0 OR agent_id = CAST(?3 AS INTEGER))
   AND (mode = 'cloud' OR owner_user_id = ?4 OR CAST(?5 AS INTEGER) = 1)
@@ -282,6 +330,10 @@ func (q *Queries) ListWorkers(ctx context.Context, arg ListWorkersParams) ([]Wor
 			&i.Pinned,
 			&i.Notices,
 			&i.NoticesSince,
+			&i.Staging,
+			&i.LostAt,
+			&i.InstructionsSetBy,
+			&i.ProcessSlots,
 		); err != nil {
 			return nil, err
 		}
@@ -294,6 +346,18 @@ func (q *Queries) ListWorkers(ctx context.Context, arg ListWorkersParams) ([]Wor
 		return nil, err
 	}
 	return items, nil
+}
+
+const longestStaging = `-- name: LongestStaging :one
+SELECT CAST(COALESCE(MAX(staging), 0) AS INTEGER) AS staging FROM workers WHERE agent_id = ?1 AND deleted_at = 0
+`
+
+// How long the slowest worker of an agent takes to end what it runs, in seconds.
+func (q *Queries) LongestStaging(ctx context.Context, agentID api.AgentID) (int64, error) {
+	row := q.queryRow(ctx, q.longestStagingStmt, longestStaging, agentID)
+	var staging int64
+	err := row.Scan(&staging)
+	return staging, err
 }
 
 const nextBeat = `-- name: NextBeat :one
@@ -318,8 +382,26 @@ func (q *Queries) NextOnlineBeat(ctx context.Context, after int64) (int64, error
 	return last_beat_at, err
 }
 
+const noteLoss = `-- name: NoteLoss :execrows
+UPDATE workers SET lost_at = ?1 WHERE id = ?2
+`
+
+type NoteLossParams struct {
+	LostAt int64
+	ID     api.WorkerID
+}
+
+// A worker's claim was taken away because the worker was silent.
+func (q *Queries) NoteLoss(ctx context.Context, arg NoteLossParams) (int64, error) {
+	result, err := q.exec(ctx, q.noteLossStmt, noteLoss, arg.LostAt, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const noticedWorkers = `-- name: NoticedWorkers :many
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since FROM workers
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots FROM workers
 WHERE workspace_id = ?1 AND deleted_at = 0 AND notices <> '' AND state <> 'offline'
   AND (mode = 'cloud' OR owner_user_id = ?2)
 ORDER BY notices_since DESC LIMIT ?3
@@ -366,6 +448,10 @@ func (q *Queries) NoticedWorkers(ctx context.Context, arg NoticedWorkersParams) 
 			&i.Pinned,
 			&i.Notices,
 			&i.NoticesSince,
+			&i.Staging,
+			&i.LostAt,
+			&i.InstructionsSetBy,
+			&i.ProcessSlots,
 		); err != nil {
 			return nil, err
 		}
@@ -381,7 +467,7 @@ func (q *Queries) NoticedWorkers(ctx context.Context, arg NoticedWorkersParams) 
 }
 
 const offlineDue = `-- name: OfflineDue :many
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since FROM workers WHERE deleted_at = 0 AND state <> 'offline' AND last_beat_at <= ?1 ORDER BY last_beat_at LIMIT ?2
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots FROM workers WHERE deleted_at = 0 AND state <> 'offline' AND last_beat_at <= ?1 ORDER BY last_beat_at LIMIT ?2
 `
 
 type OfflineDueParams struct {
@@ -424,6 +510,10 @@ func (q *Queries) OfflineDue(ctx context.Context, arg OfflineDueParams) ([]Worke
 			&i.Pinned,
 			&i.Notices,
 			&i.NoticesSince,
+			&i.Staging,
+			&i.LostAt,
+			&i.InstructionsSetBy,
+			&i.ProcessSlots,
 		); err != nil {
 			return nil, err
 		}
@@ -438,30 +528,54 @@ func (q *Queries) OfflineDue(ctx context.Context, arg OfflineDueParams) ([]Worke
 	return items, nil
 }
 
+const processLoad = `-- name: ProcessLoad :one
+SELECT COUNT(*) AS running FROM workers v JOIN claims c ON c.worker_id = v.id AND c.drained = 0
+WHERE v.process_id = ?1 AND v.owner_user_id = ?2 AND v.workspace_id = ?3 AND v.deleted_at = 0
+`
+
+type ProcessLoadParams struct {
+	ProcessID   string
+	OwnerUserID api.UserID
+	WorkspaceID api.WorkspaceID
+}
+
+// What a worker's process runs, live or not drained, for all the agents that it serves.
+func (q *Queries) ProcessLoad(ctx context.Context, arg ProcessLoadParams) (int64, error) {
+	row := q.queryRow(ctx, q.processLoadStmt, processLoad, arg.ProcessID, arg.OwnerUserID, arg.WorkspaceID)
+	var running int64
+	err := row.Scan(&running)
+	return running, err
+}
+
 const reregisterWorker = `-- name: ReregisterWorker :execrows
 UPDATE workers SET
-    instance_id = ?1, process_id = ?2, mode = ?3, instructions = ?4, types = ?5,
-    labels = ?6, max_concurrent = ?7, platform = ?8, version = ?9,
-    folder_key = ?10, folder_shared = ?11, state = 'online', desired = ?12, last_beat_at = ?13, graced = 0
-WHERE id = ?14 AND instance_id = ?15 AND deleted_at = 0
+    instance_id = ?1, process_id = ?2, mode = ?3, instructions = ?4,
+    instructions_set_by = ?5, types = ?6,
+    labels = ?7, max_concurrent = ?8, platform = ?9, version = ?10,
+    folder_key = ?11, folder_shared = ?12, state = 'online', desired = ?13, last_beat_at = ?14, graced = 0,
+    staging = ?15, process_slots = ?16, lost_at = 0
+WHERE id = ?17 AND instance_id = ?18 AND deleted_at = 0
 `
 
 type ReregisterWorkerParams struct {
-	InstanceID     string
-	ProcessID      string
-	Mode           api.Mode
-	Instructions   string
-	Types          api.Labels
-	Labels         api.Labels
-	MaxConcurrent  int64
-	Platform       string
-	Version        string
-	FolderKey      string
-	FolderShared   int64
-	Desired        api.Desired
-	LastBeatAt     int64
-	ID             api.WorkerID
-	FromInstanceID string
+	InstanceID        string
+	ProcessID         string
+	Mode              api.Mode
+	Instructions      string
+	InstructionsSetBy api.UserID
+	Types             api.Labels
+	Labels            api.Labels
+	MaxConcurrent     int64
+	Platform          string
+	Version           string
+	FolderKey         string
+	FolderShared      int64
+	Desired           api.Desired
+	LastBeatAt        int64
+	Staging           int64
+	ProcessSlots      int64
+	ID                api.WorkerID
+	FromInstanceID    string
 }
 
 func (q *Queries) ReregisterWorker(ctx context.Context, arg ReregisterWorkerParams) (int64, error) {
@@ -470,6 +584,7 @@ func (q *Queries) ReregisterWorker(ctx context.Context, arg ReregisterWorkerPara
 		arg.ProcessID,
 		arg.Mode,
 		arg.Instructions,
+		arg.InstructionsSetBy,
 		arg.Types,
 		arg.Labels,
 		arg.MaxConcurrent,
@@ -479,6 +594,8 @@ func (q *Queries) ReregisterWorker(ctx context.Context, arg ReregisterWorkerPara
 		arg.FolderShared,
 		arg.Desired,
 		arg.LastBeatAt,
+		arg.Staging,
+		arg.ProcessSlots,
 		arg.ID,
 		arg.FromInstanceID,
 	)
@@ -523,7 +640,7 @@ func (q *Queries) SetWorkerState(ctx context.Context, arg SetWorkerStateParams) 
 }
 
 const staleDue = `-- name: StaleDue :many
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since FROM workers
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots FROM workers
 WHERE deleted_at = 0 AND state <> 'offline' AND state = 'online' AND last_beat_at <= ?1 ORDER BY last_beat_at LIMIT ?2
 `
 
@@ -567,6 +684,10 @@ func (q *Queries) StaleDue(ctx context.Context, arg StaleDueParams) ([]Worker, e
 			&i.Pinned,
 			&i.Notices,
 			&i.NoticesSince,
+			&i.Staging,
+			&i.LostAt,
+			&i.InstructionsSetBy,
+			&i.ProcessSlots,
 		); err != nil {
 			return nil, err
 		}
@@ -582,7 +703,7 @@ func (q *Queries) StaleDue(ctx context.Context, arg StaleDueParams) ([]Worker, e
 }
 
 const worker = `-- name: Worker :one
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since FROM workers WHERE id = ?1 AND deleted_at = 0
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots FROM workers WHERE id = ?1 AND deleted_at = 0
 `
 
 func (q *Queries) Worker(ctx context.Context, id api.WorkerID) (Worker, error) {
@@ -614,12 +735,16 @@ func (q *Queries) Worker(ctx context.Context, id api.WorkerID) (Worker, error) {
 		&i.Pinned,
 		&i.Notices,
 		&i.NoticesSince,
+		&i.Staging,
+		&i.LostAt,
+		&i.InstructionsSetBy,
+		&i.ProcessSlots,
 	)
 	return i, err
 }
 
 const workerAndLoad = `-- name: WorkerAndLoad :one
-SELECT w.id, w.workspace_id, w.agent_id, w.owner_user_id, w.mode, w.name, w.instance_id, w.process_id, w.instructions, w.types, w.labels, w.max_concurrent, w.platform, w.version, w.folder_key, w.folder_shared, w.state, w.desired, w.last_beat_at, w.graced, w.created_at, w.deleted_at, w.pinned, w.notices, w.notices_since,
+SELECT w.id, w.workspace_id, w.agent_id, w.owner_user_id, w.mode, w.name, w.instance_id, w.process_id, w.instructions, w.types, w.labels, w.max_concurrent, w.platform, w.version, w.folder_key, w.folder_shared, w.state, w.desired, w.last_beat_at, w.graced, w.created_at, w.deleted_at, w.pinned, w.notices, w.notices_since, w.staging, w.lost_at, w.instructions_set_by, w.process_slots,
        (SELECT COUNT(*) FROM claims c WHERE c.worker_id = w.id AND c.drained = 0) AS running,
        (SELECT COUNT(*) FROM claims f WHERE f.drained = 0 AND f.folder_key <> '' AND w.folder_key <> '' AND w.folder_shared = 0
            AND (f.folder_key = w.folder_key OR f.folder_key LIKE w.folder_key || '/%' OR w.folder_key LIKE f.folder_key || '/%')) AS in_folder
@@ -632,8 +757,9 @@ type WorkerAndLoadRow struct {
 	InFolder int64
 }
 
-// A worker, what it runs (live or not drained) and what runs in its plain folder, in one above it or below
-// it, anybody's. A folder's key is its parent's key, a slash and a part of its own.
+// A worker, what it runs (live or not drained) and what any worker runs in its plain folder,
+// in one above it or below it. A folder's key is its parent's key, a slash and a part of its
+// own.
 func (q *Queries) WorkerAndLoad(ctx context.Context, id api.WorkerID) (WorkerAndLoadRow, error) {
 	row := q.queryRow(ctx, q.workerAndLoadStmt, workerAndLoad, id)
 	var i WorkerAndLoadRow
@@ -663,6 +789,10 @@ func (q *Queries) WorkerAndLoad(ctx context.Context, id api.WorkerID) (WorkerAnd
 		&i.Worker.Pinned,
 		&i.Worker.Notices,
 		&i.Worker.NoticesSince,
+		&i.Worker.Staging,
+		&i.Worker.LostAt,
+		&i.Worker.InstructionsSetBy,
+		&i.Worker.ProcessSlots,
 		&i.Running,
 		&i.InFolder,
 	)
@@ -670,7 +800,7 @@ func (q *Queries) WorkerAndLoad(ctx context.Context, id api.WorkerID) (WorkerAnd
 }
 
 const workerByName = `-- name: WorkerByName :one
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since FROM workers WHERE agent_id = ?1 AND owner_user_id = ?2 AND name = ?3 AND deleted_at = 0
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots FROM workers WHERE agent_id = ?1 AND owner_user_id = ?2 AND name = ?3 AND deleted_at = 0
 `
 
 type WorkerByNameParams struct {
@@ -708,12 +838,16 @@ func (q *Queries) WorkerByName(ctx context.Context, arg WorkerByNameParams) (Wor
 		&i.Pinned,
 		&i.Notices,
 		&i.NoticesSince,
+		&i.Staging,
+		&i.LostAt,
+		&i.InstructionsSetBy,
+		&i.ProcessSlots,
 	)
 	return i, err
 }
 
 const workerEvenDeleted = `-- name: WorkerEvenDeleted :one
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since FROM workers WHERE id = ?1
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots FROM workers WHERE id = ?1
 `
 
 func (q *Queries) WorkerEvenDeleted(ctx context.Context, id api.WorkerID) (Worker, error) {
@@ -745,12 +879,16 @@ func (q *Queries) WorkerEvenDeleted(ctx context.Context, id api.WorkerID) (Worke
 		&i.Pinned,
 		&i.Notices,
 		&i.NoticesSince,
+		&i.Staging,
+		&i.LostAt,
+		&i.InstructionsSetBy,
+		&i.ProcessSlots,
 	)
 	return i, err
 }
 
 const workersOfAgent = `-- name: WorkersOfAgent :many
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since FROM workers WHERE agent_id = ?1 AND deleted_at = 0 ORDER BY id
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots FROM workers WHERE agent_id = ?1 AND deleted_at = 0 ORDER BY id
 `
 
 func (q *Queries) WorkersOfAgent(ctx context.Context, agentID api.AgentID) ([]Worker, error) {
@@ -788,6 +926,10 @@ func (q *Queries) WorkersOfAgent(ctx context.Context, agentID api.AgentID) ([]Wo
 			&i.Pinned,
 			&i.Notices,
 			&i.NoticesSince,
+			&i.Staging,
+			&i.LostAt,
+			&i.InstructionsSetBy,
+			&i.ProcessSlots,
 		); err != nil {
 			return nil, err
 		}

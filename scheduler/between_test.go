@@ -47,8 +47,8 @@ func (f cronField) anyItem(t *rapid.T) string {
 	}
 }
 
-// anySchedule draws a schedule in a zone, and an instant within a day of one of
-// that zone's clock changes, the odd ones of the last two centuries included.
+// anySchedule draws a schedule in a zone, and an instant within a day of one of that zone's
+// clock changes, including the odd ones of the last two centuries.
 func anySchedule(t *rapid.T) (s Schedule, near time.Time) {
 	zone := rapid.SampledFrom(Zones()).Draw(t, "zone")
 	expr := anyExpr(t)
@@ -83,7 +83,7 @@ func TestNext_IsTheFirstSecondThatTheRuleNames(t *testing.T) {
 			day := dom && dow || s.cron.eitherDay && (dom || dow)
 			return day && w.Second() == 0 && set(s.cron.minute, w.Minute()) && set(s.cron.hour, w.Hour()) && set(s.cron.month, int(w.Month()))
 		}
-		// How far the clock has come before. Two days back is past any jump.
+		// How far the clock has come before. Two days back is further than any jump.
 		top := shows(after.Unix())
 		back := after.Unix() - 49*60*60
 		if spanAt(s.loc, back).end <= after.Unix() {

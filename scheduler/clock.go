@@ -5,22 +5,20 @@ import (
 	"time"
 )
 
-// This file brings the wall minutes of a pattern to instants in a zone
-// (contract 3.2). Both rules stand on one picture: a zone is a row of spans of
-// constant offset, in which the wall clock runs as fast as time.
+// This file maps the wall minutes of a pattern to instants in a zone (contract 3.2). Both
+// rules rest on one picture: a zone is a row of spans of constant offset, in which the wall
+// clock runs as fast as time.
 //
-// A pattern that follows elapsed time is due whenever the clock shows a
-// matching minute: not at all for minutes in a gap, twice for repeated ones.
+// A pattern that follows elapsed time is due whenever the clock shows a matching minute: not
+// at all for minutes in a gap, twice for repeated ones.
 //
-// Any other pattern is due when the clock first REACHES a matching minute: the
-// first instant at which it shows that minute or a later one. That single
-// sentence is the whole clock-change rule. In a gap the clock reaches all the
-// hidden minutes at the first instant after it, so they are one slot there; a
-// repeated minute was reached the first time already.
+// Any other pattern is due when the clock first REACHES a matching minute: the first instant
+// at which it shows that minute or a later one. That single sentence is the whole clock-change
+// rule. In a gap the clock reaches all the hidden minutes at the first instant after it, so
+// they are one slot there; a repeated minute was already reached the first time.
 
-// maxShift is more than offsets can differ by, in seconds, with a day that is
-// skipped or repeated at the date line included. A change of the clocks older
-// than that no longer matters.
+// maxShift is more than offsets can differ by, in seconds, including a day that is skipped or
+// repeated at the date line. A clock change longer ago than that no longer matters.
 const maxShift = 48 * 60 * 60
 
 // span is a stretch of time in a zone with one offset, in Unix seconds.
@@ -42,9 +40,8 @@ func spanAt(loc *time.Location, unix int64) span {
 		s.end = end.Unix()
 	}
 	if s.end <= unix {
-		// Beyond a zone's table the library ends the year after 365 days, so
-		// on 31 December of a leap year its end has passed. No zone changes
-		// its clocks on that day.
+		// Beyond a zone's table the library ends the year after 365 days, so on 31 December of
+		// a leap year its end has passed. No zone changes its clocks on that day.
 		s.end = time.Date(t.UTC().Year()+1, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
 	}
 	return s
@@ -77,8 +74,8 @@ func (p pattern) nextSlot(loc *time.Location, after int64) (unix int64, ok bool)
 	return arrival(loc, minute*60, after), true
 }
 
-// arrival is the first instant after one at which the clock shows a wall second
-// that it has not reached by then, or a later one.
+// arrival is the first instant after one at which the clock shows a wall second that it has
+// not reached by then, or a later one.
 func arrival(loc *time.Location, wall, after int64) int64 {
 	for at := max(after+1, wall-maxShift); ; {
 		here := spanAt(loc, at)
@@ -118,8 +115,8 @@ func (p pattern) tally(loc *time.Location, from, to int64) (slots tally) {
 		if p.elapsed {
 			top = at - 1 + here.offset
 		}
-		// All minutes that the clock reaches in this one second, many if it
-		// has just jumped, are one slot.
+		// All minutes that the clock reaches in this one second, many if it has just jumped,
+		// are one slot.
 		if wall := at + here.offset; wall > top {
 			if p.count(floorMinute(top), floorMinute(wall)) > 0 {
 				slots.add(at, at, 1)

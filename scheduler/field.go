@@ -6,15 +6,14 @@ import (
 	"strings"
 )
 
-// The cron parser accepts much that is surely a mistake (1,,2 and */90 and
-// *-5), knows no 7 for Sunday, and explains itself badly. So each field is
-// checked here first, against one table, and handed on only in a form on which
-// all readers of cron agree.
+// The cron parser accepts much that is surely a mistake (1,,2 and */90 and *-5), doesn't know
+// 7 for Sunday, and explains itself badly. So each field is checked here first, against one
+// table, and handed on only in a form on which all readers of cron agree.
 
 // cronField is one of the five fields of an expression.
 type cronField struct {
 	name     string
-	min, max int      // the values there are
+	min, max int      // the valid values
 	also     int      // one more value that may be written, or 0
 	names    []string // names[i] stands for min+i
 }
@@ -36,7 +35,7 @@ type item struct {
 	star            bool // written as *
 }
 
-// plain writes items for the cron parser, in numbers alone and with 0 for 7.
+// plain writes items for the cron parser, only in numbers and with 0 for 7.
 func (f cronField) plain(items []item) string {
 	var parts []string
 	for _, i := range items {

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// FuzzParse holds that no input panics or takes long, that what is refused is
-// refused with a reason for the right field, and that what is taken has a slot
-// within five years, reads back as the same schedule, and can be said.
+// FuzzParse checks that no input panics or takes long, that what is refused is refused with a
+// reason for the right field, and that what is accepted has a slot within five years, reads
+// back as the same schedule, and can be put into words.
 func FuzzParse(f *testing.F) {
 	for _, expr := range []string{
 		"* * * * *", "*/15 9-17 * * mon-fri", "0 0 13 * 5", "0 0 29 2 *", "0 0 30 2 *", "5/15 */2 1,15 jan-jun/2 5-7", "0 0 * * sat-sun",

@@ -10,27 +10,30 @@ import (
 	"time"
 )
 
-// Loop is the one timer loop: whatever the product does because time has
-// passed, a Loop does, with another Do. All logic is in Do, which tests call
-// directly; Loop only decides when. Fill in the exported fields, then Run it
-// once. A Loop must not be copied.
+// Loop is the one timer loop: whatever the product does because time has passed, a Loop does,
+// each with its own Do. All logic is in Do, which tests call directly; Loop only decides when.
+// Fill in the exported fields, then Run it once. A Loop must not be copied.
 type Loop struct {
-	// Name says in the log which loop speaks.
+	// Name identifies the loop in the log.
 	Name string
 
-	// Every is the longest pause between two runs of Do, greater than 0. It is
-	// what finds work after the clock was set, the machine slept or a Wake was
-	// lost, so correctness rests on it and never on the other two reasons.
+	// Every is the longest pause between two runs of Do, greater than 0. It is what finds work
+	// after the clock was set, the machine slept or a Wake was lost, so correctness depends on
+	// it and never on the other two reasons.
 	Every time.Duration
 
-	// Do does all that is due and answers when more will be, by the wall
-	// clock; the zero time means it knows of nothing. A failure of one row is
-	// Do's to log and pass over. An error, or a panic, is logged here and tried
-	// again after a growing pause, at most Every; the next time given with an
-	// error still counts if it lies ahead.
-	Do func(ctx context.Context) (next time.Time, err error)
+	// Do does everything that is due at now, which is read before Do begins, and returns the
+	// first instant later than now at which more is due; the zero time means that it knows of
+	// nothing. What came due while Do was running is such an instant too: it has passed, so Do
+	// runs again at once. Do itself logs and skips the failure of one row. An error, or a
+	// panic, is logged here and retried after a growing pause, at most Every; the next instant
+	// returned with an error still counts if it lies ahead.
+	Do func(ctx context.Context, now time.Time) (next time.Time, err error)
 
-	// Log takes the failures; nil means slog.Default().
+	// Now reads the wall clock that instants refer to; nil means time.Now.
+	Now func() time.Time
+
+	// Log receives the failures; nil means slog.Default().
 	Log *slog.Logger
 
 	once sync.Once
@@ -38,20 +41,20 @@ type Loop struct {
 }
 
 const (
-	// firstRetry is the pause after a first failure. It doubles with each
-	// further one. No wake shortens it, so a loop that fails under a storm of
-	// wakes neither spins nor fills the log.
+	// firstRetry is the pause after a first failure. It doubles with each further one. No wake
+	// shortens it, so a loop that fails under a storm of wakes neither spins nor fills the
+	// log.
 	firstRetry = 250 * time.Millisecond
 
-	// firstAgain and lastAgain bound the pause when Do succeeds and yet says
-	// that it was due in the past: it doubles as long as that goes on.
+	// firstAgain and lastAgain bound the pause when Do succeeds and yet returns an instant
+	// that is not later than its now: it doubles as long as that goes on.
 	firstAgain = 10 * time.Millisecond
 	lastAgain  = time.Second
 )
 
-// Wake makes the loop run Do soon, although neither its time nor Every has
-// come. It never blocks, may be called from any goroutine and also before Run;
-// wakes that come while Do runs make it run once more.
+// Wake makes the loop run Do soon, although neither its time nor Every has come. It never
+// blocks, and may be called from any goroutine and also before Run; wakes that come while Do
+// runs make it run once more.
 func (l *Loop) Wake() {
 	select {
 	case l.wakes() <- struct{}{}:
@@ -59,9 +62,9 @@ func (l *Loop) Wake() {
 	}
 }
 
-// Run runs Do at once, and then again at the earliest of the time that Do
-// answered, Every, and a wake. It returns when ctx has ended and Do, which gets
-// the same ctx, has returned. It panics if Every or Do is missing.
+// Run runs Do at once, and then again at the earliest of the time that Do returned, Every, and
+// a wake. It returns when ctx has ended and Do, which gets the same ctx, has returned. It
+// panics if Every or Do is missing.
 func (l *Loop) Run(ctx context.Context) {
 	if l.Every <= 0 || l.Do == nil {
 		panic(fmt.Sprintf("scheduler: loop %q needs Every and Do", l.Name))
@@ -69,15 +72,16 @@ func (l *Loop) Run(ctx context.Context) {
 	var p pace
 	for ctx.Err() == nil {
 		select {
-		case <-l.wakes(): // the run that begins now answers it
+		case <-l.wakes(): // the run that begins now covers it
 		default:
 		}
-		next, err := l.attempt(ctx)
+		now := l.now()
+		next, err := l.attempt(ctx, now)
 		if ctx.Err() != nil {
 			return
 		}
 		l.report(ctx, err, p.failures)
-		hold, pause := p.after(next, err, l.Every)
+		hold, pause := p.after(now, l.now(), next, err, l.Every)
 		if !l.sleep(ctx, hold, nil) || !l.sleep(ctx, pause-hold, l.wakes()) {
 			return
 		}
@@ -89,6 +93,15 @@ func (l *Loop) wakes() chan struct{} {
 	return l.wake
 }
 
+// now reads the clock without its monotonic part, so that instants are compared
+// on the wall clock.
+func (l *Loop) now() time.Time {
+	if l.Now == nil {
+		return time.Now().Round(0)
+	}
+	return l.Now().Round(0)
+}
+
 // panicked is a panic in Do, as an error.
 type panicked struct {
 	value any
@@ -98,16 +111,16 @@ type panicked struct {
 func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 
 // attempt runs Do once and turns a panic into an error.
-func (l *Loop) attempt(ctx context.Context) (next time.Time, err error) {
+func (l *Loop) attempt(ctx context.Context, now time.Time) (next time.Time, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			next, err = time.Time{}, &panicked{value: r, stack: debug.Stack()}
 		}
 	}()
-	return l.Do(ctx)
+	return l.Do(ctx, now)
 }
 
-// report logs a failure, and the end of a row of them.
+// report logs a failure, and the end of a series of them.
 func (l *Loop) report(ctx context.Context, err error, failuresBefore int) {
 	log := l.Log
 	if log == nil {
@@ -125,7 +138,7 @@ func (l *Loop) report(ctx context.Context, err error, failuresBefore int) {
 	}
 }
 
-// sleep waits for a duration or a wake. It answers false when ctx has ended.
+// sleep waits for a duration or a wake. It returns false when ctx has ended.
 func (l *Loop) sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
@@ -144,20 +157,19 @@ func (l *Loop) sleep(ctx context.Context, d time.Duration, wake <-chan struct{})
 // pace decides how long a loop pauses.
 type pace struct {
 	failures int // in a row, up to now
-	overdue  int // successes in a row that answered a time in the past
+	stuck    int // successes in a row that returned no instant later than their now
 }
 
-// after answers the pause after a run of Do, and how much of it must be kept
-// whatever happens.
-func (p *pace) after(next time.Time, err error, every time.Duration) (hold, pause time.Duration) {
+// after returns the pause after a run of Do that began and ended at these instants, and how
+// much of it must be kept whatever happens.
+func (p *pace) after(began, ended, next time.Time, err error, every time.Duration) (hold, pause time.Duration) {
 	ahead := every
 	if !next.IsZero() {
-		// Without its monotonic part, so that it is compared on the wall clock.
-		ahead = time.Until(next.Round(0))
+		ahead = next.Sub(ended)
 	}
 	if err != nil {
 		pause = doubled(firstRetry, p.failures, every)
-		p.failures, p.overdue = p.failures+1, 0
+		p.failures, p.stuck = p.failures+1, 0
 		if ahead > 0 {
 			pause = min(pause, ahead)
 		}
@@ -165,13 +177,13 @@ func (p *pace) after(next time.Time, err error, every time.Duration) (hold, paus
 		return hold, max(pause, hold)
 	}
 	p.failures = 0
-	if ahead <= 0 {
-		pause = doubled(firstAgain, p.overdue, min(lastAgain, every))
-		p.overdue++
+	if !next.IsZero() && !next.After(began) {
+		pause = doubled(firstAgain, p.stuck, min(lastAgain, every))
+		p.stuck++
 		return 0, pause
 	}
-	p.overdue = 0
-	return 0, min(ahead, every)
+	p.stuck = 0
+	return 0, min(max(ahead, 0), every)
 }
 
 // doubled is a pause doubled n times, at most a given one.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -14,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// runs records when a loop ran Do, as distances from the start. In a synctest
-// bubble time stands still while anything runs, so they are exact.
+// runs records when a loop ran Do, as distances from the start. In a synctest bubble time
+// stands still while anything runs, so they are exact.
 type runs struct {
 	start time.Time
 	mu    sync.Mutex
@@ -29,8 +30,8 @@ func (r *runs) add() (n int) {
 	return len(r.at)
 }
 
-// inLoop runs a loop in a bubble for a stretch of its time, while meanwhile
-// does what it likes, and answers when Do ran and what was logged.
+// inLoop runs a loop in a bubble for a stretch of its time, while meanwhile does what it
+// likes, and returns when Do ran and what was logged.
 func inLoop(t *testing.T, every, stretch time.Duration, do func(ctx context.Context, run int) (time.Time, error), meanwhile func(l *Loop)) (at []time.Duration, log string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -40,7 +41,7 @@ func inLoop(t *testing.T, every, stretch time.Duration, do func(ctx context.Cont
 			Name:  "test",
 			Every: every,
 			Log:   slog.New(slog.NewTextHandler(&out, nil)),
-			Do:    func(ctx context.Context) (time.Time, error) { return do(ctx, r.add()) },
+			Do:    func(ctx context.Context, _ time.Time) (time.Time, error) { return do(ctx, r.add()) },
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
@@ -123,11 +124,11 @@ func TestLoop_WakeWhileItRunsIsNotLost(t *testing.T) {
 func TestLoop_WakeBeforeRunIsAnsweredByTheFirstRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &runs{start: time.Now()}
-		l := &Loop{Name: "test", Every: time.Minute, Do: func(context.Context) (time.Time, error) {
+		l := &Loop{Name: "test", Every: time.Minute, Do: func(context.Context, time.Time) (time.Time, error) {
 			r.add()
 			return time.Time{}, nil
 		}}
-		l.Wake() // nobody listens yet, and it must not block
+		l.Wake() // nobody is receiving yet, and it must not block
 		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 		defer cancel()
 		l.Run(ctx)
@@ -222,10 +223,10 @@ func TestLoop_LivesOnAfterAPanic(t *testing.T) {
 }
 
 func TestLoop_EndsWithItsContextAlsoInAPauseOrInDo(t *testing.T) {
-	for name, do := range map[string]func(ctx context.Context) (time.Time, error){
-		"between runs":      func(context.Context) (time.Time, error) { return time.Time{}, nil },
-		"after a failure":   func(context.Context) (time.Time, error) { return time.Time{}, errors.New("no") },
-		"while Do is at it": func(ctx context.Context) (time.Time, error) { <-ctx.Done(); return time.Time{}, ctx.Err() },
+	for name, do := range map[string]func(ctx context.Context, now time.Time) (time.Time, error){
+		"between runs":      func(context.Context, time.Time) (time.Time, error) { return time.Time{}, nil },
+		"after a failure":   func(context.Context, time.Time) (time.Time, error) { return time.Time{}, errors.New("no") },
+		"while Do is at it": func(ctx context.Context, _ time.Time) (time.Time, error) { <-ctx.Done(); return time.Time{}, ctx.Err() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -246,7 +247,7 @@ func TestLoop_EndsWithItsContextAlsoInAPauseOrInDo(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	l := &Loop{Name: "test", Every: time.Hour, Do: func(context.Context) (time.Time, error) {
+	l := &Loop{Name: "test", Every: time.Hour, Do: func(context.Context, time.Time) (time.Time, error) {
 		t.Error("Do ran under a context that had ended")
 		return time.Time{}, nil
 	}}
@@ -254,7 +255,7 @@ func TestLoop_EndsWithItsContextAlsoInAPauseOrInDo(t *testing.T) {
 }
 
 func TestLoop_RefusesToRunWithoutEveryOrDo(t *testing.T) {
-	do := func(context.Context) (time.Time, error) { return time.Time{}, nil }
+	do := func(context.Context, time.Time) (time.Time, error) { return time.Time{}, nil }
 	for _, l := range []*Loop{{Name: "no tick", Do: do}, {Name: "no work", Every: time.Second}} {
 		func() {
 			defer func() {
@@ -269,7 +270,7 @@ func TestLoop_RefusesToRunWithoutEveryOrDo(t *testing.T) {
 	}
 }
 
-// A slot of a real schedule, kept by the loop to the instant.
+// The loop keeps a real schedule's slot to the instant.
 func TestLoop_KeepsASchedule(t *testing.T) {
 	s := must(t, "*/20 * * * *", "Asia/Kathmandu")
 	at, _ := inLoop(t, time.Hour, 61*time.Minute,
@@ -279,4 +280,37 @@ func TestLoop_KeepsASchedule(t *testing.T) {
 		}, nil)
 	// Bubbles start at midnight UTC, 05:45 in Kathmandu.
 	checkRuns(t, at, 0, 15*time.Minute, 35*time.Minute, 55*time.Minute)
+}
+
+// While Do is running more comes due. It is an instant later than the now of that run, so the
+// loop runs again at once, however often that happens in a row.
+func TestLoop_WhatComesDueDuringTheWorkIsHandledAtOnce(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 5))
+	var instants []time.Duration
+	for at := time.Duration(0); len(instants) < 1000; {
+		at += ms + time.Duration(r.Int64N(int64(9*ms)))
+		instants = append(instants, at)
+	}
+	handled := 0
+	var worst time.Duration
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		l := &Loop{Name: "test", Every: 30 * time.Second, Do: func(_ context.Context, now time.Time) (time.Time, error) {
+			for handled < len(instants) && !start.Add(instants[handled]).After(now) {
+				worst = max(worst, time.Since(start)-instants[handled])
+				handled++
+			}
+			time.Sleep(7 * ms)
+			if handled == len(instants) {
+				return time.Time{}, nil
+			}
+			return start.Add(instants[handled]), nil
+		}}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		l.Run(ctx)
+	})
+	if handled != len(instants) || worst > 200*ms {
+		t.Errorf("handled %d of %d instants, the last of them %s late", handled, len(instants), worst)
+	}
 }

@@ -6,12 +6,11 @@ import (
 	"time"
 )
 
-// The oracle knows nothing of bits, spans or clock changes. It walks through real
-// time minute by minute, writes down what the clock on the wall shows, and
-// applies contract 3.2 in its own words: a time shown is due when first shown,
-// a time never shown is due at the first minute after the gap, and what follows
-// elapsed time is due whenever it is shown. Whether a minute matches is plain
-// Go beside each expression.
+// The oracle knows nothing of bits, spans or clock changes. It walks through real time minute
+// by minute, writes down what the clock on the wall shows, and applies contract 3.2 in its own
+// words: a time shown is due when first shown, a time never shown is due at the first minute
+// after the gap, and what follows elapsed time is due whenever it is shown. Whether a minute
+// matches is plain Go beside each expression.
 
 // wall is what a clock and a calendar on a wall show.
 type wall struct {
@@ -19,7 +18,7 @@ type wall struct {
 	month, day, weekday, hour, minute int8
 }
 
-// sameAs compares all but the weekday, which is told from the date.
+// sameAs compares everything but the weekday, which follows from the date.
 func (w wall) sameAs(o wall) bool {
 	o.weekday = w.weekday
 	return w == o
@@ -78,7 +77,7 @@ var oracleYears = map[int][]string{
 	},
 	2018: {"America/Sao_Paulo", "Asia/Pyongyang", "Asia/Tehran"},
 	2011: {"Pacific/Apia", "Europe/Moscow"},
-	2028: {"Europe/Berlin"}, // a leap year, at whose end the library's bounds of zones are wrong
+	2028: {"Europe/Berlin"}, // a leap year, at whose end the library's zone boundaries are wrong
 }
 
 func TestOracle_EverySlotOfAYearAgrees(t *testing.T) {
@@ -121,7 +120,7 @@ func TestOracle_EverySlotOfAYearAgrees(t *testing.T) {
 type clockYear struct {
 	begin, end time.Time
 	sightings  []sighting // every minute of real time
-	calendar   []wall     // every minute there is in a calendar
+	calendar   []wall     // every minute of the calendar
 	firstShown []int64    // for each of these, when the clock first showed it, or never
 	jumps      []sighting // the minutes at which the clock had leapt forward
 }
@@ -166,8 +165,8 @@ func watch(loc *time.Location, year int) *clockYear {
 	return y
 }
 
-// read reads a local time off the wall. That is put as a time in UTC first,
-// because each reading in a zone looks the zone up again.
+// read reads a local time off the wall. It is returned as a time in UTC, because each reading
+// in a zone looks the zone up again.
 func read(local time.Time) wall {
 	_, offset := local.Zone()
 	local = local.UTC().Add(time.Duration(offset) * time.Second)
@@ -221,7 +220,7 @@ func calendar(year int) (minutes []wall) {
 		}
 	}
 	lengths := [...]int{31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31}
-	if year%4 == 0 { // no century is in the tests
+	if year%4 == 0 { // there is no century year in the tests
 		lengths[1] = 29
 	}
 	day(year-1, 12, 30)

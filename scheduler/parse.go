@@ -8,9 +8,9 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// Error is why Parse refused. Field is the field of the request to mend,
-// "schedule" or "timeZone"; Reason is one plain sentence that names the bad
-// part, what is allowed, and the mend.
+// Error is why Parse refused. Field is the field of the request to correct, "schedule" or
+// "timeZone"; Reason is one plain sentence that names the bad part, what is allowed, and the
+// correction.
 type Error struct {
 	Field  string
 	Reason string
@@ -74,8 +74,7 @@ func refuse(format string, args ...any) *Error {
 	return &Error{Field: "schedule", Reason: fmt.Sprintf(format, args...)}
 }
 
-// splitExpr checks what can be said of an expression as a whole and splits it
-// at its blanks.
+// splitExpr checks what concerns an expression as a whole and splits it at its blanks.
 func splitExpr(expr string) ([]string, error) {
 	if len(expr) > maxExpr {
 		return nil, refuse("A schedule has at most %d characters and this one has %d: write it shorter, with ranges or steps.", maxExpr, len(expr))
@@ -89,7 +88,7 @@ func splitExpr(expr string) ([]string, error) {
 	if len(fields) == 0 {
 		return nil, refuse("The schedule is empty: write five fields such as 0 9 * * 1-5, or @daily, or @every 15m.")
 	}
-	// The parser below would take a zone from here, and panics on some.
+	// The parser below would read a zone from here, and panics on some.
 	if upper := strings.ToUpper(fields[0]); strings.HasPrefix(upper, "TZ=") || strings.HasPrefix(upper, "CRON_TZ=") {
 		return nil, refuse("%s is not part of a schedule: put the zone into timeZone and leave only the five fields here.", quote(fields[0]))
 	}
@@ -133,8 +132,8 @@ func parseFields(fields []string) (items [len(cronFields)][]item, err error) {
 	return items, nil
 }
 
-// parsePlain hands an expression that passed all checks to the cron parser. It
-// is not trusted even so: a panic in it is a refusal.
+// parsePlain hands an expression that passed all checks to the cron parser. Even so it is not
+// trusted: a panic in it is a refusal.
 func parsePlain(expr string) (spec *cron.SpecSchedule, err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// checkError demands an *Error for a field whose reason is a plain, printable
-// sentence of bounded length that says what is wanted.
+// checkError requires an *Error for a field whose reason is a plain, printable sentence of
+// bounded length that says what is wanted.
 func checkError(t *testing.T, err error, field, reason string) {
 	t.Helper()
 	var e *Error
@@ -233,8 +233,8 @@ func TestParse_IsQuickOnAnyOfItsLimits(t *testing.T) {
 	}
 }
 
-// checkQuick demands that something takes at most 50 ms. One quick time proves
-// it: many slow ones before it are the machine's, which is busy with others.
+// checkQuick requires that something takes at most 50 ms. One quick time proves it: many slow
+// ones before it are due to a machine that is busy with others.
 func checkQuick(t *testing.T, what string, do func()) {
 	t.Helper()
 	const tries = 200
@@ -249,7 +249,7 @@ func checkQuick(t *testing.T, what string, do func()) {
 	t.Errorf("%.40q took %s and more, %d times", what, took, tries)
 }
 
-// loadAll reads the zone database, so that what follows is not charged for it.
+// loadAll reads the zone database, so that what is measured next doesn't include that.
 func loadAll(t testing.TB) {
 	t.Helper()
 	if len(Zones()) == 0 {

@@ -7,10 +7,10 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// pattern is what a cron expression says about the face of a clock: which
-// minutes of which hours of which days. It knows neither zones nor instants;
-// its measure of time is the wall minute, the minutes that a clock that never
-// changes would have shown since 1 January 1970 00:00.
+// pattern is what a cron expression says about the face of a clock: which minutes of which
+// hours of which days. It knows neither zones nor instants; its measure of time is the wall
+// minute, the minutes that a clock that never changes would have shown since 1 January 1970
+// 00:00.
 type pattern struct {
 	minute, hour    uint64 // bit n set: minute or hour n
 	dom, month, dow uint64 // bit n set: day n, month n, weekday n (Sunday is 0)
@@ -31,13 +31,13 @@ const (
 
 	minutesPerDay = 24 * 60
 
-	// horizonMonths is how far next and prev look. The rarest date there is,
-	// 29 February, is at most eight years away (2096 to 2104).
+	// horizonMonths is how far next and prev look. The rarest date, 29 February, is at most
+	// eight years away (2096 to 2104).
 	horizonMonths = 9*12 + 1
 )
 
-// newPattern takes over the bits that the parser found. Whether the hour field
-// begins with * must be told: to the parser */2 is a plain list.
+// newPattern takes over the bits that the parser found. Whether the hour field begins with *
+// must be passed in: to the parser */2 is a plain list.
 func newPattern(spec *cron.SpecSchedule, starHour bool) pattern {
 	p := pattern{
 		minute:    spec.Minute &^ starBit,
@@ -60,7 +60,7 @@ func (p pattern) days(year int, month time.Month) uint64 {
 	length := first.AddDate(0, 1, -1).Day()
 	inMonth := uint64(1)<<(length+1) - 2
 
-	// The week turned so that bit 0 is the weekday of day 1, five times over.
+	// The week rotated so that bit 0 is the weekday of day 1, five times over.
 	start := int(first.Weekday())
 	week := (p.dow>>start | p.dow<<(7-start)) & allWeek
 	const fiveTimes = 1 | 1<<7 | 1<<14 | 1<<21 | 1<<28
@@ -139,7 +139,7 @@ func (p pattern) count(after, until int64) (n int64) {
 	return n
 }
 
-// countInMonth counts the matching minutes of a month up to and with a minute.
+// countInMonth counts the matching minutes of a month up to and including a minute.
 func (p pattern) countInMonth(year int, month time.Month, day, ofDay int) int64 {
 	days := p.days(year, month)
 	perDay := bits.OnesCount64(p.hour) * bits.OnesCount64(p.minute)

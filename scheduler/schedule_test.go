@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// must parses a schedule that is known to be right.
+// must parses a schedule that is known to be valid.
 func must(t testing.TB, expr, zone string) Schedule {
 	t.Helper()
 	s, err := Parse(expr, zone, at("2026-01-01T00:00:00Z"))

@@ -6,10 +6,9 @@ import (
 	"time"
 )
 
-// Warnings lists, in plain sentences, what may surprise people about a schedule
-// that is right as such: days of which either is enough, steps that don't come
-// out even, a long wait, and clock changes within a year of now that touch its
-// slots. Nothing to say is nil.
+// Warnings lists, in plain sentences, what may surprise people about a valid schedule: days of
+// which either is enough, steps that don't come out even, a long wait, and clock changes
+// within a year of now that affect its slots. Nothing to say is nil.
 func (s Schedule) Warnings(now time.Time) []string {
 	if s.loc == nil {
 		return nil
@@ -38,8 +37,7 @@ const (
 	hourLayout = "15:04"
 )
 
-// everyWarnings tells that whole days of elapsed time drift against a clock
-// that changes.
+// everyWarnings warns that whole days of elapsed time drift against a clock that changes.
 func (s Schedule) everyWarnings(now time.Time) []string {
 	const day = 24 * 60 * 60
 	changes := s.changes(now)
@@ -50,11 +48,11 @@ func (s Schedule) everyWarnings(now time.Time) []string {
 		s.text, time.Unix(changes[0].at, 0).In(s.loc).Format(dayLayout), s.loc)}
 }
 
-// stepWarnings tells of steps such as */7 in minutes, whose last distance in
-// each hour is shorter than the others.
+// stepWarnings warns of steps such as */7 in minutes, whose last distance in each hour is
+// shorter than the others.
 func (s Schedule) stepWarnings() []string {
 	items, err := parseFields(strings.Fields(s.text))
-	if err != nil { // can't be: Parse has read the same text
+	if err != nil { // can't happen: Parse has read the same text
 		return nil
 	}
 	var warnings []string
@@ -91,8 +89,8 @@ func (s Schedule) changes(now time.Time) (found []change) {
 	return found
 }
 
-// changeWarning tells what a clock change does to the slots of a pattern, or
-// nothing if it touches none, or if the pattern runs in every hour anyway.
+// changeWarning says what a clock change does to the slots of a pattern, or nothing if it
+// affects none, or if the pattern runs in every hour anyway.
 func (p pattern) changeWarning(c change, loc *time.Location) string {
 	if p.hour == allHours {
 		return ""

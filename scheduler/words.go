@@ -29,7 +29,7 @@ func (s Schedule) sentence() string {
 		return everyInWords(s.every) + " from when it was set"
 	}
 	items, err := parseFields(strings.Fields(s.text))
-	if err != nil { // can't be: Parse has read the same text
+	if err != nil { // can't happen: Parse has read the same text
 		return "On " + s.text
 	}
 	words, err := s.cron.inWords(items)
@@ -39,7 +39,7 @@ func (s Schedule) sentence() string {
 	return words
 }
 
-// everyInWords says a distance in its largest whole unit.
+// everyInWords puts a distance into its largest whole unit.
 func everyInWords(seconds int64) string {
 	n, unit := seconds/60, "minute"
 	switch {
@@ -82,8 +82,8 @@ func (p pattern) inWords(items [len(cronFields)][]item) (string, error) {
 	return clock + tails[0] + " or " + weekdays + tails[2], nil
 }
 
-// library asks the library for one description and mends its grammar. It reads
-// only what fieldWords wrote, and is not trusted even so.
+// library asks the library for one description and corrects its grammar. It reads only what
+// fieldWords wrote, and even so is not trusted.
 func library(fields ...string) (words string, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -103,11 +103,11 @@ func library(fields ...string) (words string, err error) {
 	return words, nil
 }
 
-// fieldWords writes a field so that the library reads it right: numbers only,
-// one step or one range or a list, never a mixture with steps.
+// fieldWords writes a field so that the library reads it correctly: numbers only, one step or
+// one range or a list, never a mixture with steps.
 func (p pattern) fieldWords(items [len(cronFields)][]item, field int) string {
 	f, set := cronFields[field], p.bits(field)
-	if f.also == sunday && set&1 == 1 { // the week of words ends on Sunday
+	if f.also == sunday && set&1 == 1 { // in words the week ends on Sunday
 		set = set&^1 | 1<<sunday
 	}
 	low, high := bits.TrailingZeros64(set), bits.Len64(set)-1
@@ -128,7 +128,7 @@ func (p pattern) fieldWords(items [len(cronFields)][]item, field int) string {
 		}
 		return fmt.Sprintf("%d-%d/%d", one.low, one.high, one.step)
 	}
-	// Several hours at one minute are best said as times of the day.
+	// Several hours at one minute are best given as times of day.
 	timesOfDay := field == 1 && bits.OnesCount64(p.minute) == 1
 	return list(set, !timesOfDay)
 }
@@ -138,7 +138,7 @@ func (p pattern) bits(field int) uint64 {
 	return [len(cronFields)]uint64{p.minute, p.hour, p.dom, p.month, p.dow}[field]
 }
 
-// list writes a set as a list, runs of three and more as ranges if wanted.
+// list writes a set as a list, runs of three or more as ranges if wanted.
 func list(set uint64, ranges bool) string {
 	var parts []string
 	for set != 0 {

@@ -59,8 +59,8 @@ func TestWords_SayWhenAndWhere(t *testing.T) {
 	}
 }
 
-// Whatever is taken can be said, and in the same words each time: the library
-// replaces names in the order of a map, which must not reach it.
+// Whatever is accepted can be put into words, the same ones each time: the library replaces
+// names in the order of a map, which must not affect it.
 func TestWords_SayAnySchedule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, _ := anySchedule(t)

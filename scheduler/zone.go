@@ -13,15 +13,14 @@ import (
 	"time"
 )
 
-// The rule for zone names (contract 3.1): a zone is a name in the database
-// compiled in here, letter for letter, old names such as US/Eastern, EST and
-// Etc/GMT+5 included. Nothing else is a zone: not "Local", not the empty
-// string, not a path, not "Factory", the database's word for an unset clock.
+// The rule for zone names (contract 3.1): a zone is a name in the database compiled in here,
+// letter for letter, including old names such as US/Eastern, EST and Etc/GMT+5. Nothing else
+// is a zone: not "Local", not the empty string, not a path, not "Factory", the database's word
+// for an unset clock.
 //
-// The standard library's own lookup can't give that: it asks ZONEINFO and the
-// machine's files first, so a zone could exist, or change its clocks, on one
-// machine and not on the next. The database is the toolchain's own, as is.
-//
+// The standard library's own lookup can't guarantee that: it asks ZONEINFO and the machine's
+// files first, so a zone could exist, or change its clocks, on one machine and not on the
+// next. The database is the toolchain's own, unchanged.
 //go:generate sh -c "cp \"$(go env GOROOT)/lib/time/zoneinfo.zip\" zoneinfo.zip"
 
 //go:embed zoneinfo.zip

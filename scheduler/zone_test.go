@@ -57,7 +57,7 @@ func TestZone_NamesAreExact(t *testing.T) {
 	}
 }
 
-// The child process is given a machine whose zone files and settings all lie.
+// The child process gets a machine whose zone files and settings are all wrong.
 func TestZone_DoesNotDependOnTheMachine(t *testing.T) {
 	const marker = "STINT_TEST_LYING_ZONES"
 	if os.Getenv(marker) != "" {
@@ -94,7 +94,7 @@ func TestZone_DoesNotDependOnTheMachine(t *testing.T) {
 	}
 }
 
-// zoneFile is one zone's data out of the compiled-in database.
+// zoneFile is one zone's data from the compiled-in database.
 func zoneFile(t *testing.T, name string) []byte {
 	t.Helper()
 	archive, err := openZones()
@@ -123,8 +123,8 @@ func TestZones_ListsEveryZoneAndAllOfThemLoad(t *testing.T) {
 	}
 }
 
-// The rules of clock.go stand on spans that touch and have one offset each,
-// which the library does not quite give.
+// The rules of clock.go assume spans that touch and have one offset each, which the library
+// doesn't quite provide.
 func TestSpanAt_SpansTouchAndHaveOneOffset(t *testing.T) {
 	begin, end := at("1850-01-01T00:00:00Z").Unix(), at("2120-01-01T00:00:00Z").Unix()
 	for _, name := range Zones() {

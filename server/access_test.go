@@ -7,25 +7,25 @@ import (
 	"strings"
 	"testing"
 
+	"stint/account"
 	"stint/api"
-	"stint/engine"
 	"stint/server/servertest"
 )
 
-// The columns of the table: who asks. Keys act for the owner, and so do the agent
-// of another session, by its run's token, and a program that registered itself.
+// The columns of the table: who asks. Keys act for the owner, and so do the agent of another
+// session, with its run's token, and a program that registered itself.
 const columns = "nobody viewer member admin owner foreigner read trigger cancel run program"
 
-// access is the whole table of who gets what, a row for each operation of the
-// document. + is let in, 1 is 401, 3 is 403 forbidden, 4 is 404, u is 403
-// user_token_required, and * is let in or told of nothing: 200 with the caller's
-// own things. Rows with a session stand for a cloud session; a local one of the
-// owner's is the owner's alone, whoever else asks gets 404 (contract 8.3).
+// access is the whole table of who may do what, a row for each operation of the document. + is
+// allowed, 1 is 401, 3 is 403 forbidden, 4 is 404, u is 403 user_token_required, and * is
+// allowed but shows only what is the caller's own: 200. Rows with a session stand for a cloud
+// session; a local one of the owner's is the owner's alone, and anybody else gets 404
+// (contract 8.3).
 var access = map[string]string{
 	"GET /healthz": "+ + + + + + + + + + +",
 	"GET /readyz":  "+ + + + + + + + + + +",
 
-	// Here programs sign people in: what they send is looked at, not who they are.
+	// Here programs sign people in: what they send is checked, not who they are.
 	"GET /.well-known/oauth-authorization-server": "+ + + + + + + + + + +",
 	"GET /.well-known/oauth-protected-resource":   "+ + + + + + + + + + +",
 	"POST /oauth/token":                           "+ + + + + + + + + + +",
@@ -97,7 +97,7 @@ var access = map[string]string{
 	"GET W/agents/{agent}/trigger-urls":                         "1 3 3 + + 4 u u u u u",
 	"POST W/agents/{agent}/trigger-urls":                        "1 3 3 + + 4 u u u u u",
 	"DELETE W/agents/{agent}/trigger-urls/{trigger}":            "1 3 3 + + 4 u u u u u",
-	"POST /hooks/{address}":                                     "4 4 4 4 4 4 4 4 4 4 4", // no sign-in opens it: the address and a signature do
+	"POST /hooks/{address}":                                     "4 4 4 4 4 4 4 4 4 4 4", // needs the address and a signature
 
 	"GET C":                   "1 + + + + 4 + 3 3 u +",
 	"POST C":                  "1 3 3 + + 4 3 + 3 u +",
@@ -154,19 +154,19 @@ func row(op servertest.Operation) (string, bool) {
 	return r, ok
 }
 
-// castle is a desk with somebody in every role.
+// castle is a fixture with a user in every role.
 type castle struct {
-	*desk
+	*fixture
 	who  map[string]*servertest.Server
 	made int
 }
 
 func newCastle(t *testing.T) *castle {
 	t.Helper()
-	c := &castle{desk: newDesk(t, servertest.Options{}), who: map[string]*servertest.Server{}}
+	c := &castle{fixture: newFixture(t, servertest.Options{}), who: map[string]*servertest.Server{}}
 	c.who["nobody"], c.who["owner"] = c.As(""), c.Server
 	for _, role := range []api.Role{api.Viewer, api.Member, api.Admin} {
-		c.who[string(role)] = c.As(c.AddUser(engine.DefaultWorkspace, role))
+		c.who[string(role)] = c.As(c.AddUser(account.DefaultWorkspace, role))
 	}
 	c.stranger()
 	c.who["foreigner"] = c.As(c.AddUser("elsewhere", api.Owner))
@@ -179,7 +179,7 @@ func newCastle(t *testing.T) *castle {
 	return c
 }
 
-// request makes what an operation acts on, anew each time, and the call.
+// request creates what an operation acts on, anew each time, and the call.
 func (c *castle) request(op servertest.Operation, mode api.Mode) (path string, body any) {
 	c.tb.Helper()
 	c.made++
@@ -188,12 +188,12 @@ func (c *castle) request(op servertest.Operation, mode api.Mode) (path string, b
 	w := servertest.Must[api.Registered](c.Server, 201, "POST", "agents/"+slug+"/workers", m{"name": "w", "instanceId": instance, "types": []string{"command"}, "maxConcurrent": 9}).Worker
 	s := servertest.Must[api.Session](c.Server, 201, "POST", "agents/"+slug+"/sessions", m{})
 	fill := []string{
-		"{workspace}", engine.DefaultWorkspace, "{agent}", a.Slug, "{worker}", w.ID.String(), "{session}", s.ID.String(), "{thread}", s.ThreadID.String(),
+		"{workspace}", account.DefaultWorkspace, "{agent}", a.Slug, "{worker}", w.ID.String(), "{session}", s.ID.String(), "{thread}", s.ThreadID.String(),
 		"{signin}", "tok_0000000001", "{identity}", "idn_0000000001", "{program}", "app_0000000001", "{prompt}", "pmt_0000000001",
 	}
 	switch {
 	case strings.Contains(op.Path, "{user}"):
-		u := servertest.Must[api.Whoami](c.As(c.AddUser(engine.DefaultWorkspace, api.Viewer)), 200, "GET", "/api/v1/whoami", nil)
+		u := servertest.Must[api.Whoami](c.As(c.AddUser(account.DefaultWorkspace, api.Viewer)), 200, "GET", "/api/v1/whoami", nil)
 		fill = append(fill, "{user}", u.UserID.String())
 	case strings.Contains(op.Path, "{invitation}"):
 		fill = append(fill, "{invitation}", servertest.Must[api.Invitation](c.Server, 201, "POST", "invitations", m{"role": "viewer"}).ID.String())
@@ -316,8 +316,8 @@ func TestAccess_EveryRouteForEverybody(t *testing.T) {
 	}
 }
 
-// A local session and a local worker are their owner's alone: the same routes,
-// with things of the owner's that are local.
+// A local session and a local worker are visible to their owner alone: the same routes, with
+// local things of the owner's.
 func TestAccess_LocalThingsAreTheirOwnersAlone(t *testing.T) {
 	c := newCastle(t)
 	for _, op := range servertest.Operations() {
@@ -327,9 +327,17 @@ func TestAccess_LocalThingsAreTheirOwnersAlone(t *testing.T) {
 		for _, name := range []string{"viewer", "member", "admin", "foreigner"} {
 			path, body := c.request(op, api.Local)
 			a := c.who[name].Do(op.Method, path, body)
-			// An admin sees a local worker's record and may manage it (contract 5.1, 5.3, 8.3).
-			coarse := name == "admin" && (strings.HasSuffix(op.Path, "/{worker}") || strings.HasSuffix(op.Path, "/control-signal"))
-			if want := map[bool]string{true: "+", false: "4"}[coarse]; told(t, a) != want {
+			// An admin sees a local worker's record and may signal it, nothing more (contract
+			// 5.1, 5.3, 8.3).
+			want := "4"
+			switch record := strings.HasSuffix(op.Path, "/{worker}"); {
+			case name != "admin":
+			case record && op.Method != "GET":
+				want = "3"
+			case record || strings.HasSuffix(op.Path, "/control-signal"):
+				want = "+"
+			}
+			if told(t, a) != want {
 				t.Errorf("%s %s as %s: %d %.200s", op.Method, op.Path, name, a.Status, a.Body)
 			}
 		}
@@ -340,15 +348,15 @@ func TestAccess_LocalThingsAreTheirOwnersAlone(t *testing.T) {
 	}
 }
 
-// isOfOne reports whether an operation is about one session, worker or thread. A
-// late result needs a claim's id, whoever sends it.
+// isOfOne reports whether an operation is about one session, worker or thread. A late result
+// needs a claim's id, whoever sends it.
 func isOfOne(op servertest.Operation) bool {
 	return strings.Contains(op.Path, "{session}") || strings.Contains(op.Path, "{worker}") ||
 		strings.Contains(op.Path, "{thread}") && !strings.HasSuffix(op.Path, "/late-results")
 }
 
-// Nor is anything of them in what others are answered elsewhere: in no list, count,
-// search, stream, inbox or log, not their ids and not a word of theirs.
+// Nothing of them appears in other people's answers elsewhere: in no list, count, search,
+// stream, inbox or log, neither their ids nor a word of their text.
 func TestAccess_NothingOfALocalSessionGetsOut(t *testing.T) {
 	c := newCastle(t)
 	body := m{"title": "canary-title", "prompt": "canary-prompt"}
@@ -382,7 +390,7 @@ func TestAccess_NothingOfALocalSessionGetsOut(t *testing.T) {
 			a := c.who[name].Do("GET", path, nil)
 			for _, canary := range canaries {
 				if strings.Contains(string(a.Body), canary) {
-					t.Errorf("GET %s as %s tells of %s: %.300s", path, name, canary, a.Body)
+					t.Errorf("GET %s as %s mentions %s: %.300s", path, name, canary, a.Body)
 				}
 			}
 		}
@@ -392,7 +400,8 @@ func TestAccess_NothingOfALocalSessionGetsOut(t *testing.T) {
 			t.Errorf("GET %s doesn't tell the owner either: the canaries prove nothing there", path)
 		}
 	}
-	// A count is nothing but numbers: theirs are the same without the owner's sessions.
+	// A count is nothing but numbers: other people's are the same without the owner's
+	// sessions.
 	for _, name := range []string{"viewer", "member", "admin"} {
 		if got := string(c.who[name].Do("GET", "sessions/counts", nil).Body); strings.Contains(got, `"awaiting_input":1`) || strings.Contains(got, `"error":1`) {
 			t.Errorf("the counts as %s are %s", name, got)

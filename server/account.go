@@ -5,7 +5,7 @@ import (
 )
 
 func (s *Server) showAccount(x *exchange) (answer, error) {
-	return reply(s.engine.Account(x.r.Context(), x.grant.who))
+	return reply(s.accounts.Account(x.r.Context(), x.grant.who))
 }
 
 func (s *Server) setLogin(x *exchange) (answer, error) {
@@ -13,7 +13,7 @@ func (s *Server) setLogin(x *exchange) (answer, error) {
 	if err := x.decode(&in); err != nil {
 		return answer{}, err
 	}
-	return reply(s.engine.SetLogin(x.r.Context(), x.grant.who, in, s.from(x.r)))
+	return reply(s.accounts.SetLogin(x.r.Context(), x.grant.who, in, s.from(x.r)))
 }
 
 func (s *Server) acceptInvitation(x *exchange) (answer, error) {
@@ -21,7 +21,7 @@ func (s *Server) acceptInvitation(x *exchange) (answer, error) {
 	if err := x.decode(&in); err != nil {
 		return answer{}, err
 	}
-	return reply(s.engine.JoinAs(x.r.Context(), x.grant.who, in.Code))
+	return reply(s.accounts.JoinAs(x.r.Context(), x.grant.who, in.Code))
 }
 
 func (s *Server) listSignIns(x *exchange) (answer, error) {
@@ -29,7 +29,7 @@ func (s *Server) listSignIns(x *exchange) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return reply(s.engine.SignIns(x.r.Context(), x.grant.who, page))
+	return reply(s.accounts.SignIns(x.r.Context(), x.grant.who, page))
 }
 
 func (s *Server) endSignIn(x *exchange) (answer, error) {
@@ -37,14 +37,14 @@ func (s *Server) endSignIn(x *exchange) (answer, error) {
 	if err := x.pathID("signin", &id); err != nil {
 		return answer{}, err
 	}
-	return done(s.engine.EndSignIn(x.r.Context(), x.grant.who, id))
+	return done(s.accounts.EndSignIn(x.r.Context(), x.grant.who, id))
 }
 
 func (s *Server) signOutEverywhere(x *exchange) (answer, error) {
 	if err := x.decodeOptional(&noBody{}); err != nil {
 		return answer{}, err
 	}
-	return reply(s.engine.SignOutEverywhere(x.r.Context(), x.grant.who))
+	return reply(s.accounts.SignOutEverywhere(x.r.Context(), x.grant.who))
 }
 
 func (s *Server) unlink(x *exchange) (answer, error) {
@@ -52,5 +52,5 @@ func (s *Server) unlink(x *exchange) (answer, error) {
 	if err := x.pathID("identity", &id); err != nil {
 		return answer{}, err
 	}
-	return done(s.engine.Unlink(x.r.Context(), x.grant.who, id))
+	return done(s.accounts.Unlink(x.r.Context(), x.grant.who, id))
 }

@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"stint/api"
-	"stint/engine"
 )
 
 func (s *Server) listAgents(x *exchange) (answer, error) {
@@ -18,7 +17,7 @@ func (s *Server) listAgents(x *exchange) (answer, error) {
 }
 
 func (s *Server) createAgent(x *exchange) (answer, error) {
-	in := engine.DefaultAgent()
+	in := s.engine.DefaultAgent()
 	if err := x.decode(&in); err != nil {
 		return answer{}, err
 	}
@@ -43,7 +42,7 @@ func (s *Server) editAgent(x *exchange) (answer, error) {
 	}
 	text := bytes.Clone(sent.bytes()) // the write may outlive this request
 	return reply(s.engine.EditAgent(x.r.Context(), x.caller, x.vars["agent"], func(in *api.AgentInput) error {
-		return decodeJSON(text, in)
+		return mergeJSON(text, in, s.engine.DefaultAgent())
 	}))
 }
 

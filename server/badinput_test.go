@@ -12,7 +12,7 @@ import (
 )
 
 func TestBody_EachFaultIsNamed(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	claim := d.running()
 	items := d.at(claim.SessionID, "/items")
 	tests := []struct {
@@ -70,7 +70,7 @@ func TestBody_EachFaultIsNamed(t *testing.T) {
 }
 
 func TestBody_TypeAndSize(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	id := d.addSession().ID.String()
 	for _, kind := range []string{
 		"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/jsonx",
@@ -91,14 +91,14 @@ func TestBody_TypeAndSize(t *testing.T) {
 	d.Refused(http.StatusRequestEntityTooLarge, api.CodeTooLarge, "POST", "agents/tidy/sessions", text(1<<20+1), func(r *http.Request) {
 		r.ContentLength = -1 // chunked: its size is not known before
 	})
-	// Exactly 1 MiB is taken in; whether a prompt may be so long is the engine's to say.
+	// Exactly 1 MiB is accepted; the engine decides whether a prompt may be that long.
 	if a := d.Do("POST", "agents/tidy/sessions", text(1<<20)); a.Status == http.StatusRequestEntityTooLarge {
 		t.Errorf("1 MiB was refused: %s", a.Body)
 	}
 }
 
 func TestFields_InvalidOnesAreAllNamed(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	agent := func(more map[string]any) map[string]any {
 		return with(map[string]any{"slug": "fresh", "run": map[string]any{"command": []string{"true"}}}, more)
 	}
@@ -149,7 +149,7 @@ func TestFields_InvalidOnesAreAllNamed(t *testing.T) {
 }
 
 func TestPatch_AbsentStaysNullClears(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	edit := func(body string) api.Agent {
 		return servertest.Must[api.Agent](d.Server, http.StatusOK, "PATCH", "agents/tidy", body)
 	}
@@ -168,7 +168,7 @@ func TestPatch_AbsentStaysNullClears(t *testing.T) {
 }
 
 func TestQuery_NonsenseIsNamed(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	id := d.addSession().ID.String()
 	tests := []struct{ path, field string }{
 		{"agents?cursor=nonsense!", "cursor"},
@@ -220,7 +220,7 @@ func TestQuery_NonsenseIsNamed(t *testing.T) {
 }
 
 func TestIDs_UnknownAndForeignAreNotFound(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	mine := d.running()
 	agent, session, worker := d.stranger()
 	second := d.addAgent("other", 1)
@@ -236,7 +236,7 @@ func TestIDs_UnknownAndForeignAreNotFound(t *testing.T) {
 		for _, path := range paths {
 			e := d.Refused(http.StatusNotFound, api.CodeNotFound, "POST", path, with(proof(mine), map[string]any{}))
 			if strings.Contains(e.Detail, "secret-agent") {
-				t.Errorf("%s: the refusal tells of another workspace: %s", path, e.Detail)
+				t.Errorf("%s: the refusal mentions another workspace: %s", path, e.Detail)
 			}
 		}
 	}
@@ -260,16 +260,16 @@ func TestIDs_UnknownAndForeignAreNotFound(t *testing.T) {
 		d.Refused(http.StatusNotFound, api.CodeNotFound, "POST", at+"/heartbeat", map[string]any{"instanceId": instance})
 		d.Refused(http.StatusNotFound, api.CodeNotFound, "POST", at+"/sessions/"+mine.SessionID.String()+"/claim", map[string]any{"instanceId": instance})
 	}
-	// What is ours but stands below the wrong agent isn't there either.
+	// What exists but below another agent is not found there.
 	at := "agents/" + second.Slug + "/"
 	get(at+"sessions/"+mine.SessionID.String(), at+"workers/"+d.worker.ID.String())
 	d.Refused(http.StatusNotFound, api.CodeNotFound, "POST", at+"sessions/"+mine.SessionID.String()+"/cancel", nil)
 	post(at + "workers/" + d.worker.ID.String() + "/sessions/" + mine.SessionID.String() + "/complete")
-	// Nor is another's workspace, by name or by id.
+	// Nor is another tenant's workspace, by name or by id.
 	for _, path := range []string{"", "/agents", "/sessions", "/workers", "/events", "/sessions/counts", "/agents/" + agent.Slug, "/sessions/" + session.ID.String()} {
 		get("/api/v1/workspaces/elsewhere"+path, "/api/v1/workspaces/"+session.WorkspaceID.String()+path, "/api/v1/workspaces/nowhere"+path)
 	}
-	// In none of our lists there is anything of theirs.
+	// None of our lists has anything of theirs.
 	for _, path := range []string{"agents", "sessions?archived=true", "workers", "events?limit=200", "/api/v1/workspaces"} {
 		a := d.Do("GET", path, nil)
 		for _, canary := range []string{"secret-agent", "elsewhere", agent.ID.String(), session.ID.String(), worker.ID.String()} {
@@ -284,7 +284,7 @@ func TestIDs_UnknownAndForeignAreNotFound(t *testing.T) {
 }
 
 func TestClaimID_MissingOldAndForeign(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	done := d.running()
 	servertest.Must[api.Finished](d.Server, 200, "POST", d.at(done.SessionID, "/complete"), proof(done))
 	live, other := d.running(), d.running()
@@ -330,7 +330,7 @@ func TestClaimID_MissingOldAndForeign(t *testing.T) {
 }
 
 func TestLease_TooShortIsRefusedTooLongIsCapped(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	id := d.addSession().ID
 	claim := func(lease any) map[string]any { return map[string]any{"instanceId": instance, "leaseSeconds": lease} }
 	for _, lease := range []any{5, 0, -1, 59} {

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/oauth2"
 
+	"stint/account"
 	"stint/api"
-	"stint/engine"
 	"stint/server"
 	"stint/server/provider"
 	"stint/server/servertest"
@@ -21,12 +21,12 @@ const (
 	publicURL  = "https://" + publicHost + publicBase
 )
 
-// subDesk is a desk whose public URL has a path, with a provider and a person.
-func subDesk(t *testing.T) (d *desk, cookie string) {
+// subpathFixture is a fixture whose public URL has a path, with a provider and a person.
+func subpathFixture(t *testing.T) (d *fixture, cookie string) {
 	t.Helper()
 	l := &lobby{clock: &clock{}}
 	whole := through(t, provider.Config{Issuer: newCrook(t).URL, ClientID: "stint", Secret: clientSecret, Name: "Acme", Inside: true}, l.clock.now)
-	d = newDesk(t, servertest.Options{Clock: l.clock.now, Server: func(o *server.Options) {
+	d = newFixture(t, servertest.Options{Clock: l.clock.now, Server: func(o *server.Options) {
 		whole(o)
 		o.Web, o.Registers, o.Public = page(), true, must(server.ParsePublic(publicURL+"/", nil, []string{"127.0.0.0/8"}))
 	}})
@@ -49,12 +49,12 @@ func proxied(cookie string) servertest.Change {
 	}
 }
 
-// Whoever comes by the public name is answered below the base alone; on this
-// machine the base may be left out.
+// A request by the public name is answered only below the base; on this machine the base may
+// be left out.
 func TestBase_WhereTheServerAnswers(t *testing.T) {
-	d, _ := subDesk(t)
+	d, _ := subpathFixture(t)
 	noRedirect(d)
-	plain := &http.Transport{} // the document says nothing of what is outside the base
+	plain := &http.Transport{} // the document says nothing about what is outside the base
 	t.Cleanup(plain.CloseIdleConnections)
 	d.Client.Transport = plain
 	const well = "/.well-known/oauth-authorization-server"
@@ -81,9 +81,9 @@ func TestBase_WhereTheServerAnswers(t *testing.T) {
 
 var written = regexp.MustCompile(`\b(?:href|src|action|formaction)="(/[^"]*)"`)
 
-// Everything that a browser or a program is told begins with the base.
+// Every address that a browser or a program is given begins with the base.
 func TestBase_EverythingThatGoesOutHasIt(t *testing.T) {
-	d, cookie := subDesk(t)
+	d, cookie := subpathFixture(t)
 	noRedirect(d)
 	at := func(what, got, want string) {
 		t.Helper()
@@ -104,7 +104,7 @@ func TestBase_EverythingThatGoesOutHasIt(t *testing.T) {
 	at("where a stranger is led on", a.Header.Get("Location"), "/stint/sessions")
 
 	challenge := oauth2.S256ChallengeOption(oauth2.GenerateVerifier())
-	ask := (&oauth2.Config{ClientID: engine.CLI, RedirectURL: loopback}).AuthCodeURL("st", challenge, oauth2.SetAuthURLParam("resource", publicURL))
+	ask := (&oauth2.Config{ClientID: account.CLI, RedirectURL: loopback}).AuthCodeURL("st", challenge, oauth2.SetAuthURLParam("resource", publicURL))
 	found := 0
 	for _, path := range []string{"/device", "/signin/provider/link", "/invitation"} {
 		found += addresses(t, path, d.Do("GET", path, nil, proxied(cookie)))
@@ -140,7 +140,7 @@ func TestBase_EverythingThatGoesOutHasIt(t *testing.T) {
 	}
 }
 
-// addresses checks a page's and answers how many there are.
+// addresses checks the addresses in a page and returns how many there are.
 func addresses(t *testing.T, path string, a servertest.Answer) int {
 	t.Helper()
 	if a.Status != 200 && a.Status != 401 || !strings.HasPrefix(a.Header.Get("Content-Type"), "text/html") {
@@ -155,16 +155,16 @@ func addresses(t *testing.T, path string, a servertest.Answer) int {
 	return len(all)
 }
 
-// Programs find everything by the metadata, whose addresses are those of RFC 8414
-// and RFC 9728 for an issuer with a path.
+// Programs find everything through the metadata, whose addresses are those of RFC 8414 and RFC
+// 9728 for an issuer with a path.
 func TestBase_WhatProgramsAreTold(t *testing.T) {
-	d, _ := subDesk(t)
+	d, _ := subpathFixture(t)
 	noRedirect(d)
 	public := func(r *http.Request) { r.Host = publicHost }
 	refused := d.Do("GET", "/api/v1/whoami", nil, proxied(""), servertest.With("Authorization", ""))
 	metadata := regexp.MustCompile(`resource_metadata="([^"]+)"`).FindStringSubmatch(refused.Header.Get("WWW-Authenticate"))
 	if metadata == nil || metadata[1] != "https://"+publicHost+"/.well-known/oauth-protected-resource"+publicBase {
-		t.Fatalf("a stranger is told %q", refused.Header.Get("WWW-Authenticate"))
+		t.Fatalf("a stranger gets %q", refused.Header.Get("WWW-Authenticate"))
 	}
 	resource := servertest.Must[api.ProtectedResource](d.Server, 200, "GET", strings.TrimPrefix(metadata[1], "https://"+publicHost), nil, public)
 	if resource.Resource != publicURL || len(resource.AuthServers) != 1 || resource.AuthServers[0] != publicURL {
@@ -183,9 +183,9 @@ func TestBase_WhatProgramsAreTold(t *testing.T) {
 	for resource, want := range map[string]int{
 		publicURL: 200, publicURL + "/": 200, d.URL: 200, d.URL + publicBase: 200, "https://" + publicHost: 400, "https://" + publicHost + "/other": 400, d.URL + "/other": 400,
 	} {
-		a := d.Do("POST", "/oauth/device", url.Values{"client_id": {engine.CLI}, "resource": {resource}}.Encode(), proxied(""), nobody, form)
+		a := d.Do("POST", "/oauth/device", url.Values{"client_id": {account.CLI}, "resource": {resource}}.Encode(), proxied(""), nobody, form)
 		if a.Status != want || want == 200 && decoded[api.OAuthDevice](t, a).VerificationURI != publicURL+"/device" {
-			t.Errorf("for %s the device is told %d %s", resource, a.Status, a.Body)
+			t.Errorf("for %s the device gets %d %s", resource, a.Status, a.Body)
 		}
 	}
 	for path, want := range map[string]string{"/openapi.json": "\"servers\": [\n  {\n   \"url\": \"%\"\n", "/openapi.yaml": "\nservers:\n  - url: %\n"} {
@@ -194,5 +194,18 @@ func TestBase_WhatProgramsAreTold(t *testing.T) {
 				t.Errorf("%s doesn't say that its paths begin at %s", path, says)
 			}
 		}
+	}
+}
+
+// A request from the server's own machine is shown the addresses that others have to call.
+func TestBase_AddressesForOthersArePublicWhicheverWayTheyAreAskedFor(t *testing.T) {
+	d, _ := subpathFixture(t)
+	trigger := servertest.Must[api.TriggerURL](d.Server, 201, "POST", "/api/v1/workspaces/default/agents/tidy/trigger-urls", m{})
+	if trigger.URL != publicURL+trigger.Path || trigger.Path == "" {
+		t.Errorf("a trigger URL is shown as %q, its path as %q", trigger.URL, trigger.Path)
+	}
+	a := d.Do("POST", "/oauth/device", url.Values{"client_id": {account.CLI}}.Encode(), servertest.With("Authorization", ""), servertest.With("Content-Type", formType))
+	if given := decoded[api.OAuthDevice](t, a); given.VerificationURI != publicURL+"/device" {
+		t.Errorf("a code is to be typed at %q", given.VerificationURI)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"stint/account"
 	"stint/api"
-	"stint/engine"
 	"stint/server/servertest"
 )
 
@@ -31,10 +31,10 @@ func serveHandler(tb testing.TB, h http.Handler) string {
 	return "http://" + ln.Addr().String()
 }
 
-// benchDesk is a coordinator at full durability with a worker for each connection.
-func benchDesk(b *testing.B, workers int) (*desk, []string) {
+// benchFixture is a coordinator at full durability with a worker for each connection.
+func benchFixture(b *testing.B, workers int) (*fixture, []string) {
 	b.Helper()
-	d := newDesk(b, servertest.Options{Durable: true, Quiet: true})
+	d := newFixture(b, servertest.Options{Durable: true, Quiet: true})
 	ids := []string{d.worker.ID.String()}
 	for i := 1; i < workers; i++ {
 		ids = append(ids, d.addWorker("tidy", fmt.Sprintf("bench-%d", i)).ID.String())
@@ -42,13 +42,13 @@ func benchDesk(b *testing.B, workers int) (*desk, []string) {
 	return d, ids
 }
 
-// BenchmarkHTTPLifecycle compares, in the same rounds, the requests/s of session
-// life cycles (create, claim-next, activity, complete: four durable writes) with
-// those of a handler that answers {}. Both clients are processes of their own.
+// BenchmarkHTTPLifecycle compares, in the same rounds, the requests/s of whole sessions
+// (create, claim-next, activity, complete: four durable writes) with those of a handler that
+// answers {}. Both clients are processes of their own.
 func BenchmarkHTTPLifecycle(b *testing.B) {
 	for _, connections := range []int{64, 256} {
 		b.Run(fmt.Sprintf("connections=%d", connections), func(b *testing.B) {
-			d, workers := benchDesk(b, connections)
+			d, workers := benchFixture(b, connections)
 			life := load{URL: d.URL, Token: d.Token, Kind: "lifecycle", Connections: connections, Workers: workers, Agent: "tidy", Millis: 2000}
 			empty := life
 			empty.URL, empty.Kind = emptyServer(b), "empty"
@@ -64,11 +64,11 @@ func BenchmarkHTTPLifecycle(b *testing.B) {
 				ratios = append(ratios, l.perSecond()/e.perSecond())
 				costs = append(costs, e.cost()/l.cost())
 			}
-			b.ReportMetric(0, "ns/op") // an operation is a round, its time says nothing
+			b.ReportMetric(0, "ns/op") // an operation is a round, its time means nothing
 			b.ReportMetric(median(empties), "empty-req/s")
 			b.ReportMetric(median(lifes), "life-req/s")
 			b.ReportMetric(median(ratios), "ratio")
-			b.ReportMetric(median(costs), "cpu-ratio") // the same by CPU time: what other programs take doesn't count
+			b.ReportMetric(median(costs), "cpu-ratio") // the same by CPU time, which other programs don't affect
 		})
 	}
 }
@@ -81,7 +81,7 @@ func median(v []float64) float64 {
 // BenchmarkClaimLatency reports how long it takes from POST session until the
 // worker that waits in claim-next holds the claim.
 func BenchmarkClaimLatency(b *testing.B) {
-	d, workers := benchDesk(b, 1)
+	d, workers := benchFixture(b, 1)
 	l := load{URL: d.URL, Token: d.Token, Kind: "latency", Connections: 4, Workers: workers, Agent: "tidy", Rounds: 500}
 	var all []int64
 	for b.Loop() {
@@ -93,13 +93,13 @@ func BenchmarkClaimLatency(b *testing.B) {
 	b.ReportMetric(float64(all[len(all)*99/100])/1000, "p99-ms")
 }
 
-// BenchmarkSignIns has a hundred people sign in with their passwords at once and
-// reports the memory of this process meanwhile, and how many were told to wait.
+// BenchmarkSignIns has a hundred people sign in with their passwords at once and reports this
+// process's memory meanwhile, and how many were asked to wait.
 func BenchmarkSignIns(b *testing.B) {
 	const people = 100
-	d := newDesk(b, servertest.Options{Quiet: true})
+	d := newFixture(b, servertest.Options{Quiet: true})
 	for i := range people {
-		one := d.As(d.AddUser(engine.DefaultWorkspace, api.Member))
+		one := d.As(d.AddUser(account.DefaultWorkspace, api.Member))
 		servertest.Must[api.Account](one, 200, "POST", "/api/v1/account/login", m{"login": fmt.Sprintf("user-%d", i), "password": password})
 	}
 	debug.FreeOSMemory()

@@ -9,8 +9,8 @@ import (
 	"stint/engine"
 )
 
-// claimNext answers the best eligible session's claim, or 204 when the wait
-// ended without one (contract 4.2).
+// claimNext returns the best eligible session's claim, or 204 when the wait ended without one
+// (contract 4.2).
 func (s *Server) claimNext(x *exchange) (answer, error) {
 	var in api.ClaimNextRequest
 	if err := x.decode(&in); err != nil {
@@ -35,8 +35,8 @@ func (s *Server) claimNext(x *exchange) (answer, error) {
 	return reply(got, nil)
 }
 
-// ended turns the end of a held request's context into what the client is told:
-// nothing special at shutdown, 401 when the rights ended, and err otherwise.
+// ended turns the end of a held request's context into the answer: nothing special at
+// shutdown, 401 when the rights ended, and err otherwise.
 func ended(ctx context.Context, err error) error {
 	switch cause := context.Cause(ctx); {
 	case !errors.Is(err, context.Canceled) && !errors.Is(err, cause):
@@ -78,7 +78,11 @@ func (s *Server) addItems(x *exchange) (answer, error) {
 }
 
 func (s *Server) patchSession(x *exchange) (answer, error) {
-	return underClaim(x, s.engine.PatchSession)
+	var in api.SessionPatch
+	if err := x.decodePatch(&in); err != nil {
+		return answer{}, err
+	}
+	return reply(s.engine.PatchSession(x.r.Context(), x.caller, x.worker, x.session, in))
 }
 
 func (s *Server) addActivity(x *exchange) (answer, error) {

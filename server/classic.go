@@ -6,9 +6,9 @@ import (
 	"stint/api"
 )
 
-// The classic routes answer programs that were written for the first, smaller
-// description of sessions: one list of 50, trigger, cancel while pending, in
-// snake_case and with four words for the status (contract 9.1).
+// The classic routes serve programs that were written for the first, smaller description of
+// sessions: one list of 50, trigger, cancel while pending, in snake_case and with four words
+// for the status (contract 9.1).
 
 // classicSession is a session in that shape.
 type classicSession struct {
@@ -90,7 +90,7 @@ func (s *Server) classicTrigger(x *exchange) (answer, error) {
 	return a, nil
 }
 
-// classicCancel cancels a session that no worker has begun; any other is 409.
+// classicCancel cancels a session that no worker has begun; for any other it answers 409.
 func (s *Server) classicCancel(x *exchange) (answer, error) {
 	if err := s.sessionVerb(x, &noBody{}); err != nil {
 		return answer{}, err

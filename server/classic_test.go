@@ -24,7 +24,7 @@ type classicOne struct {
 }
 
 // The statuses are the document's; the shapes are those of the first description.
-func classicAnswers(d *desk) {
+func classicAnswers(d *fixture) {
 	s, tb := d.Server, d.tb
 	key := servertest.With("Idempotency-Key", "classic")
 	made := servertest.Must[classicOne](s, 201, "POST", classicPath, m{"prompt": "a"}, key).Session
@@ -54,7 +54,7 @@ func classicAnswers(d *desk) {
 }
 
 func TestClassic_ListHasAtMostFifty(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	for range 60 {
 		d.addSession()
 	}

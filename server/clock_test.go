@@ -13,12 +13,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"stint/account"
 	"stint/api"
 	"stint/db"
 	"stint/engine"
+	"stint/engine/enginetest"
 )
 
-// sink is a client that takes what it is sent, or doesn't.
+// sink is a client that reads what it is sent, or doesn't.
 type sink struct {
 	header http.Header
 	mu     sync.Mutex // guards text and status
@@ -70,6 +72,7 @@ type bubble struct {
 func inBubble(t *testing.T, test func(t *testing.T, b bubble)) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "stint.db") // outside, where its removal may wait
+	enginetest.Lay(t, path)
 	synctest.Test(t, func(t *testing.T) {
 		log := slog.New(slog.DiscardHandler)
 		store, err := db.Open(context.Background(), db.Options{Path: path, Log: log, Unsafe: db.Unsafe{Synchronous: "OFF"}})
@@ -79,18 +82,19 @@ func inBubble(t *testing.T, test func(t *testing.T, b bubble)) {
 		cfg := engine.DefaultConfig()
 		cfg.Log = log
 		e := engine.New(store, cfg)
-		token, _, err := e.EnsureOwner(context.Background())
+		people := account.New(store, account.DefaultConfig())
+		token, _, err := people.EnsureOwner(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}
-		test(t, bubble{New(Options{Engine: e, Addr: "127.0.0.1:7717", Log: log}), token})
+		test(t, bubble{New(Options{Engine: e, Accounts: people, Addr: "127.0.0.1:7717", Log: log}), token})
 		if err := store.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
-// get starts a request and returns what it is answered, and a func that ends it.
+// get starts a request and returns the answer, and a func that ends it.
 func (b bubble) get(path, accept string, w *sink) (done <-chan struct{}, leave func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r, err := http.NewRequestWithContext(ctx, "GET", "http://127.0.0.1:7717"+path, http.NoBody)
@@ -124,8 +128,8 @@ func TestStream_SilenceIsCommentedOn(t *testing.T) {
 		leave()
 		<-done
 		synctest.Wait()
-		if len(b.held.by) != 0 {
-			t.Errorf("the reader's place is still taken: %v", b.held.by)
+		if n := b.Holding(); n != 0 {
+			t.Errorf("the places of %d readers are still taken", n)
 		}
 	})
 }
@@ -150,7 +154,7 @@ func TestStream_EndsWithinSecondsOfTheRights(t *testing.T) {
 		defer leave()
 		time.Sleep(time.Hour)
 		begun := time.Now()
-		if err := b.engine.SignOut(context.Background(), b.token); err != nil {
+		if err := b.accounts.SignOut(context.Background(), b.token); err != nil {
 			t.Fatal(err)
 		}
 		<-done
@@ -175,13 +179,13 @@ func TestRights_ARevokedTokenEndsAtOnce(t *testing.T) {
 		if len(b.rights.grants) != 1 {
 			t.Errorf("%d tokens are kept, not the one that was looked up", len(b.rights.grants))
 		}
-		if err := b.engine.SignOut(context.Background(), b.token); err != nil {
+		if err := b.accounts.SignOut(context.Background(), b.token); err != nil {
 			t.Fatal(err)
 		}
 		if status := ask(); status != 401 {
 			t.Errorf("after it: %d", status)
 		}
-		time.Sleep(rightsKept + time.Millisecond)
+		time.Sleep(rightsCacheFor + time.Millisecond)
 		synctest.Wait()
 		if len(b.rights.grants) != 0 {
 			t.Error("a bad token is kept")
@@ -191,14 +195,14 @@ func TestRights_ARevokedTokenEndsAtOnce(t *testing.T) {
 
 func TestClosing_EndsEveryKindOfHeldRequest(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
-		in := engine.DefaultAgent()
+		in := engine.DefaultConfig().DefaultAgent()
 		in.Slug, in.Run.Command = "tidy", []string{"true"}
 		ctx := context.Background()
-		who, err := b.engine.Owner(ctx)
+		who, err := b.accounts.Owner(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := b.engine.In(ctx, who, "default")
+		c, err := b.accounts.In(ctx, who, "default")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -225,7 +229,7 @@ func TestClosing_EndsEveryKindOfHeldRequest(t *testing.T) {
 		if poll.status != 200 || !strings.Contains(poll.String(), `"items":[]`) {
 			t.Errorf("the poll was answered %d %s", poll.status, poll.String())
 		}
-		// What comes after isn't held any more, but answered.
+		// Later requests are no longer held, but answered.
 		late := &sink{}
 		third, leave3 := b.get(eventsPath, "text/event-stream", late)
 		defer leave3()

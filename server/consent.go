@@ -7,8 +7,8 @@ import (
 	"net/url"
 	"strings"
 
+	"stint/account"
 	"stint/api"
-	"stint/engine"
 )
 
 const (
@@ -16,8 +16,8 @@ const (
 	deny  = "deny"
 )
 
-// inPerson refuses everything but a browser in which a person signed in: a
-// program must not make itself, or another, more lasting than it is.
+// inPerson refuses everything except a browser in which a person signed in: a program must not
+// extend its own sign-in, or create another, beyond what it was given.
 func (x *exchange) inPerson() error {
 	if x.r.Header["Authorization"] != nil || x.grant.who.Client != "" || !x.grant.who.Person() {
 		return api.Refuse(api.CodeUserTokenRequired, "Only a person can do this, signed in in a browser.")
@@ -25,18 +25,18 @@ func (x *exchange) inPerson() error {
 	return nil
 }
 
-// asked is a program's wish to be signed in, checked.
+// asked is a program's request to be signed in, checked.
 type asked struct {
-	client engine.Client
-	grant  engine.Grant
+	client account.Client
+	grant  account.Grant
 	state  string
 }
 
-// asks reads what a program wants. A wish whose client or redirect_uri is not
-// good is told to the person alone: where its answer would go, nobody vouches
-// for. Of any other fault the program is told (refusal).
+// asks reads what a program requests. If the client or the redirect_uri is invalid only the
+// person learns of it: nothing vouches for where the answer would go. Any other fault is
+// reported to the program (refusal).
 func (x *exchange) asks(form url.Values) (a asked, refusal, err error) {
-	client, ok, err := x.server.engine.ClientOf(x.r.Context(), form.Get("client_id"))
+	client, ok, err := x.server.accounts.ClientOf(x.r.Context(), form.Get("client_id"))
 	if err != nil {
 		return a, nil, err
 	}
@@ -46,7 +46,7 @@ func (x *exchange) asks(form url.Values) (a asked, refusal, err error) {
 	if uri := form["redirect_uri"]; len(uri) != 1 || !client.Redirect(uri[0]) {
 		return a, nil, api.Refuse(api.CodeMalformed, "The program's answer would go to an address that it has not registered. Nothing was done.")
 	}
-	a = asked{client: client, state: form.Get("state"), grant: engine.Grant{
+	a = asked{client: client, state: form.Get("state"), grant: account.Grant{
 		Client: client.ID, Redirect: form.Get("redirect_uri"), Challenge: form.Get("code_challenge"),
 	}}
 	resource, refusal := x.server.resourceOf(form)
@@ -55,7 +55,7 @@ func (x *exchange) asks(form url.Values) (a asked, refusal, err error) {
 	}
 	sum, notBase64 := base64.RawURLEncoding.Strict().DecodeString(a.grant.Challenge)
 	bad := func(code, detail string) (asked, error, error) {
-		return a, &engine.OAuthError{Code: code, Detail: detail}, nil
+		return a, &account.OAuthError{Code: code, Detail: detail}, nil
 	}
 	switch {
 	case once(form) != nil:
@@ -74,8 +74,8 @@ func (x *exchange) asks(form url.Values) (a asked, refusal, err error) {
 	return a, refusal, nil
 }
 
-// back sends the browser to the program with an answer. It names who answers, so
-// that a program can't be made to take it for another's (RFC 9207).
+// back sends the browser to the program with an answer. It names who answers, so that a
+// program can't be made to take it for another server's (RFC 9207).
 func (x *exchange) back(a asked, told url.Values) (answer, error) {
 	if a.state != "" {
 		told.Set("state", a.state)
@@ -85,14 +85,14 @@ func (x *exchange) back(a asked, told url.Values) (answer, error) {
 }
 
 func refusalValues(err error) url.Values {
-	var refused *engine.OAuthError
+	var refused *account.OAuthError
 	if !errors.As(err, &refused) {
 		return url.Values{"error": {"server_error"}}
 	}
 	return url.Values{"error": {refused.Code}, "error_description": {refused.Detail}}
 }
 
-// consentPage asks a person whether a program may act for him.
+// consentPage asks a person whether a program may act for them.
 func (s *Server) consentPage(x *exchange) (answer, error) {
 	if err := x.inPerson(); err != nil {
 		return answer{}, err
@@ -121,7 +121,7 @@ func (s *Server) consentPage(x *exchange) (answer, error) {
 			p.Hidden = append(p.Hidden, doorFact{name, value})
 		}
 	}
-	// Browsers hold what follows a form's answer against the page's policy too.
+	// Browsers apply the page's policy also to the redirects that follow a form's answer.
 	x.Header()["Content-Security-Policy"] = []string{strings.Replace(pagePolicy, "form-action 'self'", "form-action 'self' "+formTarget(a.grant.Redirect), 1)}
 	return x.door(http.StatusOK, p)
 }
@@ -133,7 +133,7 @@ func consentWords(a asked) string {
 	switch {
 	case a.client.Registered.IsZero():
 		return "It may then do here what you may do, until you sign it out under Settings → Account. Say no unless you have just started it."
-	case err == nil && engine.OnThisMachine(u.Hostname()):
+	case err == nil && account.OnThisMachine(u.Hostname()):
 		return may + "Nobody has checked who it is: it registered itself, and any program on your machine can wait for the answer. Say no unless you have just started it yourself."
 	}
 	return may + "Nobody has checked who it is: it registered itself, under a name of its choosing. Say no unless you know the place where the answer goes, and have just come from there."
@@ -144,14 +144,14 @@ func answerPlace(redirect string) string {
 	if err != nil {
 		return redirect
 	}
-	if engine.OnThisMachine(u.Hostname()) {
+	if account.OnThisMachine(u.Hostname()) {
 		return "a program on this machine, " + u.Host
 	}
 	return u.Host
 }
 
-// formTarget is where a redirect goes as a content policy can say it: it knows no
-// IPv6 addresses.
+// formTarget is the target of a redirect in the form of a content policy, which knows no IPv6
+// addresses.
 func formTarget(redirect string) string {
 	u, err := url.Parse(redirect)
 	if err != nil || strings.Contains(u.Host, "[") {
@@ -179,14 +179,14 @@ func (s *Server) consent(x *exchange) (answer, error) {
 	if form.Get("decision") != allow {
 		return x.back(a, url.Values{"error": {"access_denied"}, "error_description": {"The answer was no."}})
 	}
-	code, err := s.engine.GiveCode(x.r.Context(), x.grant.who, a.grant)
+	code, err := s.accounts.GiveCode(x.r.Context(), x.grant.who, a.grant)
 	if err != nil {
 		return answer{}, err
 	}
 	return x.back(a, url.Values{"code": {code}})
 }
 
-// doorRefusal tells a person on a page of ours what can't be done.
+// doorRefusal tells a person on a page what can't be done.
 func (x *exchange) doorRefusal(err error) (answer, error) {
 	if status, problems, ok := x.asPage(err); ok {
 		return x.door(status, doorPage{Title: "This can't be done", Problems: problems})
@@ -194,8 +194,8 @@ func (x *exchange) doorRefusal(err error) (answer, error) {
 	return answer{}, err
 }
 
-// devicePage asks for the code that a program shows. No link can fill it in:
-// whoever types it has the program before his eyes.
+// devicePage asks for the code that a program shows. No link can fill it in: whoever types it
+// has the program in front of them.
 func (s *Server) devicePage(x *exchange) (answer, error) {
 	if err := x.inPerson(); err != nil {
 		return answer{}, err
@@ -225,16 +225,16 @@ func (s *Server) verifyDevice(x *exchange) (answer, error) {
 	ctx, code, from := x.r.Context(), form.Get("user_code"), s.from(x.r)
 	switch form.Get("decision") {
 	case allow:
-		if err = s.engine.Allow(ctx, x.grant.who, code, from); err == nil {
+		if err = s.accounts.Allow(ctx, x.grant.who, code, from); err == nil {
 			return x.door(http.StatusOK, doorPage{Title: "Signed in", Text: "The program goes on within a few seconds. You can close this page. Settings → Account signs it out again."})
 		}
 	case deny:
-		if err = s.engine.Deny(ctx, x.grant.who, code, from); err == nil {
+		if err = s.accounts.Deny(ctx, x.grant.who, code, from); err == nil {
 			return x.door(http.StatusOK, doorPage{Title: "Refused", Text: "The program was told no. You can close this page."})
 		}
 	default:
-		var asking engine.Asking
-		if asking, err = s.engine.Asked(ctx, x.grant.who, code, from); err == nil {
+		var asking account.Asking
+		if asking, err = s.accounts.Asked(ctx, x.grant.who, code, from); err == nil {
 			return x.door(http.StatusOK, doorPage{
 				Title: "Sign this program in?", Action: verifyRoute,
 				Text: "It may then do here what you may do, until you sign it out under Settings → Account. Say no unless you started it yourself, there.",

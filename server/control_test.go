@@ -11,10 +11,10 @@ import (
 	"stint/server/servertest"
 )
 
-// atWorker is the path of the desk's worker.
-func (d *desk) atWorker() string { return "agents/tidy/workers/" + d.worker.ID.String() }
+// atWorker is the path of the fixture's worker.
+func (d *fixture) atWorker() string { return "agents/tidy/workers/" + d.worker.ID.String() }
 
-func (d *desk) signal(kind api.SignalKind) api.Signal {
+func (d *fixture) signal(kind api.SignalKind) api.Signal {
 	d.tb.Helper()
 	got := servertest.Must[api.SignalAnswer](d.Server, 200, "POST", d.atWorker()+"/control-signal", m{"signal": kind})
 	if got.Worker.PendingSignal == nil {
@@ -24,7 +24,7 @@ func (d *desk) signal(kind api.SignalKind) api.Signal {
 }
 
 func TestSignal_IsToldUntilItIsAcknowledged(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	sent := d.signal(api.SignalPause)
 	for range 2 {
 		beat := servertest.Must[api.BeatAnswer](d.Server, 200, "POST", d.atWorker()+"/heartbeat", m{"instanceId": instance})
@@ -45,13 +45,13 @@ func TestSignal_IsToldUntilItIsAcknowledged(t *testing.T) {
 	}
 	beat := servertest.Must[api.BeatAnswer](d.Server, 200, "POST", d.atWorker()+"/heartbeat", m{"instanceId": instance})
 	if beat.Worker.PendingSignal != nil {
-		t.Error("an acknowledged signal is told again")
+		t.Error("an acknowledged signal is returned again")
 	}
 	d.Refused(409, api.CodeInstanceSuperseded, "POST", d.atWorker()+"/ack-control-signal", with(ack, m{"instanceId": "boot-0"}))
 }
 
 func TestSignal_HeldLookIsAnsweredAtOnce(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	known := ""
 	for i := range 6 {
 		type answer struct {
@@ -67,7 +67,7 @@ func TestSignal_HeldLookIsAnsweredAtOnce(t *testing.T) {
 			p := servertest.Must[api.PollAnswer](d.Server, 200, "GET", d.atWorker()+"/sessions?wait=60&instanceId="+instance+"&signal="+known, nil)
 			got <- answer{"poll", p.PendingSignal}
 		}()
-		sent := d.signal([]api.SignalKind{api.SignalPause, api.SignalResume}[i%2]) // before, at or after the moment that it is held
+		sent := d.signal([]api.SignalKind{api.SignalPause, api.SignalResume}[i%2]) // before or after it is held, or just then
 		for range 2 {
 			select {
 			case a := <-got:
@@ -88,7 +88,7 @@ func TestSignal_HeldLookIsAnsweredAtOnce(t *testing.T) {
 }
 
 func TestSignal_ShutdownEndsTheHeldLook(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	answered := make(chan int, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -103,13 +103,13 @@ func TestSignal_ShutdownEndsTheHeldLook(t *testing.T) {
 }
 
 func TestControl_IsForTheOwnerAndForAdmins(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	people := map[string]struct {
 		who    *servertest.Server
 		status int
 		code   api.Code
 	}{
-		"viewer":   {d.As(d.AddUser("default", api.Viewer)), 404, api.CodeNotFound}, // a local worker is not theirs to see
+		"viewer":   {d.As(d.AddUser("default", api.Viewer)), 404, api.CodeNotFound}, // they don't see a local worker
 		"member":   {d.As(d.AddUser("default", api.Member)), 404, api.CodeNotFound},
 		"stranger": {d.As(d.AddUser("elsewhere", api.Owner)), 404, api.CodeNotFound},
 		"admin":    {d.As(d.AddUser("default", api.Admin)), 200, ""},
@@ -124,20 +124,24 @@ func TestControl_IsForTheOwnerAndForAdmins(t *testing.T) {
 			{"PATCH", d.atWorker(), m{"maxConcurrent": 7}},
 			{"GET", d.atWorker(), nil},
 		} {
+			status, code := p.status, p.code
+			if name == "admin" && call.method == "PATCH" {
+				status, code = 403, api.CodeForbidden // only its owner may change a local worker
+			}
 			a := p.who.Do(call.method, call.path, call.body)
-			if a.Status != p.status || (p.code != "" && a.Problem(t).Code != p.code) {
+			if a.Status != status || (code != "" && a.Problem(t).Code != code) {
 				t.Errorf("%s as %s answered %d %s", call.method, name, a.Status, a.Body)
 			}
 		}
 	}
-	// To acknowledge is for the worker itself: an admin can't say it for somebody else's.
+	// Only the worker itself may acknowledge: an admin can't do it for another user's worker.
 	sent := d.signal(api.SignalStop)
 	people["admin"].who.Refused(404, api.CodeNotFound, "POST", d.atWorker()+"/ack-control-signal", m{"instanceId": instance, "signalId": sent.ID.String()})
 	if sent.SentByName == "" || sent.SentBy == 0 {
-		t.Errorf("nobody is said to have sent %+v", sent)
+		t.Errorf("no sender is named for %+v", sent)
 	}
 
-	// A cloud worker is everybody's to see and the admins' to manage.
+	// A cloud worker is visible to everybody, and the admins manage it.
 	cloud := servertest.Must[api.Agent](d.Server, 201, "POST", "agents", m{"slug": "cloudy", "mode": "cloud", "runsAsUserId": "", "run": m{"command": []string{"true"}}})
 	w := servertest.Must[api.Registered](d.Server, 201, "POST", "agents/"+cloud.Slug+"/workers", m{"name": "c1", "instanceId": instance}).Worker
 	path := "agents/cloudy/workers/" + w.ID.String()
@@ -153,7 +157,7 @@ func TestControl_IsForTheOwnerAndForAdmins(t *testing.T) {
 }
 
 func TestFacts_OnlyCoarseOnesAreTaken(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	for _, good := range []m{
 		{"platform": "linux/amd64", "version": "1.2.3"}, {"platform": "darwin/arm64"}, {"platform": "windows"}, {"version": "v0.4.0-rc.1+dirty"}, {},
 	} {
@@ -180,6 +184,6 @@ func TestFacts_OnlyCoarseOnesAreTaken(t *testing.T) {
 		}
 		d.Refused(422, api.CodeInvalid, "POST", "agents/tidy/workers", with(m{"name": "w3", "instanceId": "boot-3"}, bad))
 	}
-	// What is no fact at all is malformed as anywhere.
+	// What isn't a fact at all is malformed, as everywhere.
 	d.Refused(400, api.CodeMalformed, "POST", d.atWorker()+"/heartbeat", `{"instanceId":1}`)
 }

@@ -8,9 +8,9 @@ import (
 	"stint/api"
 )
 
-// showPrompt shows a prompt, open or closed; with wait it is held until somebody
-// has answered or the prompt is closed otherwise. The worker whose claim the
-// header names is told secret answers too.
+// showPrompt shows a prompt, open or closed; with wait it is held until somebody has answered
+// or the prompt is closed otherwise. The worker whose claim the header names also gets secret
+// answers.
 func (s *Server) showPrompt(x *exchange) (answer, error) {
 	q := x.query()
 	wait := time.Duration(q.whole("wait", 0, maxWait, 0)) * time.Second
@@ -35,8 +35,8 @@ func (s *Server) showPrompt(x *exchange) (answer, error) {
 	})
 }
 
-// postMessage answers 200 with the message in a session that goes on, and 201
-// with the new session when the conversation had ended.
+// postMessage answers 200 with the message in a session that continues, and 201 with the new
+// session when the conversation had ended.
 func (s *Server) postMessage(x *exchange) (answer, error) {
 	var in api.MessageInput
 	if err := x.decode(&in); err != nil {

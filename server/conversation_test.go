@@ -5,9 +5,9 @@ import (
 	"stint/server/servertest"
 )
 
-// conversationsAnswer has a conversation over the wire: an agent that asks for
-// approval, is told things between turns, goes on and is handed over again.
-func conversationsAnswer(d *desk, viewer *servertest.Server) {
+// conversationsAnswer has a conversation over the wire: an agent asks for approval, gets
+// messages between turns, goes on and is handed over again.
+func conversationsAnswer(d *fixture, viewer *servertest.Server) {
 	s := d.Server
 	talker := servertest.Must[api.Agent](s, 201, "POST", "agents", m{
 		"slug": "talker", "type": "claude_code", "maxConcurrent": 9, "sessionSpendLimitMicros": 5_000_000,

@@ -27,14 +27,14 @@ const (
 // itself (contract 9.2).
 var strict = json.RejectUnknownMembers(true)
 
-// body is a request's body that was read whole. Give it back when it is decoded.
+// body is a request's body that was read whole. Release it once it is decoded.
 type body struct{ buf *bytes.Buffer }
 
 func (b body) give()         { giveBuffer(b.buf) }
 func (b body) bytes() []byte { return b.buf.Bytes() }
 func (b body) empty() bool   { return len(bytes.TrimSpace(b.buf.Bytes())) == 0 }
 
-// readBody takes in the whole body, which must be JSON of at most 1 MiB.
+// readBody reads the whole body, which must be JSON of at most 1 MiB.
 func (x *exchange) readBody() (body, error) {
 	if err := checkType(x.r); err != nil {
 		return body{}, err
@@ -52,6 +52,8 @@ func (x *exchange) readBody() (body, error) {
 	switch {
 	case errors.As(err, &large):
 		return body{}, errTooLarge
+	case x.server.closing.Err() != nil:
+		return body{}, &api.Error{Code: api.CodeUnavailable, Detail: "The server is stopping and the body had not arrived; nothing was changed. Send it again.", RetryIn: 5}
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return body{}, api.Refuse(api.CodeMalformed, "The body did not arrive in time.")
 	default:
@@ -82,7 +84,18 @@ func checkType(r *http.Request) error {
 	return api.Refuse(api.CodeUnsupportedType, "Send the body as application/json.")
 }
 
-// decode reads the body into v, whose present values are what absent fields mean.
+// checkEncoding refuses compressed bodies, whatever path they are for: read unchanged they
+// would be taken for something else.
+func checkEncoding(r *http.Request) error {
+	for _, sent := range r.Header["Content-Encoding"] {
+		if sent = strings.TrimSpace(sent); sent != "" && !strings.EqualFold(sent, "identity") {
+			return api.Refuse(api.CodeUnsupportedType, "Send the body as it is, without Content-Encoding.")
+		}
+	}
+	return nil
+}
+
+// decode reads the body into v, whose present values apply where fields are absent.
 func (x *exchange) decode(v any) error {
 	b, err := x.readBody()
 	if err != nil {

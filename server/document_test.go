@@ -6,17 +6,17 @@ import (
 	"strings"
 	"testing"
 
+	"stint/account"
 	"stint/api"
-	"stint/engine"
+	"stint/server"
 	"stint/server/servertest"
 )
 
-// TestDocument_EveryStatusOfEveryRoute calls each operation of the document in
-// each of the ways that it says it can be answered. The client holds every
-// answer against the document; at the end no documented status is left that
-// nobody has seen.
+// TestDocument_EveryStatusOfEveryRoute calls each operation of the document in each of the
+// ways that it says it can be answered. The client checks every answer against the document;
+// at the end no documented status is left that didn't occur.
 func TestDocument_EveryStatusOfEveryRoute(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	live := d.running()
 	hook := servertest.Must[api.Webhook](d.Server, 201, "POST", "webhooks", m{"url": "https://example.org/hook"})
 	sent := servertest.Must[api.Delivery](d.Server, 200, "POST", "webhooks/"+hook.ID.String()+"/test", nil)
@@ -97,7 +97,7 @@ type (
 	list = api.List[map[string]any]
 )
 
-func agentsAnswer(d *desk, viewer *servertest.Server) {
+func agentsAnswer(d *fixture, viewer *servertest.Server) {
 	s := d.Server
 	body := m{"slug": "nightly", "run": m{"command": []string{"true"}}, "schedule": "0 5 * * *", "timeZone": "Europe/Berlin"}
 	a := servertest.Must[api.Agent](s, 201, "POST", "agents", body)
@@ -128,7 +128,7 @@ func agentsAnswer(d *desk, viewer *servertest.Server) {
 	s.Refused(404, api.CodeNotFound, "GET", "agents/nightly", nil)
 }
 
-func sessionsAnswer(d *desk, viewer *servertest.Server) {
+func sessionsAnswer(d *fixture, viewer *servertest.Server) {
 	s := d.Server
 	viewer.Refused(403, api.CodeForbidden, "POST", "agents/tidy/sessions", m{})
 	key := servertest.With("Idempotency-Key", "k1")
@@ -177,7 +177,7 @@ func sessionsAnswer(d *desk, viewer *servertest.Server) {
 	servertest.Must[api.Changed](s, 200, "POST", "sessions/"+first.ID.String()+"/cancel", m{})
 }
 
-func workersAnswer(d *desk, viewer *servertest.Server) {
+func workersAnswer(d *fixture, viewer *servertest.Server) {
 	s := d.Server
 	servertest.Must[list](s, 200, "GET", "workers", nil)
 	servertest.Must[list](s, 200, "GET", "agents/tidy/workers", nil)
@@ -226,7 +226,7 @@ func workersAnswer(d *desk, viewer *servertest.Server) {
 	servertest.Must[api.Worker](s, 200, "POST", at+"/ack-control-signal", with(ack, m{"signalId": back.Worker.PendingSignal.ID.String()}))
 }
 
-func claimsAnswer(d *desk) {
+func claimsAnswer(d *fixture) {
 	s := d.Server
 	next := m{"workerIds": []string{d.worker.ID.String()}, "instanceId": instance, "requestId": "r1"}
 	first := servertest.Must[api.Claim](s, 200, "POST", "claim-next", next)
@@ -296,7 +296,7 @@ func claimsAnswer(d *desk) {
 	s.Refused(422, api.CodeInvalid, "POST", path, with(proof(late), m{"result": strings.Repeat("x", 300<<10)}))
 }
 
-func promptsAnswer(d *desk) {
+func promptsAnswer(d *fixture) {
 	for _, under := range []string{"sessions/", "agents/tidy/sessions/"} {
 		c := d.running()
 		ask := with(proof(c), m{"status": "awaiting_input", "prompt": m{"kind": "text", "text": "Which one?"}})
@@ -312,7 +312,7 @@ func promptsAnswer(d *desk) {
 	}
 }
 
-func peopleAnswer(d *desk) {
+func peopleAnswer(d *fixture) {
 	s := d.Server
 	servertest.Must[api.Workspace](s, 201, "POST", "/api/v1/workspaces", m{"slug": "lab", "name": "Laboratory"})
 	s.Refused(409, api.CodeSlugTaken, "POST", "/api/v1/workspaces", m{"slug": "lab"})
@@ -335,7 +335,7 @@ func peopleAnswer(d *desk) {
 	servertest.Must[api.MemberRemoved](s, 200, "DELETE", "members/"+other, nil)
 
 	i := servertest.Must[api.Invitation](s, 201, "POST", "invitations", m{"role": "viewer", "note": "Ann"})
-	if i.Code == "" || i.Link != d.URL+"/invitation#"+i.Code {
+	if i.Code == "" || i.Link != server.ForBrowsers(d.URL)+"/invitation#"+i.Code {
 		d.tb.Errorf("an invitation answered %+v", i)
 	}
 	s.Refused(422, api.CodeInvalid, "POST", "invitations", m{"role": "king"})
@@ -406,7 +406,7 @@ func formsAnswer(t *testing.T) {
 			return l.Do(op.Method, op.Path, form, append([]servertest.Change{servertest.With("Authorization", ""), servertest.With("Content-Type", formType)}, changes...)...)
 		}
 		form := good[op.Path]
-		form.Set("client_id", engine.CLI)
+		form.Set("client_id", account.CLI)
 		ways := map[int]func() servertest.Answer{
 			200: func() servertest.Answer { return post(form.Encode()) },
 			400: func() servertest.Answer { return post("client_id=nobody") },
@@ -418,7 +418,7 @@ func formsAnswer(t *testing.T) {
 				return post(form.Encode(), func(r *http.Request) { r.Host = "evil.test" })
 			},
 			429: func() servertest.Answer {
-				many := url.Values{"client_id": {engine.CLI}, "grant_type": {"authorization_code"}, "code": {"nobody's"}}
+				many := url.Values{"client_id": {account.CLI}, "grant_type": {"authorization_code"}, "code": {"nobody's"}}
 				for range 61 {
 					if a := post(many.Encode()); a.Status == 429 {
 						return a
@@ -435,7 +435,7 @@ func formsAnswer(t *testing.T) {
 	}
 }
 
-func serverAnswers(d *desk) {
+func serverAnswers(d *fixture) {
 	s := d.Server
 	if got := servertest.Must[list](s, 200, "GET", "events?after=0&limit=3", nil); len(got.Items) != 3 {
 		d.tb.Errorf("%d events, not 3", len(got.Items))
@@ -459,7 +459,7 @@ func serverAnswers(d *desk) {
 }
 
 func TestLists_EmptyOnesAnswerAnEmptyList(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	d.addAgent("idle", 1)
 	id := d.addSession().ID.String()
 	for _, path := range []string{
@@ -481,7 +481,7 @@ func TestLists_EmptyOnesAnswerAnEmptyList(t *testing.T) {
 }
 
 func TestLists_PagesShowEachOnceInBothDirections(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	c := d.running()
 	const n = 100
 	for range n {
@@ -537,7 +537,7 @@ func TestLists_PagesShowEachOnceInBothDirections(t *testing.T) {
 }
 
 func TestServerTime_IsTheCommits(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	c := d.addSession()
 	a := d.Do("POST", d.at(c.ID, "/claim"), m{"instanceId": instance})
 	if a.Header.Get("Stint-Server-Time") == "" || !strings.Contains(string(a.Body), `"serverTime":"`+a.Header.Get("Stint-Server-Time")) {

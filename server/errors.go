@@ -9,8 +9,7 @@ import (
 	"stint/api"
 )
 
-// statusOf says which HTTP status goes with which code. It is the only place
-// that knows.
+// statusOf says which HTTP status goes with which code. It is the only place that does.
 var statusOf = map[api.Code]int{
 	api.CodeMalformed:          http.StatusBadRequest,
 	api.CodeClaimRequired:      http.StatusBadRequest,
@@ -46,6 +45,9 @@ var statusOf = map[api.Code]int{
 	api.CodeInternal:           http.StatusInternalServerError,
 	api.CodeOutcomeUnknown:     http.StatusServiceUnavailable,
 	api.CodeUnavailable:        http.StatusServiceUnavailable,
+	api.CodeDatabaseMoved:      http.StatusServiceUnavailable,
+	api.CodeDatabaseDamaged:    http.StatusInternalServerError,
+	api.CodeTooSlow:            http.StatusServiceUnavailable,
 }
 
 var (
@@ -65,13 +67,13 @@ type problem struct {
 	RequestID string `json:"requestId"`
 }
 
-// fail answers with the refusal that err is. Anything else is our own fault: the
-// log gets it, the client only the request's number.
+// fail answers with the refusal that err is. Anything else is our own fault: it goes to the
+// log, and the client gets only the request's number.
 func (x *exchange) fail(err error) {
 	var refused *api.Error
 	switch {
 	case errors.As(err, &refused):
-		if refused.Code == api.CodeInternal || refused.Code == api.CodeOutcomeUnknown || refused.Code == api.CodeUnavailable {
+		if statusOf[refused.Code] >= http.StatusInternalServerError {
 			x.server.log.Error("request failed", "request", x.id, "path", x.r.URL.Path, "error", err)
 		}
 	case errors.Is(err, context.Canceled) && x.r.Context().Err() != nil:

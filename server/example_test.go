@@ -16,10 +16,10 @@ import (
 	"stint/server/servertest"
 )
 
-// The worker that docs/examples has in Python serves an agent as the document has
-// it: each of its calls, and each answer, is held against the document on its way.
+// The worker that docs/examples has in Python serves an agent as the document describes: each
+// of its calls, and each answer, is checked against the document on its way.
 func TestExample_APythonWorkerServes(t *testing.T) {
-	d := newDesk(t, servertest.Options{Config: func(c *engine.Config) { c.BeatEvery = time.Second }})
+	d := newFixture(t, servertest.Options{Config: func(c *engine.Config) { c.BeatEvery = time.Second }})
 	through := httptest.NewServer(&httputil.ReverseProxy{Transport: d.Client.Transport, Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(must(url.Parse(d.URL)))
 		r.Out.Host = strings.TrimPrefix(d.URL, "http://")
@@ -103,10 +103,10 @@ func TestExample_APythonWorkerServes(t *testing.T) {
 	select {
 	case err := <-ended:
 		if err != nil {
-			t.Errorf("told to stop it ended with %v: %s", err, &said)
+			t.Errorf("asked to stop it ended with %v: %s", err, &said)
 		}
 	case <-time.After(30 * time.Second):
-		t.Fatalf("told to stop it goes on: %s", &said)
+		t.Fatalf("asked to stop it continues: %s", &said)
 	}
 	s := servertest.Must[api.Session](d.Server, 200, "GET", "sessions/"+left.String(), nil)
 	if s.Status != api.Queued {

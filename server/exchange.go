@@ -17,14 +17,14 @@ import (
 	"stint/web"
 )
 
-// exchange is one request and its answer: who asks, what the path names, and
-// what has been said so far. One goroutine owns it, the request's.
+// exchange is one request and its answer: who asks, what the path names, and what has been
+// written so far. One goroutine owns it, the request's.
 type exchange struct {
 	http.ResponseWriter
 	r      *http.Request
 	server *Server
 	id     string // of this request, in its answer and in the log
-	status int    // of the answer, 0 while none was begun
+	status int    // of the answer, 0 while none has begun
 
 	grant   *grant
 	caller  engine.Caller
@@ -35,7 +35,7 @@ type exchange struct {
 	thread  api.ThreadID
 }
 
-// WriteHeader notes the status for the log and puts the time on the answer.
+// WriteHeader notes the status for the log and adds the time to the answer.
 func (x *exchange) WriteHeader(status int) {
 	if x.status == 0 {
 		x.status = status
@@ -46,8 +46,8 @@ func (x *exchange) WriteHeader(status int) {
 	x.ResponseWriter.WriteHeader(status)
 }
 
-// headTime carries the server's time: of the commit where the answer to a write
-// knows it, else of the answer.
+// headTime carries the server's time: of the commit if the answer to a write has it, else of
+// the answer.
 const headTime = "Stint-Server-Time"
 
 // Write is part of http.ResponseWriter.
@@ -66,12 +66,12 @@ func (x *exchange) Flush() {
 // Unwrap lets http.ResponseController find the connection.
 func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
-// answer is what a verb says to the client when it didn't refuse.
+// answer is what a verb sends to the client when it doesn't refuse.
 type answer struct {
 	status   int // 0 = 200
 	body     any // nil = none
 	location string
-	at       api.Time // the commit's time where the body knows it
+	at       api.Time // the commit's time if the body has it
 	replayed bool     // the answer of an earlier request with the same key
 	written  bool     // the verb wrote the answer itself
 }
@@ -110,12 +110,12 @@ func committedAt(v any) api.Time {
 	return api.Time{}
 }
 
-// What is stored may hold broken text; it is shown mended, never refused.
+// What is stored may hold broken text; it is shown repaired, never refused.
 var lenient = json.JoinOptions(jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
 
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-const bufferKept = 256 << 10 // a larger one is left to the collector
+const maxPooledBuffer = 256 << 10 // a larger one is left to the collector
 
 func takeBuffer() *bytes.Buffer {
 	b, _ := buffers.Get().(*bytes.Buffer)
@@ -124,7 +124,7 @@ func takeBuffer() *bytes.Buffer {
 }
 
 func giveBuffer(b *bytes.Buffer) {
-	if b.Cap() <= bufferKept {
+	if b.Cap() <= maxPooledBuffer {
 		buffers.Put(b)
 	}
 }
@@ -161,7 +161,7 @@ func (x *exchange) send(a answer) error {
 	}
 	h["Content-Length"] = []string{strconv.Itoa(b.Len())}
 	x.WriteHeader(a.status)
-	_, _ = x.Write(b.Bytes()) // a client that went away is no failure of ours
+	_, _ = x.Write(b.Bytes()) // a client that went away isn't our failure
 	return nil
 }
 

@@ -1,12 +1,32 @@
 package server
 
+import "time"
+
 // Holding counts the requests and streams that are being held.
 func (s *Server) Holding() int {
-	s.held.mu.Lock()
-	defer s.held.mu.Unlock()
 	n := 0
-	for _, held := range s.held.by {
-		n += held
+	for _, h := range s.held {
+		h.mu.Lock()
+		n += int(h.all)
+		h.mu.Unlock()
 	}
 	return n
+}
+
+// WakeNow shortens how long a shutdown waits for bodies and requests in progress.
+func (s *Server) WakeNow(bodyLeft, drain time.Duration) { s.bodyLeft, s.drain = bodyLeft, drain }
+
+// ForgetRights clears what is remembered about tokens.
+func (s *Server) ForgetRights() {
+	s.rights.mu.Lock()
+	defer s.rights.mu.Unlock()
+	clear(s.rights.grants)
+}
+
+// RightsAsked counts how often a token's owner was looked up, and how often a request waited
+// for a look-up already in progress.
+func (s *Server) RightsAsked() (asked, waited int) {
+	s.rights.mu.Lock()
+	defer s.rights.mu.Unlock()
+	return s.rights.asked, s.rights.waited
 }

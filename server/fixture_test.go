@@ -7,60 +7,60 @@ import (
 	"net/http"
 	"testing"
 
+	"stint/account"
 	"stint/api"
-	"stint/engine"
 	"stint/server/servertest"
 )
 
 const instance = "boot-1"
 
-// desk is a coordinator with one agent and one worker of it.
-type desk struct {
+// fixture is a coordinator with one agent and one worker for it.
+type fixture struct {
 	*servertest.Server
 	tb     testing.TB
 	agent  api.Agent
 	worker api.Worker
 }
 
-func newDesk(tb testing.TB, o servertest.Options) *desk {
+func newFixture(tb testing.TB, o servertest.Options) *fixture {
 	tb.Helper()
-	d := &desk{Server: servertest.New(tb, o), tb: tb}
+	d := &fixture{Server: servertest.New(tb, o), tb: tb}
 	d.agent = d.addAgent("tidy", 1000)
 	d.worker = d.addWorker("tidy", "w1")
 	return d
 }
 
-func (d *desk) addAgent(slug string, most int) api.Agent {
+func (d *fixture) addAgent(slug string, most int) api.Agent {
 	d.tb.Helper()
 	return servertest.Must[api.Agent](d.Server, http.StatusCreated, "POST", "agents", map[string]any{
 		"slug": slug, "name": "Tidy up", "run": map[string]any{"command": []string{"true"}}, "maxConcurrent": most,
 	})
 }
 
-func (d *desk) addWorker(agent, name string) api.Worker {
+func (d *fixture) addWorker(agent, name string) api.Worker {
 	d.tb.Helper()
 	return servertest.Must[api.Registered](d.Server, http.StatusCreated, "POST", "agents/"+agent+"/workers", api.WorkerInput{
 		Name: name, InstanceID: instance, Types: []api.AgentType{api.TypeCommand}, MaxConcurrent: 1000,
 	}).Worker
 }
 
-func (d *desk) addSession() api.Session {
+func (d *fixture) addSession() api.Session {
 	d.tb.Helper()
 	return servertest.Must[api.Session](d.Server, http.StatusCreated, "POST", "agents/tidy/sessions", map[string]any{"prompt": "Say hello."})
 }
 
-// at is the path of a verb of the desk's worker on a session.
-func (d *desk) at(s api.SessionID, verb string) string {
+// at is the path of a verb of the fixture's worker on a session.
+func (d *fixture) at(s api.SessionID, verb string) string {
 	return fmt.Sprintf("agents/%s/workers/%s/sessions/%s%s", d.agent.ID, d.worker.ID, s, verb)
 }
 
-func (d *desk) claim(s api.SessionID) api.Claim {
+func (d *fixture) claim(s api.SessionID) api.Claim {
 	d.tb.Helper()
 	return servertest.Must[api.Claim](d.Server, http.StatusOK, "POST", d.at(s, "/claim"), map[string]any{"instanceId": instance})
 }
 
-// running makes a session and claims it.
-func (d *desk) running() api.Claim {
+// running creates a session and claims it.
+func (d *fixture) running() api.Claim {
 	d.tb.Helper()
 	return d.claim(d.addSession().ID)
 }
@@ -80,9 +80,9 @@ func with(body map[string]any, more map[string]any) map[string]any {
 	return out
 }
 
-// stranger makes a user of another workspace, with an agent, a session and a
-// worker of his own.
-func (d *desk) stranger() (agent api.Agent, session api.Session, worker api.Worker) {
+// stranger creates a user of another workspace, with an agent, a session and a worker of their
+// own.
+func (d *fixture) stranger() (agent api.Agent, session api.Session, worker api.Worker) {
 	d.tb.Helper()
 	const base = "/api/v1/workspaces/elsewhere/"
 	s := d.As(d.AddUser("elsewhere", api.Owner))
@@ -105,26 +105,26 @@ func altered(text string, i int) string {
 	return text[:i] + letter + text[i+1:]
 }
 
-// programOf signs a program that registered itself in for the owner and answers
-// its access token.
-func (d *desk) programOf() string {
+// programOf signs in, for the owner, a program that registered itself and returns its access
+// token.
+func (d *fixture) programOf() string {
 	d.tb.Helper()
 	const there, verifier = "https://a.test/cb", "a verifier of forty-three letters and a few"
 	ctx := d.tb.Context()
-	client, err := d.Engine.Register(ctx, engine.Registration{Name: "Assistant", Redirects: []string{there}}, engine.From{})
+	client, err := d.Accounts.Register(ctx, account.Registration{Name: "Assistant", Redirects: []string{there}}, account.From{})
 	if err != nil {
 		d.tb.Fatal(err)
 	}
-	owner, err := d.Engine.Owner(ctx)
+	owner, err := d.Accounts.Owner(ctx)
 	if err != nil {
 		d.tb.Fatal(err)
 	}
 	sum := sha256.Sum256([]byte(verifier))
-	code, err := d.Engine.GiveCode(ctx, owner, engine.Grant{Client: client.ID, Redirect: there, Challenge: base64.RawURLEncoding.EncodeToString(sum[:])})
+	code, err := d.Accounts.GiveCode(ctx, owner, account.Grant{Client: client.ID, Redirect: there, Challenge: base64.RawURLEncoding.EncodeToString(sum[:])})
 	if err != nil {
 		d.tb.Fatal(err)
 	}
-	tokens, err := d.Engine.TradeCode(ctx, engine.Presented{Client: client.ID}, code, there, verifier)
+	tokens, err := d.Accounts.TradeCode(ctx, account.Presented{Client: client.ID}, code, there, verifier)
 	if err != nil {
 		d.tb.Fatal(err)
 	}

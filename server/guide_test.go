@@ -28,18 +28,18 @@ import (
 
 const publicHost = "stint.example.com"
 
-// behind is a desk as the guide has it: the public URL, one trusted proxy.
-func behind(t *testing.T, home string) *desk {
+// behind is a fixture as the guide describes: the public URL, one trusted proxy.
+func behind(t *testing.T, home string) *fixture {
 	t.Helper()
-	d := newDesk(t, servertest.Options{Server: func(o *server.Options) {
+	d := newFixture(t, servertest.Options{Server: func(o *server.Options) {
 		o.Web, o.Public = page(), must(server.ParsePublic(home, nil, []string{"127.0.0.1"}))
 	}})
 	d.named()
 	return d
 }
 
-// guide is a block of docs/proxy.md, the one after a line, with the test's own
-// places in it.
+// guide is a block of docs/proxy.md, the one after a line, with the test's own paths filled
+// in.
 func guide(t *testing.T, after string, places ...string) string {
 	t.Helper()
 	_, rest, ok := strings.Cut(string(must(docs.Files.ReadFile("proxy.md"))), "\n"+after+":\n\n")
@@ -64,7 +64,7 @@ func guide(t *testing.T, after string, places ...string) string {
 	return text
 }
 
-// certificate writes one for a public host and answers who trusts it.
+// certificate writes one for a public host and returns the pool that trusts it.
 func certificate(t *testing.T, dir, host string) *x509.CertPool {
 	t.Helper()
 	key := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
@@ -82,8 +82,8 @@ func certificate(t *testing.T, dir, host string) *x509.CertPool {
 	return pool
 }
 
-// inTheGuide are the proxies of docs/proxy.md: after which words they stand, and
-// for which public URL.
+// inTheGuide are the proxies of docs/proxy.md: the words that precede them, and their public
+// URL.
 var inTheGuide = []struct{ program, after, home string }{
 	{"nginx", "nginx", "https://" + publicHost},
 	{"Caddy", "Caddy", "https://" + publicHost},
@@ -140,7 +140,7 @@ func TestGuide_TheProxiesOfTheGuideWork(t *testing.T) {
 					t.Log(said.String())
 				}
 			})
-			// The person is not on this machine, as far as its addresses tell.
+			// By its address, the client isn't on this machine.
 			from := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
 			dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return from.DialContext(ctx, "tcp", at) }
 			for tries := time.NewTicker(20 * time.Millisecond); ; <-tries.C {
@@ -165,8 +165,8 @@ func TestGuide_TheProxiesOfTheGuideWork(t *testing.T) {
 	}
 }
 
-// passes does through a proxy what a proxy can spoil.
-func passes(t *testing.T, d *desk, client *http.Client, home string) {
+// passes does through a proxy everything that a proxy can break.
+func passes(t *testing.T, d *fixture, client *http.Client, home string) {
 	u := must(url.Parse(home))
 	origin, base, cookie := u.Scheme+"://"+u.Host, u.Path, ""
 	send := func(method, path, body string, more ...string) *http.Response {

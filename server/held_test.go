@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"stint/account"
 	"stint/api"
 	"stint/engine"
 	"stint/server"
@@ -18,25 +19,25 @@ import (
 
 var noKey engine.Idempotency
 
-// owner is the desk's owner as the engine's caller.
-func owner(d *desk) engine.Caller {
-	who, err := d.Engine.Owner(context.Background())
+// owner is the fixture's owner as the engine's caller.
+func owner(d *fixture) engine.Caller {
+	who, err := d.Accounts.Owner(context.Background())
 	if err != nil {
 		d.tb.Fatal(err)
 	}
-	in, err := d.Engine.In(context.Background(), who, engine.DefaultWorkspace)
+	in, err := d.Accounts.In(context.Background(), who, account.DefaultWorkspace)
 	if err != nil {
 		d.tb.Fatal(err)
 	}
 	return in
 }
 
-func (d *desk) next(wait int) map[string]any {
+func (d *fixture) next(wait int) map[string]any {
 	return m{"workerIds": []string{d.worker.ID.String()}, "instanceId": instance, "wait": wait}
 }
 
 func TestClaimNext_HeldRequestGetsTheSessionAtOnce(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	for range 20 {
 		got := make(chan api.Claim, 1)
 		go func() { got <- servertest.Must[api.Claim](d.Server, 200, "POST", "claim-next", d.next(30)) }()
@@ -53,7 +54,7 @@ func TestClaimNext_HeldRequestGetsTheSessionAtOnce(t *testing.T) {
 }
 
 func TestRace_SixtyFourWorkersOneSession(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	const n = 64
 	workers := make([]api.Worker, n)
 	for i := range workers {
@@ -89,7 +90,7 @@ func TestRace_SixtyFourWorkersOneSession(t *testing.T) {
 			lost++
 			e := a.Problem(t)
 			if e.Code != api.CodeAlreadyClaimed || e.Holder != winner || e.ExpiresAt.IsZero() || e.Status != api.Active {
-				t.Fatalf("round %d: the winner is %s, a loser is told %+v", round, winner, e)
+				t.Fatalf("round %d: the winner is %s, a loser gets %+v", round, winner, e)
 			}
 		}
 		if winner == "" || lost != n-1 {
@@ -99,7 +100,7 @@ func TestRace_SixtyFourWorkersOneSession(t *testing.T) {
 }
 
 func TestIdempotency_OneSessionAKey(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	d.addAgent("second", 1)
 	key := servertest.With("Idempotency-Key", "order-66")
 	const n = 20
@@ -139,7 +140,7 @@ func TestIdempotency_OneSessionAKey(t *testing.T) {
 		t.Errorf("by the agent's id it is %s, not %s", byID.ID, ids[0])
 	}
 	d.Refused(422, api.CodeIdempotencyReuse, "POST", "agents/"+d.agent.ID.String()+"/sessions", `{"prompt":"twice"}`, key)
-	// Another route, another user or no key is another session.
+	// Another route, another user or no key means another session.
 	other := servertest.Must[api.Session](d.Server, 201, "POST", "agents/second/sessions", `{"prompt":"once"}`, key)
 	plain := servertest.Must[api.Session](d.Server, 201, "POST", "agents/tidy/sessions", `{"prompt":"once"}`)
 	admin := d.As(d.AddUser("default", api.Admin))
@@ -165,7 +166,7 @@ func TestIdempotency_OneSessionAKey(t *testing.T) {
 }
 
 func TestFinish_AgainIsTheSameAnswer(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	c := d.running()
 	body := with(proof(c), m{"result": "fine"})
 	for range 3 {
@@ -185,7 +186,7 @@ func TestFinish_AgainIsTheSameAnswer(t *testing.T) {
 }
 
 func TestShutdown_HeldRequestsEndFirstAndWritesFinish(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	var streams []*reader
 	for range 10 {
 		streams = append(streams, openStream(t, d.Server, ""))
@@ -198,7 +199,7 @@ func TestShutdown_HeldRequestsEndFirstAndWritesFinish(t *testing.T) {
 	}
 	go hold("POST", "claim-next", d.next(60))
 	go hold("GET", d.atWorker()+"/sessions?wait=60&instanceId="+instance, nil)
-	// A write whose body is still on its way when the end begins.
+	// A write whose body is still on its way when the shutdown begins.
 	body, feed := io.Pipe()
 	slow := make(chan int, 1)
 	patient := http.DefaultTransport.(*http.Transport).Clone()
@@ -225,7 +226,7 @@ func TestShutdown_HeldRequestsEndFirstAndWritesFinish(t *testing.T) {
 	if _, err := io.WriteString(feed, `{"prompt":`); err != nil {
 		t.Fatal(err)
 	}
-	// Connections on which nothing was asked, as browsers open them.
+	// Connections without a request, as browsers open them.
 	d.Do("GET", "/healthz", nil)
 	servertest.Wait(t, "all to be held", func() bool { return d.HTTP.Holding() == len(streams)+2 })
 
@@ -263,7 +264,7 @@ func TestShutdown_HeldRequestsEndFirstAndWritesFinish(t *testing.T) {
 }
 
 func TestHeld_EndsWhenTheRightsEnd(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	cookie := d.cookie()
 	answer := make(chan servertest.Answer, 1)
 	go func() {
@@ -274,7 +275,7 @@ func TestHeld_EndsWhenTheRightsEnd(t *testing.T) {
 	}()
 	servertest.Wait(t, "the request to be held", func() bool { return d.HTTP.Holding() == 1 })
 	begun := time.Now()
-	if err := d.Engine.SignOut(t.Context(), strings.TrimPrefix(cookie, "stint_session=")); err != nil {
+	if err := d.Accounts.SignOut(t.Context(), strings.TrimPrefix(cookie, "stint_session=")); err != nil {
 		t.Fatal(err)
 	}
 	a := <-answer
@@ -286,10 +287,9 @@ func TestHeld_EndsWhenTheRightsEnd(t *testing.T) {
 	}
 }
 
-// Two thousand idle waiters and slow clients leave writes alone, and leave
-// nothing behind.
+// Two thousand idle waiters and slow clients don't slow writes, and leave nothing behind.
 func TestHeld_ManyIdleOnesCostWritesNothing(t *testing.T) {
-	d := newDesk(t, servertest.Options{Server: func(o *server.Options) { o.MaxHeld = 400 }})
+	d := newFixture(t, servertest.Options{Server: func(o *server.Options) { o.Limits = sameLimits(400) }})
 	before := runtime.NumGoroutine()
 	ctx, cancel := context.WithCancel(context.Background())
 	transport := &http.Transport{}
@@ -329,7 +329,7 @@ func TestHeld_ManyIdleOnesCostWritesNothing(t *testing.T) {
 }
 
 func TestLog_HasNoSecrets(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	c := d.running()
 	link := d.link()
 	d.Do("GET", "/signin?link="+link, nil)
@@ -347,4 +347,10 @@ func TestLog_HasNoSecrets(t *testing.T) {
 	if !strings.Contains(log, "path=/nowhere") || !strings.Contains(log, "status=401") {
 		t.Error("the log has no line for the refused request")
 	}
+}
+
+// sameLimits lets n requests of each kind be held, whoever holds them.
+func sameLimits(n int64) server.Limits {
+	limit := server.Limit{Person: n, Address: n, All: n}
+	return server.Limits{Streams: limit, Waits: limit}
 }

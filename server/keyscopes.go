@@ -3,15 +3,15 @@ package server
 import (
 	"slices"
 
+	"stint/account"
 	"stint/api"
-	"stint/engine"
 )
 
 // anyScope marks routes that every API key may use.
 const anyScope api.Scope = "any"
 
-// keyScopes is all that API keys may do, by method and path, and the scope that
-// it takes. Whatever isn't listed needs a user's own sign-in (contract 8.2).
+// keyScopes is everything that API keys may do, by method and path, and the scope that it
+// takes. Whatever isn't listed needs a user's own sign-in (contract 8.2).
 var keyScopes = withSessionVerbs(map[string]api.Scope{
 	"GET /api/v1/whoami":     anyScope,
 	"GET /api/v1/workspaces": anyScope,
@@ -60,8 +60,8 @@ func withSessionVerbs(all, verbs map[string]api.Scope) map[string]api.Scope {
 	return all
 }
 
-// runRoutes is all that a run's token may do (contract 8.4). Whatever isn't listed
-// takes a user's own sign-in; whose session and worker it is, the engine checks.
+// runRoutes is everything that a run's token may do (contract 8.4). Whatever isn't listed
+// needs a user's own sign-in; the engine checks whose session and worker it is.
 var runRoutes = withSessionVerbs(map[string]api.Scope{
 	"GET /api/v1/whoami":     anyScope,
 	"GET /api/v1/workspaces": anyScope,
@@ -83,24 +83,23 @@ var runRoutes = withSessionVerbs(map[string]api.Scope{
 	"GET /events":     anyScope,
 })
 
-// keyMay refuses an API key or a run's token on a route that isn't for such, or
-// not for this one.
+// keyMay refuses an API key or a run's token on a route that isn't open to it.
 func (x *exchange) keyMay(method string) error {
 	if x.grant == nil || x.grant.who.Person() {
 		return nil
 	}
 	if x.grant.who.Run != nil {
 		if _, ok := runRoutes[method+" "+x.route]; !ok {
-			return engine.UserTokenRequired("")
+			return account.UserTokenRequired("")
 		}
 		return nil
 	}
 	scope, ok := keyScopes[method+" "+x.route]
 	if !ok {
-		return engine.UserTokenRequired("")
+		return account.UserTokenRequired("")
 	}
 	if scope != anyScope && !slices.Contains(x.grant.who.Scopes, scope) {
-		return engine.UserTokenRequired(scope)
+		return account.UserTokenRequired(scope)
 	}
 	return nil
 }

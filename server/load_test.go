@@ -21,30 +21,31 @@ import (
 	"stint/server/servertest"
 )
 
-// loadVariable carries a load to the client process, which is this test binary
-// started once more: a client in the server's own process would share its
-// scheduler and its collector.
+// loadVariable carries a load to the client process, which is this test binary started once
+// more: a client in the server's own process would share its scheduler and its collector.
 const loadVariable = "STINT_TEST_LOAD"
 
 // load is what a client process does: the same calls on many connections, for a while.
 type load struct {
 	URL         string
 	Token       string
-	Kind        string // empty, lifecycle or latency
-	Connections int
+	Kind        string // empty, lifecycle, latency or crowd
+	Connections int    // of a crowd: live streams
+	Polls       int    // of a crowd
 	Workers     []string
 	Agent       string
 	Millis      int
 	Rounds      int // of latency
 }
 
-// measured is what it says at the end.
+// measured is the result that it prints.
 type measured struct {
 	Requests int64
 	Seconds  float64
 	Client   float64 // CPU seconds of the client process
 	Server   float64 // … and of this one meanwhile
 	Micros   []int64 // of latency, sorted
+	Lost     int64   // of a crowd: connections that ended
 }
 
 func (m measured) perSecond() float64 { return float64(m.Requests) / m.Seconds }
@@ -104,8 +105,11 @@ func runLoad(spec string) int {
 
 func (l load) do() (measured, error) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: l.Connections + 8, MaxConnsPerHost: l.Connections + 8}}
-	if l.Kind == "latency" {
+	switch l.Kind {
+	case "latency":
 		return l.latency(client)
+	case "crowd":
+		return l.crowd()
 	}
 	var requests atomic.Int64
 	errs := make(chan error, l.Connections)
@@ -179,7 +183,7 @@ type claimed struct {
 	SessionID string `json:"sessionId"`
 }
 
-// lifecycle is a session's whole life: four requests, each a durable write.
+// lifecycle is a whole session: four requests, each a durable write.
 func (c *conn) lifecycle(worker string) error {
 	if err := c.call(servertest.Base+"/agents/"+c.load.Agent+"/sessions", []byte(`{"prompt":"Say hello."}`), nil); err != nil {
 		return err
@@ -200,8 +204,8 @@ func (c *conn) finish(worker string, got claimed) error {
 	return c.call(at+"/complete", []byte(proof+`,"result":"hello"}`), nil)
 }
 
-// latency measures from the moment before a session is posted to the moment at
-// which the worker that was waiting for one holds the claim.
+// latency measures from the moment before a session is posted to the moment at which the
+// worker that was waiting for one holds the claim.
 func (l load) latency(client *http.Client) (measured, error) {
 	var n atomic.Int64
 	waiter, poster := &conn{client: client, load: l, count: &n}, &conn{client: client, load: l, count: &n}
@@ -215,7 +219,7 @@ func (l load) latency(client *http.Client) (measured, error) {
 			at = time.Now()
 			held <- err
 		}()
-		time.Sleep(5 * time.Millisecond) // until the request is surely held: what is measured begins after it
+		time.Sleep(5 * time.Millisecond) // until the request is surely held: the measurement begins after it
 		begun := time.Now()
 		err := poster.call(servertest.Base+"/agents/"+l.Agent+"/sessions", []byte(`{"prompt":"Say hello."}`), nil)
 		if err := errors.Join(err, <-held); err != nil {

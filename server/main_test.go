@@ -9,8 +9,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain runs the tests and then looks for goroutines that they left behind.
-// Run with a load to make (see load_test.go), the binary is a client instead.
+// TestMain runs the tests and then looks for goroutines that they left behind. Run with a load
+// to generate (see load_test.go), the binary is a client instead.
 func TestMain(m *testing.M) {
 	if spec := os.Getenv(loadVariable); spec != "" {
 		os.Exit(runLoad(spec))

@@ -6,7 +6,7 @@ import (
 	"stint/api"
 )
 
-// pathID reads an id in the path; a text that can't be one names nothing.
+// pathID reads an id in the path; an invalid id counts as unknown.
 func (x *exchange) pathID(name string, into interface{ UnmarshalText([]byte) error }) error {
 	if into.UnmarshalText([]byte(x.vars[name])) != nil {
 		return api.Refuse(api.CodeNotFound, "There is no such "+name+" here.")
@@ -54,7 +54,7 @@ func (s *Server) listInvitations(x *exchange) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return reply(s.engine.Invitations(x.r.Context(), x.caller, page))
+	return reply(s.accounts.Invitations(x.r.Context(), x.caller, page))
 }
 
 func (s *Server) invite(x *exchange) (answer, error) {
@@ -62,7 +62,7 @@ func (s *Server) invite(x *exchange) (answer, error) {
 	if err := x.decode(&in); err != nil {
 		return answer{}, err
 	}
-	made, err := s.engine.Invite(x.r.Context(), x.caller, in)
+	made, err := s.accounts.Invite(x.r.Context(), x.caller, in)
 	if err != nil {
 		return answer{}, err
 	}
@@ -70,19 +70,16 @@ func (s *Server) invite(x *exchange) (answer, error) {
 	return answer{status: http.StatusCreated, body: made}, nil
 }
 
-// InvitationLink is the link by which an invitation is sent. The code stands in
-// the fragment, so that no log and no proxy sees it.
+// InvitationLink is the link that is sent as an invitation. The code is in the fragment, so
+// that no log and no proxy sees it.
 func InvitationLink(home, code string) string { return home + invitationRoute + "#" + code }
 
 // SetUpLink is the link by which the owner sets up a sign-in.
 func SetUpLink(home, code string) string { return home + setUpRoute + "#" + code }
 
-// home is where people reach the server: its public address where it has one.
+// home is where people reach the server: its public address if it has one.
 func (s *Server) home(r *http.Request) string {
-	if s.public.URL != nil {
-		return s.public.URL.String()
-	}
-	return s.here(r)
+	return ForBrowsers(s.reached(r))
 }
 
 func (s *Server) revokeInvitation(x *exchange) (answer, error) {
@@ -90,7 +87,7 @@ func (s *Server) revokeInvitation(x *exchange) (answer, error) {
 	if err := x.pathID("invitation", &id); err != nil {
 		return answer{}, err
 	}
-	return done(s.engine.RevokeInvitation(x.r.Context(), x.caller, id))
+	return done(s.accounts.RevokeInvitation(x.r.Context(), x.caller, id))
 }
 
 func (s *Server) createWorkspace(x *exchange) (answer, error) {
@@ -120,7 +117,7 @@ func (s *Server) listKeys(x *exchange) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return reply(s.engine.Keys(x.r.Context(), x.caller, page))
+	return reply(s.accounts.Keys(x.r.Context(), x.caller, page))
 }
 
 func (s *Server) createKey(x *exchange) (answer, error) {
@@ -128,7 +125,7 @@ func (s *Server) createKey(x *exchange) (answer, error) {
 	if err := x.decode(&in); err != nil {
 		return answer{}, err
 	}
-	key, err := s.engine.CreateKey(x.r.Context(), x.caller, in)
+	key, err := s.accounts.CreateKey(x.r.Context(), x.caller, in)
 	return answer{status: http.StatusCreated, body: key}, err
 }
 
@@ -137,5 +134,5 @@ func (s *Server) revokeKey(x *exchange) (answer, error) {
 	if err := x.pathID("key", &id); err != nil {
 		return answer{}, err
 	}
-	return done(s.engine.RevokeKey(x.r.Context(), x.caller, id))
+	return done(s.accounts.RevokeKey(x.r.Context(), x.caller, id))
 }

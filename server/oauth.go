@@ -7,13 +7,12 @@ import (
 	"strings"
 	"time"
 
+	"stint/account"
 	"stint/api"
-	"stint/engine"
 	"stint/web"
 )
 
-// The paths of the OAuth provider. Where they are, programs learn from the
-// metadata (contract 8.2).
+// The paths of the OAuth provider. Programs learn them from the metadata (contract 8.2).
 const (
 	authorizeRoute  = "/oauth/authorize"
 	tokenRoute      = "/oauth/token"
@@ -47,7 +46,7 @@ func (s *Server) protectedResource(x *exchange) (answer, error) {
 	}, nil)
 }
 
-// challenge is what an answer without a good sign-in tells programs to do next.
+// challenge is what an answer without a good sign-in asks programs to do next.
 func (x *exchange) challenge() string {
 	text := `Bearer realm="stint", resource_metadata="` + x.server.origin(x.r) + resourceRoute + web.BaseOf(x.r.Context()) + `", scope="` + api.ScopeUser + `"`
 	if x.r.Header["Authorization"] != nil {
@@ -56,9 +55,9 @@ func (x *exchange) challenge() string {
 	return text
 }
 
-// resourceOf is the path of the part of this server that `resource` names by any
-// address of the server's (RFC 8707); nil when it names none. The API is all
-// there is, so the path is empty.
+// resourceOf is the path of the part of this server that `resource` names by any address of
+// the server's (RFC 8707); nil when it names none. The API is the only part, so the path is
+// empty.
 func (s *Server) resourceOf(form url.Values) (*string, error) {
 	whole := ""
 	var found *string
@@ -66,15 +65,15 @@ func (s *Server) resourceOf(form url.Values) (*string, error) {
 		u, err := url.Parse(text)
 		here := err == nil && u.User == nil && u.Opaque == "" && !strings.ContainsAny(text, "?#") && s.isWhole(u)
 		if !here {
-			return nil, &engine.OAuthError{Code: "invalid_target", Detail: "The resource is not this server."}
+			return nil, &account.OAuthError{Code: "invalid_target", Detail: "The resource is not this server."}
 		}
 		found = &whole
 	}
 	return found, nil
 }
 
-// isWhole reports whether a URL names the whole of this server. What else stands
-// on the public host is not ours.
+// isWhole reports whether a URL names the whole of this server. What else is on the public
+// host isn't ours.
 func (s *Server) isWhole(u *url.URL) bool {
 	at, base := strings.TrimRight(u.Path, "/"), s.public.base()
 	switch u.Scheme {
@@ -90,7 +89,7 @@ func (s *Server) isWhole(u *url.URL) bool {
 func once(form url.Values) error {
 	for name, values := range form {
 		if len(values) > 1 && name != "resource" {
-			return &engine.OAuthError{Code: "invalid_request", Detail: "A parameter comes twice."}
+			return &account.OAuthError{Code: "invalid_request", Detail: "A parameter comes twice."}
 		}
 	}
 	return nil
@@ -98,51 +97,51 @@ func once(form url.Values) error {
 
 func scopeFits(form url.Values) error {
 	if scope := form.Get("scope"); scope != "" && scope != api.ScopeUser {
-		return &engine.OAuthError{Code: "invalid_scope", Detail: "The one scope is “" + api.ScopeUser + "”."}
+		return &account.OAuthError{Code: "invalid_scope", Detail: "The one scope is “" + api.ScopeUser + "”."}
 	}
 	return nil
 }
 
 // presented reads the form of a program that asks for tokens or for a code.
-func (x *exchange) presented() (form url.Values, by engine.Presented, err error) {
+func (x *exchange) presented() (form url.Values, by account.Presented, err error) {
 	if form, err = x.form(); err != nil {
 		return nil, by, err
 	}
 	if x.r.Header["Authorization"] != nil {
-		return nil, by, &engine.OAuthError{Code: "invalid_client", Detail: "Programs have no secret here: send client_id in the form alone."}
+		return nil, by, &account.OAuthError{Code: "invalid_client", Detail: "Programs have no secret here: send client_id in the form alone."}
 	}
 	if err := errors.Join(once(form), scopeFits(form)); err != nil {
 		return nil, by, err
 	}
-	client, ok, err := x.server.engine.ClientOf(x.r.Context(), form.Get("client_id"))
+	client, ok, err := x.server.accounts.ClientOf(x.r.Context(), form.Get("client_id"))
 	if err != nil {
 		return nil, by, err
 	}
 	if !ok {
-		return nil, by, &engine.OAuthError{Code: "invalid_client", Detail: "No program of that client_id is registered here."}
+		return nil, by, &account.OAuthError{Code: "invalid_client", Detail: "No program of that client_id is registered here."}
 	}
-	by = engine.Presented{Client: client.ID, From: x.server.from(x.r)}
+	by = account.Presented{Client: client.ID, From: x.server.from(x.r)}
 	by.Resource, err = x.server.resourceOf(form)
 	return form, by, err
 }
 
-// token trades a code, a refresh token or a device's code for tokens.
+// token exchanges a code, a refresh token or a device's code for tokens.
 func (s *Server) token(x *exchange) (answer, error) {
 	form, by, err := x.presented()
 	if err != nil {
 		return x.oauthRefusal(err)
 	}
 	ctx := x.r.Context()
-	var got engine.Tokens
+	var got account.Tokens
 	switch form.Get("grant_type") {
 	case api.GrantCode:
-		got, err = s.engine.TradeCode(ctx, by, form.Get("code"), form.Get("redirect_uri"), form.Get("code_verifier"))
+		got, err = s.accounts.TradeCode(ctx, by, form.Get("code"), form.Get("redirect_uri"), form.Get("code_verifier"))
 	case api.GrantRefresh:
-		got, err = s.engine.Refresh(ctx, by, form.Get("refresh_token"))
+		got, err = s.accounts.Refresh(ctx, by, form.Get("refresh_token"))
 	case api.GrantDevice:
-		got, err = s.engine.TradeDevice(ctx, by, form.Get("device_code"))
+		got, err = s.accounts.TradeDevice(ctx, by, form.Get("device_code"))
 	default:
-		err = &engine.OAuthError{Code: "unsupported_grant_type", Detail: "The metadata lists the grants that there are."}
+		err = &account.OAuthError{Code: "unsupported_grant_type", Detail: "The metadata lists the grants that there are."}
 	}
 	if err != nil {
 		return x.oauthRefusal(err)
@@ -158,32 +157,32 @@ func (s *Server) startDevice(x *exchange) (answer, error) {
 	if err != nil {
 		return x.oauthRefusal(err)
 	}
-	d, err := s.engine.StartDevice(x.r.Context(), by)
+	d, err := s.accounts.StartDevice(x.r.Context(), by)
 	if err != nil {
 		return x.oauthRefusal(err)
 	}
 	return reply(api.OAuthDevice{
-		DeviceCode: d.Code, UserCode: d.UserCode, VerificationURI: s.here(x.r) + verifyRoute,
+		DeviceCode: d.Code, UserCode: d.UserCode, VerificationURI: s.home(x.r) + verifyRoute,
 		ExpiresIn: int64(d.ExpiresIn / time.Second), Interval: int64(d.Interval / time.Second),
 	}, nil)
 }
 
-// revoke ends the sign-in that a token is of. An unknown token is no error: it
-// is as dead as it was meant to be (RFC 7009).
+// revoke ends the sign-in that a token belongs to. An unknown token is not an error: it is
+// already invalid, as was wanted (RFC 7009).
 func (s *Server) revoke(x *exchange) (answer, error) {
 	form, by, err := x.presented()
 	if err != nil {
 		return x.oauthRefusal(err)
 	}
 	if form.Get("token") == "" {
-		return x.oauthRefusal(&engine.OAuthError{Code: "invalid_request", Detail: "The token to revoke is missing."})
+		return x.oauthRefusal(&account.OAuthError{Code: "invalid_request", Detail: "The token to revoke is missing."})
 	}
-	return reply(struct{}{}, s.engine.RevokeProgram(x.r.Context(), by, form.Get("token")))
+	return reply(struct{}{}, s.accounts.RevokeProgram(x.r.Context(), by, form.Get("token")))
 }
 
-// oauthRefusal answers a refusal in the words of OAuth; any other error stays one.
+// oauthRefusal answers a refusal in the words of OAuth; any other error is returned.
 func (x *exchange) oauthRefusal(err error) (answer, error) {
-	var refused *engine.OAuthError
+	var refused *account.OAuthError
 	if !errors.As(err, &refused) {
 		return answer{}, err
 	}

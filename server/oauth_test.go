@@ -15,13 +15,13 @@ import (
 	"github.com/go-json-experiment/json"
 	"golang.org/x/oauth2"
 
+	"stint/account"
 	"stint/api"
-	"stint/engine"
 	"stint/server"
 	"stint/server/servertest"
 )
 
-// clock is a wall clock that a test moves.
+// clock is a wall clock that a test sets.
 type clock struct {
 	mu  sync.Mutex
 	off time.Duration
@@ -41,9 +41,9 @@ func (c *clock) step(d time.Duration) {
 
 const loopback = "http://127.0.0.1:49152/callback"
 
-// lobby is a desk with a browser in which the owner is signed in.
+// lobby is a fixture with a browser in which the owner is signed in.
 type lobby struct {
-	*desk
+	*fixture
 	clock  *clock
 	cookie string
 }
@@ -51,16 +51,16 @@ type lobby struct {
 func newLobby(t *testing.T) *lobby {
 	t.Helper()
 	l := &lobby{clock: &clock{}}
-	l.desk = newDesk(t, servertest.Options{Clock: l.clock.now, Server: func(o *server.Options) { o.Web = page() }})
-	l.cookie = l.desk.cookie()
+	l.fixture = newFixture(t, servertest.Options{Clock: l.clock.now, Server: func(o *server.Options) { o.Web = page() }})
+	l.cookie = l.fixture.cookie()
 	return l
 }
 
-// program is the client of golang.org/x/oauth2, told by the metadata where to go.
+// program is the client of golang.org/x/oauth2, configured from the metadata.
 func (l *lobby) program() *oauth2.Config {
 	l.tb.Helper()
 	meta := servertest.Must[api.AuthServer](l.As(""), 200, "GET", "/.well-known/oauth-authorization-server", nil)
-	return &oauth2.Config{ClientID: engine.CLI, RedirectURL: loopback, Endpoint: oauth2.Endpoint{
+	return &oauth2.Config{ClientID: account.CLI, RedirectURL: loopback, Endpoint: oauth2.Endpoint{
 		AuthURL: meta.AuthorizationEndpoint, TokenURL: meta.TokenEndpoint, DeviceAuthURL: meta.DeviceEndpoint, AuthStyle: oauth2.AuthStyleInParams,
 	}}
 }
@@ -72,13 +72,13 @@ func (l *lobby) ctx() context.Context {
 // look opens a page as the browser, html or not.
 func (l *lobby) look(path string, more ...servertest.Change) servertest.Answer {
 	l.tb.Helper()
-	return l.Do("GET", path, nil, append(append(l.browser(l.cookie), servertest.With("Accept", "text/html"), noRedirect(l.desk)), more...)...)
+	return l.Do("GET", path, nil, append(append(l.browser(l.cookie), servertest.With("Accept", "text/html"), noRedirect(l.fixture)), more...)...)
 }
 
 // send posts a form as the browser.
 func (l *lobby) send(path string, form url.Values, more ...servertest.Change) servertest.Answer {
 	l.tb.Helper()
-	changes := append(l.browser(l.cookie), servertest.With("Content-Type", formType), servertest.With("Accept", "text/html"), noRedirect(l.desk))
+	changes := append(l.browser(l.cookie), servertest.With("Content-Type", formType), servertest.With("Accept", "text/html"), noRedirect(l.fixture))
 	return l.Do("POST", path, form.Encode(), append(changes, more...)...)
 }
 
@@ -93,7 +93,7 @@ func shown(page []byte) url.Values {
 	return form
 }
 
-// consents walks from the program's URL through the page to the answer.
+// consents goes from the program's URL through the page to the answer.
 func (l *lobby) consents(address string) url.Values {
 	l.tb.Helper()
 	page := l.look(strings.TrimPrefix(address, l.URL))
@@ -110,7 +110,7 @@ func (l *lobby) consents(address string) url.Values {
 	return to.Query()
 }
 
-// signIn signs a program in by a code and answers its tokens.
+// signIn signs a program in by a code and returns its tokens.
 func (l *lobby) signIn() *oauth2.Token {
 	l.tb.Helper()
 	p, verifier := l.program(), oauth2.GenerateVerifier()
@@ -122,7 +122,7 @@ func (l *lobby) signIn() *oauth2.Token {
 	return token
 }
 
-// trade posts to the token endpoint and answers the status and OAuth's word.
+// trade posts to the token endpoint and returns the status and OAuth's word.
 func (l *lobby) trade(form url.Values, more ...servertest.Change) (int, string, servertest.Answer) {
 	l.tb.Helper()
 	changes := []servertest.Change{servertest.With("Authorization", ""), servertest.With("Content-Type", formType)}
@@ -136,7 +136,7 @@ func (l *lobby) trade(form url.Values, more ...servertest.Change) (int, string, 
 
 func (l *lobby) refresh(token string) (int, string, api.OAuthTokens) {
 	l.tb.Helper()
-	status, word, a := l.trade(url.Values{"grant_type": {"refresh_token"}, "client_id": {engine.CLI}, "refresh_token": {token}})
+	status, word, a := l.trade(url.Values{"grant_type": {"refresh_token"}, "client_id": {account.CLI}, "refresh_token": {token}})
 	return status, word, decoded[api.OAuthTokens](l.tb, a)
 }
 
@@ -146,14 +146,14 @@ func (l *lobby) works(token string) bool {
 	return l.As(token).Do("GET", "/api/v1/whoami", nil).Status == 200
 }
 
-// A program signs a person in as it would anywhere: it asks where, sends the
-// browser there with a challenge, trades the code, calls, refreshes, and ends it.
+// A program signs a person in as it would anywhere: it reads the metadata, sends the browser
+// there with a challenge, exchanges the code, calls, refreshes, and ends it.
 func TestOAuth_AProgramSignsIn(t *testing.T) {
 	l := newLobby(t)
 	refused := l.As("stint_at_nonsense").Do("GET", "agents", nil)
 	metadata := regexp.MustCompile(`resource_metadata="([^"]+)"`).FindStringSubmatch(refused.Header.Get("WWW-Authenticate"))
 	if refused.Status != 401 || metadata == nil {
-		t.Fatalf("a stranger is told %d %q", refused.Status, refused.Header.Get("WWW-Authenticate"))
+		t.Fatalf("a stranger gets %d %q", refused.Status, refused.Header.Get("WWW-Authenticate"))
 	}
 	resource := servertest.Must[api.ProtectedResource](l.As(""), 200, "GET", strings.TrimPrefix(metadata[1], l.URL), nil)
 	if resource.Resource != l.URL || len(resource.AuthServers) != 1 || resource.AuthServers[0] != l.URL {
@@ -200,7 +200,7 @@ func TestOAuth_AProgramSignsIn(t *testing.T) {
 	if !l.works(next.AccessToken) {
 		t.Error("the new token doesn't work")
 	}
-	// Nothing that is kept signs anybody in, nor does the log.
+	// Nothing that is stored or logged can be used to sign in.
 	file, err := os.ReadFile(l.Path)
 	if err != nil {
 		t.Fatal(err)
@@ -209,13 +209,13 @@ func TestOAuth_AProgramSignsIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept := string(file) + string(wal) + l.Log.String()
+	stored := string(file) + string(wal) + l.Log.String()
 	for _, secret := range []string{got.Get("code"), token.AccessToken, token.RefreshToken, next.AccessToken, next.RefreshToken, strings.TrimPrefix(l.cookie, "stint_session=")} {
-		if strings.Contains(kept, secret) {
+		if strings.Contains(stored, secret) {
 			t.Errorf("%.12s… is kept as it is", secret)
 		}
 	}
-	form := url.Values{"client_id": {engine.CLI}, "token": {next.RefreshToken}}
+	form := url.Values{"client_id": {account.CLI}, "token": {next.RefreshToken}}
 	a := l.Do("POST", "/oauth/revoke", form.Encode(), servertest.With("Authorization", ""), servertest.With("Content-Type", formType))
 	if a.Status != 200 || l.works(next.AccessToken) {
 		t.Errorf("revoking answered %d, and the token works: %t", a.Status, l.works(next.AccessToken))
@@ -227,15 +227,15 @@ func TestOAuth_AProgramSignsIn(t *testing.T) {
 
 func (l *lobby) wish(change func(url.Values)) url.Values {
 	form := url.Values{
-		"response_type": {"code"}, "client_id": {engine.CLI}, "redirect_uri": {loopback}, "state": {"st"},
+		"response_type": {"code"}, "client_id": {account.CLI}, "redirect_uri": {loopback}, "state": {"st"},
 		"code_challenge": {oauth2.S256ChallengeFromVerifier(strings.Repeat("v", 43))}, "code_challenge_method": {"S256"},
 	}
 	change(form)
 	return form
 }
 
-// Whatever is wrong with a wish, no code comes of it: not on the page, and not
-// when the form is sent without having seen the page.
+// Whatever is wrong with a request, it yields no code: not on the page, and not when the form
+// is sent without the page having been shown.
 func TestOAuth_WishesThatAreRefused(t *testing.T) {
 	l := newLobby(t)
 	set := func(name string, values ...string) func(url.Values) {
@@ -243,11 +243,11 @@ func TestOAuth_WishesThatAreRefused(t *testing.T) {
 	}
 	cases := map[string]struct {
 		change func(url.Values)
-		told   string // OAuth's word to the program; "" = told to the person alone
+		told   string // OAuth's word to the program; "" = only the person learns of it
 	}{
 		"another client":                 {set("client_id", "evil"), ""},
 		"no client":                      {set("client_id"), ""},
-		"two clients":                    {set("client_id", engine.CLI, "evil"), ""},
+		"two clients":                    {set("client_id", account.CLI, "evil"), ""},
 		"no redirect":                    {set("redirect_uri"), ""},
 		"two redirects":                  {set("redirect_uri", loopback, "https://evil.test/callback"), ""},
 		"another path":                   {set("redirect_uri", "http://127.0.0.1:49152/callback/../x"), ""},
@@ -296,7 +296,7 @@ func TestOAuth_WishesThatAreRefused(t *testing.T) {
 			}
 		}
 	}
-	// And these are fine.
+	// And these are valid.
 	for name, change := range map[string]func(url.Values){
 		"as it is": set("x", "1"), "another port": set("redirect_uri", "http://127.0.0.1:50000/callback"),
 		"IPv6": set("redirect_uri", "http://[::1]:50000/callback"), "no port": set("redirect_uri", "http://127.0.0.1/callback"),
@@ -313,8 +313,8 @@ func TestOAuth_WishesThatAreRefused(t *testing.T) {
 	}
 }
 
-// Only a person in a browser of his own says yes: no page of another site, and no
-// program that somebody signed in or gave a key.
+// Only a person in their own browser can say yes: no page of another site, and no program that
+// somebody signed in or gave a key.
 func TestOAuth_OnlyAPersonSaysYes(t *testing.T) {
 	l := newLobby(t)
 	token := l.signIn().AccessToken
@@ -343,7 +343,7 @@ func TestOAuth_OnlyAPersonSaysYes(t *testing.T) {
 		}
 	}
 	l.As(token).Refused(403, api.CodeUserTokenRequired, "POST", "/api/v1/signin-links", nil)
-	// Who isn't signed in is shown how to, and comes back with the whole wish.
+	// Somebody who isn't signed in is shown how to, and comes back with the whole request.
 	path := "/oauth/authorize?" + l.wish(func(url.Values) {}).Encode()
 	a := l.look(path, servertest.With("Cookie", ""))
 	to, err := url.Parse(a.Header.Get("Location"))
@@ -372,12 +372,12 @@ func TestOAuth_CodesThatAreRefused(t *testing.T) {
 	l := newLobby(t)
 	verifier := oauth2.GenerateVerifier()
 	good := func(code string) url.Values {
-		return url.Values{"grant_type": {"authorization_code"}, "client_id": {engine.CLI}, "redirect_uri": {loopback}, "code": {code}, "code_verifier": {verifier}}
+		return url.Values{"grant_type": {"authorization_code"}, "client_id": {account.CLI}, "redirect_uri": {loopback}, "code": {code}, "code_verifier": {verifier}}
 	}
 	cases := map[string]struct {
 		change func(url.Values)
 		word   string
-		lives  bool // the code is good all the same
+		lives  bool // the code is still good
 	}{
 		"another verifier":     {func(f url.Values) { f.Set("code_verifier", oauth2.GenerateVerifier()) }, "invalid_grant", false},
 		"no verifier":          {func(f url.Values) { f.Del("code_verifier") }, "invalid_grant", false},
@@ -415,7 +415,7 @@ func TestOAuth_CodesThatAreRefused(t *testing.T) {
 	if status, _, a := l.trade(good(l.code(verifier)), servertest.With("Origin", "https://evil.test"), servertest.With("Sec-Fetch-Site", "cross-site")); status != 403 {
 		t.Errorf("a page of another site got %d %s", status, a.Body)
 	}
-	// The second use of a code ends what the first one got, and is told.
+	// The second use of a code ends what the first one got, and is reported.
 	code := l.code(verifier)
 	_, _, a := l.trade(good(code))
 	first := decoded[api.OAuthTokens](t, a)
@@ -434,11 +434,11 @@ func TestOAuth_CodesThatAreRefused(t *testing.T) {
 	}
 }
 
-// What nobody knows is counted by the address that the connection has.
+// Unknown secrets are counted by the address of the connection.
 func TestOAuth_UnknownSecretsAreCounted(t *testing.T) {
 	l := newLobby(t)
 	token := l.signIn()
-	form := url.Values{"grant_type": {"authorization_code"}, "client_id": {engine.CLI}, "redirect_uri": {loopback}, "code_verifier": {"v"}}
+	form := url.Values{"grant_type": {"authorization_code"}, "client_id": {account.CLI}, "redirect_uri": {loopback}, "code_verifier": {"v"}}
 	for i := range 61 {
 		form.Set("code", fmt.Sprint("stint_code_", i))
 		status, _, a := l.trade(form, servertest.With("X-Forwarded-For", fmt.Sprint("203.0.113.", i)))

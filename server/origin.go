@@ -8,10 +8,11 @@ import (
 	"strings"
 
 	"stint/api"
+	"stint/web"
 )
 
-// CheckAddr refuses an address to listen on that other machines could reach,
-// unless public says by which https URL they do.
+// CheckAddr refuses an address to listen on that other machines could reach, unless public
+// says by which https URL they do.
 func CheckAddr(addr string, public Public) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -29,8 +30,8 @@ func CheckAddr(addr string, public Public) error {
 	return nil
 }
 
-// hostList is the exact list of Host values that are ours. Whatever name a
-// foreign page has bound to this machine's address is not on it (contract 8.1).
+// hostList is the exact list of Host values that are ours. Whatever name a foreign page has
+// bound to this machine's address is not on it (contract 8.1).
 type hostList map[string]struct{}
 
 func newHostList(addr string, more ...string) *hostList {
@@ -62,8 +63,8 @@ func (l *hostList) has(host string) bool {
 	return ok
 }
 
-// checkOrigin refuses what no browser page and no program of ours would send:
-// a Host that isn't ours, and a write that a page of another origin caused.
+// checkOrigin refuses what no browser page and no program of ours would send: a foreign Host,
+// and a write that a page of another origin caused.
 func (s *Server) checkOrigin(r *http.Request) error {
 	if !s.hosts.Load().has(r.Host) {
 		return api.Refuse(api.CodeMisdirected, "This server does not answer for that host name. Use the address that it printed when it started.")
@@ -79,9 +80,8 @@ func (s *Server) checkOrigin(r *http.Request) error {
 
 var errCrossOrigin = api.Refuse(api.CodeCrossOrigin, "A page of another origin may not change anything here.")
 
-// sameOrigin reports whether the browser says that one of our own pages made
-// the request. A client that says nothing is not believed: a cookie may then
-// not authenticate a write.
+// sameOrigin reports whether the browser says that one of our own pages made the request. If
+// the client says nothing it isn't assumed: a cookie may then not authenticate a write.
 func (s *Server) sameOrigin(r *http.Request) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" {
 		return site == "same-origin"
@@ -96,13 +96,12 @@ func safe(method string) bool {
 
 // Content policies. Pages load only what we serve; JSON loads nothing.
 const (
-	pagePolicy = "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; " +
-		"connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+	pagePolicy = web.ContentSecurityPolicy
 	dataPolicy = "default-src 'none'; frame-ancestors 'none'"
 )
 
-// The values of the headers that every answer carries. They are shared between
-// answers; a handler that wants another value sets the header anew.
+// The values of the headers that every answer carries. They are shared between answers; a
+// handler that wants another value replaces the header.
 var (
 	headNoSniff  = []string{"nosniff"}
 	headReferrer = []string{"no-referrer"}

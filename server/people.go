@@ -5,8 +5,8 @@ import (
 	"regexp"
 	"strings"
 
+	"stint/account"
 	"stint/api"
-	"stint/engine"
 	"stint/web"
 )
 
@@ -15,7 +15,7 @@ func (s *Server) whoami(x *exchange) (answer, error) {
 	return reply(api.Whoami{UserID: who.UserID, Name: who.Name, KeyID: who.KeyID, Scopes: who.Scopes, SessionID: runSession(who)}, nil)
 }
 
-func runSession(who engine.Identity) api.SessionID {
+func runSession(who account.Identity) api.SessionID {
 	if who.Run == nil {
 		return 0
 	}
@@ -23,12 +23,12 @@ func runSession(who engine.Identity) api.SessionID {
 }
 
 func (s *Server) listWorkspaces(x *exchange) (answer, error) {
-	all, err := s.engine.Workspaces(x.r.Context(), x.grant.who)
+	all, err := s.accounts.Workspaces(x.r.Context(), x.grant.who)
 	return reply(api.List[api.Workspace]{Items: all}, err)
 }
 
 func (s *Server) showWorkspace(x *exchange) (answer, error) {
-	all, err := s.engine.Workspaces(x.r.Context(), x.grant.who)
+	all, err := s.accounts.Workspaces(x.r.Context(), x.grant.who)
 	if err != nil {
 		return answer{}, err
 	}
@@ -53,7 +53,7 @@ func (s *Server) ready(x *exchange) (answer, error) {
 	if err := s.engine.Ready(x.r.Context()); err != nil {
 		return answer{}, err
 	}
-	return reply(api.Health{Status: "ready"}, nil)
+	return reply(api.Health{Status: "ready", Warning: s.engine.Low()}, nil)
 }
 
 // rooted finds in the document where its paths begin.
@@ -69,6 +69,6 @@ func (s *Server) openAPI(x *exchange) (answer, error) {
 	}
 	x.Header().Set("Content-Type", kind)
 	x.WriteHeader(http.StatusOK)
-	_, _ = x.Write(text) // a client that went away is no failure of ours
+	_, _ = x.Write(text) // a client that went away isn't our failure
 	return answer{written: true}, nil
 }

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"stint/account"
 	"stint/api"
-	"stint/engine"
 	"stint/server"
 	"stint/server/servertest"
 )
@@ -20,13 +20,13 @@ import (
 const password = "correct horse battery"
 
 // named gives the owner a name and a password.
-func (d *desk) named() {
+func (d *fixture) named() {
 	d.tb.Helper()
 	servertest.Must[api.Account](d.Server, 200, "POST", "/api/v1/account/login", m{"login": "ann", "name": "Ann", "password": password})
 }
 
-// tries signs in with a password and answers what came.
-func (d *desk) tries(login, password string, more ...servertest.Change) servertest.Answer {
+// tries signs in with a password and returns the answer.
+func (d *fixture) tries(login, password string, more ...servertest.Change) servertest.Answer {
 	d.tb.Helper()
 	changes := []servertest.Change{servertest.With("Authorization", ""), servertest.With("Content-Type", formType), noRedirect(d)}
 	form := url.Values{"login": {login}, "password": {password}}
@@ -44,7 +44,7 @@ func cookieIn(t testing.TB, a servertest.Answer) string {
 }
 
 // browser are the headers of a page's own request with a cookie.
-func (d *desk) browser(cookie string) []servertest.Change {
+func (d *fixture) browser(cookie string) []servertest.Change {
 	return []servertest.Change{
 		servertest.With("Authorization", ""), servertest.With("Cookie", cookie), servertest.With("Sec-Fetch-Site", "same-origin"),
 		servertest.With("Origin", d.URL),
@@ -52,7 +52,7 @@ func (d *desk) browser(cookie string) []servertest.Change {
 }
 
 func TestPassword_SignsIn(t *testing.T) {
-	d := newDesk(t, servertest.Options{Server: func(o *server.Options) { o.Web = page() }})
+	d := newFixture(t, servertest.Options{Server: func(o *server.Options) { o.Web = page() }})
 	d.named()
 	cookie := cookieIn(t, d.tries(" ANN ", password, servertest.With("User-Agent", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0")))
 	if a := d.Do("GET", "/", nil, d.browser(cookie)...); string(a.Body) != "hello Ann in default" {
@@ -75,10 +75,10 @@ func TestPassword_SignsIn(t *testing.T) {
 	}
 }
 
-// An unknown name and a wrong password can't be told apart, and guessing ends
-// soon; a header that the client writes doesn't make him another.
+// An unknown name and a wrong password can't be told apart, and guessing is soon stopped; a
+// header that the client writes doesn't make it a different client.
 func TestPassword_GuessesAreCounted(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	d.named()
 	var bodies []string
 	for _, login := range []string{"ann", "nobody-of-that-name"} {
@@ -119,16 +119,16 @@ func TestPassword_GuessesAreCounted(t *testing.T) {
 	}
 }
 
-// newAgain serves the same file anew.
-func newAgain(t *testing.T, d *desk) *desk {
+// newAgain serves the same file with a new server.
+func newAgain(t *testing.T, d *fixture) *fixture {
 	t.Helper()
-	return &desk{Server: servertest.New(t, servertest.Options{Path: d.Path, Token: d.Token}), tb: t}
+	return &fixture{Server: servertest.New(t, servertest.Options{Path: d.Path, Token: d.Token}), tb: t}
 }
 
-// A hundred sign-ins at once are checked a few at a time; nobody is let in who
-// doesn't know the password, and nothing but 401 and 429 is answered.
+// A hundred sign-ins at once are checked a few at a time; nobody gets in without the password,
+// and the only other answers are 401 and 429.
 func TestPassword_ManyAtOnce(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	d.named()
 	var wg sync.WaitGroup
 	var wrong, busy, other atomic.Int64
@@ -153,7 +153,7 @@ func TestPassword_ManyAtOnce(t *testing.T) {
 }
 
 func TestPassword_ChangeEndsOtherBrowsers(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	d.named()
 	first, second := cookieIn(t, d.tries("ann", password)), cookieIn(t, d.tries("ann", password))
 	change := func(current, next string) servertest.Answer {
@@ -185,7 +185,7 @@ func TestPassword_ChangeEndsOtherBrowsers(t *testing.T) {
 }
 
 func TestSetUp_OneOwnerAndNoOther(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	nobody, form, html := servertest.With("Authorization", ""), servertest.With("Content-Type", formType), servertest.With("Accept", "text/html")
 	stay := noRedirect(d)
 	post := func(code, login string, more ...servertest.Change) servertest.Answer {
@@ -204,11 +204,11 @@ func TestSetUp_OneOwnerAndNoOther(t *testing.T) {
 	if a := post(d.link(), "eve", servertest.With("Sec-Fetch-Site", "cross-site")); a.Status != 403 {
 		t.Errorf("another site's form answered %d", a.Status)
 	}
-	// Through a proxy is not on this machine.
+	// A request through a proxy isn't from this machine.
 	if a := post(d.link(), "eve", servertest.With("X-Forwarded-For", "203.0.113.9")); a.Status != 404 {
 		t.Errorf("through a proxy: %d", a.Status)
 	}
-	// Two at once, with a code each: one owner.
+	// Two at once, each with a code: one owner.
 	codes := []string{d.link(), d.link()}
 	var done atomic.Int64
 	var wg sync.WaitGroup
@@ -231,7 +231,7 @@ func TestSetUp_OneOwnerAndNoOther(t *testing.T) {
 }
 
 func TestInvitation_WorksOnceForWhoeverHoldsIt(t *testing.T) {
-	d := newDesk(t, servertest.Options{Server: func(o *server.Options) { o.Web = page() }})
+	d := newFixture(t, servertest.Options{Server: func(o *server.Options) { o.Web = page() }})
 	nobody, form := servertest.With("Authorization", ""), servertest.With("Content-Type", formType)
 	invite := func() string {
 		return servertest.Must[api.Invitation](d.Server, 201, "POST", "invitations", m{"role": "member", "note": "Ben"}).Code
@@ -241,7 +241,7 @@ func TestInvitation_WorksOnceForWhoeverHoldsIt(t *testing.T) {
 		return d.Do("POST", "/invitation", v.Encode(), append([]servertest.Change{nobody, form, noRedirect(d)}, more...)...)
 	}
 	code := invite()
-	d.Do("GET", "/invitation?code="+code, nil, nobody) // a mail scanner's look uses nothing up
+	d.Do("GET", "/invitation?code="+code, nil, nobody) // a mail scanner's request uses nothing up
 	ben := cookieIn(t, join(code, "ben"))
 	if a := d.Do("GET", "/", nil, d.browser(ben)...); string(a.Body) != "hello ben in default" {
 		t.Errorf("the new member sees %d %s", a.Status, a.Body)
@@ -255,7 +255,8 @@ func TestInvitation_WorksOnceForWhoeverHoldsIt(t *testing.T) {
 	if a := join(code, "ben"); a.Status != 422 {
 		t.Errorf("a taken name answered %d", a.Status)
 	}
-	// It is still good for its holder; a member already is told so, and it stays good.
+	// It is still good for its holder; somebody who is already a member learns so, and it
+	// stays good.
 	if a := d.Do("POST", "/invitation", "code="+code, append(d.browser(ben), form, noRedirect(d))...); a.Status != 409 {
 		t.Errorf("as a member already: %d %s", a.Status, a.Body)
 	}
@@ -266,10 +267,10 @@ func TestInvitation_WorksOnceForWhoeverHoldsIt(t *testing.T) {
 }
 
 func TestMembers_RemovalEndsEverything(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
-	ben := d.As(d.AddUser(engine.DefaultWorkspace, api.Member))
+	d := newFixture(t, servertest.Options{})
+	ben := d.As(d.AddUser(account.DefaultWorkspace, api.Member))
 	who := servertest.Must[api.Whoami](ben, 200, "GET", "/api/v1/whoami", nil).UserID.String()
-	// A lower role counts at once, and so does its opposite.
+	// A lower role counts at once, and so does a higher one.
 	servertest.Must[api.WorkspaceMember](d.Server, 200, "PATCH", "members/"+who, m{"role": "viewer"})
 	ben.Refused(403, api.CodeForbidden, "POST", "agents/tidy/sessions", m{})
 	servertest.Must[api.WorkspaceMember](d.Server, 200, "PATCH", "members/"+who, m{"role": "member"})
@@ -292,7 +293,7 @@ func TestMembers_RemovalEndsEverything(t *testing.T) {
 }
 
 func TestKeys_AreGoodForTheirScopesOnly(t *testing.T) {
-	d := newDesk(t, servertest.Options{Server: func(o *server.Options) { o.Web = page() }})
+	d := newFixture(t, servertest.Options{Server: func(o *server.Options) { o.Web = page() }})
 	made := servertest.Must[api.Key](d.Server, 201, "POST", "keys", m{"name": "ci", "scopes": []string{"trigger", "trigger"}})
 	if len(made.Scopes) != 1 || !strings.HasPrefix(made.Key, "stint_key_") || !strings.HasSuffix(made.Key, made.Hint) {
 		t.Errorf("made %+v", made)
@@ -311,7 +312,7 @@ func TestKeys_AreGoodForTheirScopesOnly(t *testing.T) {
 	if len(listed) != 1 || listed[0].Key != "" || listed[0].LastUsedAt.IsZero() {
 		t.Errorf("listed %+v", listed)
 	}
-	// One wrong character is told without a look into the store.
+	// One wrong character is noticed without reading the store.
 	d.As(altered(made.Key, 20)).Refused(401, api.CodeUnauthenticated, "GET", "/api/v1/whoami", nil)
 	servertest.Must[any](d.Server, 204, "DELETE", "keys/"+made.ID.String(), nil)
 	key.Refused(401, api.CodeUnauthenticated, "GET", "/api/v1/whoami", nil)
@@ -320,10 +321,10 @@ func TestKeys_AreGoodForTheirScopesOnly(t *testing.T) {
 	}
 }
 
-// Behind a proxy: the public name is let in, its cookie is a secure one of this
-// host alone, and the client's address is what a trusted proxy says.
+// Behind a proxy: the public name is accepted, its cookie is secure and for this host alone,
+// and the client's address is what a trusted proxy says.
 func TestPublic_BehindAProxy(t *testing.T) {
-	d := newDesk(t, servertest.Options{Server: func(o *server.Options) {
+	d := newFixture(t, servertest.Options{Server: func(o *server.Options) {
 		p, err := server.ParsePublic("https://stint.example.com", nil, []string{"127.0.0.0/8", "10.0.0.0/8"})
 		if err != nil {
 			t.Fatal(err)
@@ -364,7 +365,7 @@ func TestPublic_BehindAProxy(t *testing.T) {
 		a = d.tries("ann", "wrong", proxied("198.51.100."+strconv.Itoa(len(a.Body)%200)+", 203.0.113.8, 10.1.2.3"))
 	}
 	if a.Status != 429 {
-		t.Errorf("the client's own X-Forwarded-For made him many: %d", a.Status)
+		t.Errorf("the client's own X-Forwarded-For made it many clients: %d", a.Status)
 	}
 	if a := d.tries("ann", password, proxied("203.0.113.99")); a.Status != http.StatusSeeOther {
 		t.Errorf("from another address the right password answered %d", a.Status)
@@ -377,8 +378,8 @@ func TestPublic_BehindAProxy(t *testing.T) {
 	}
 }
 
-// A wrong password is in the audit of the account's workspaces, an unknown name
-// in the owner's without what was typed; each once a minute, and in no stream.
+// A wrong password is in the audit of the account's workspaces, an unknown name in the
+// owner's, without what was typed; each once a minute, and in no stream.
 func TestPassword_RefusalsAreInTheAudit(t *testing.T) {
 	l := newLobby(t)
 	l.named()

@@ -12,24 +12,25 @@ import (
 
 	"golang.org/x/oauth2"
 
+	"stint/account"
 	"stint/api"
-	"stint/engine"
+	"stint/server"
 	"stint/server/servertest"
 )
 
-// Each refresh token is good once. Its second use within ten seconds is taken
-// for the same program that got no answer; later, for a thief or his victim.
+// Each refresh token is good once. A second use within ten seconds counts as the same program
+// that got no answer; later, as a thief or its victim.
 func TestOAuth_RefreshTokensRotate(t *testing.T) {
 	l := newLobby(t)
 	first := l.signIn()
 	_, _, second := l.refresh(first.RefreshToken)
-	// The answer was lost: the same is answered once more.
+	// The answer was lost: the same one is given once more.
 	l.clock.step(9 * time.Second)
 	if status, word, again := l.refresh(first.RefreshToken); status != 200 || again.RefreshToken != second.RefreshToken ||
 		again.AccessToken != second.AccessToken || again.ExpiresIn >= second.ExpiresIn {
 		t.Fatalf("the retry answered %d %s %+v", status, word, again)
 	}
-	// The new one works on, as does the access token of before until its end.
+	// The new one still works, as does the earlier access token until its end.
 	_, _, third := l.refresh(second.RefreshToken)
 	for name, token := range map[string]string{"first": first.AccessToken, "second": second.AccessToken, "third": third.AccessToken} {
 		if !l.works(token) {
@@ -53,7 +54,7 @@ func TestOAuth_RefreshTokensRotate(t *testing.T) {
 		t.Error("another sign-in ended with it")
 	}
 	told := servertest.Must[api.List[api.AuditEntry]](l.Server, 200, "GET", "audit?type=program_token_reused", nil)
-	if len(told.Items) != 1 || told.Items[0].Data["why"] != "a refresh token was used twice" || told.Items[0].Data["program"] != engine.CLI {
+	if len(told.Items) != 1 || told.Items[0].Data["why"] != "a refresh token was used twice" || told.Items[0].Data["program"] != account.CLI {
 		t.Errorf("the audit says %+v", told.Items)
 	}
 	if a := l.Do("GET", "events?after=0&limit=200", nil); a.Status != 200 || strings.Contains(string(a.Body), "program_") {
@@ -61,7 +62,7 @@ func TestOAuth_RefreshTokensRotate(t *testing.T) {
 	}
 }
 
-// However many ask at once with one token: they all get the same.
+// However many requests use one token at once: they all get the same.
 func TestOAuth_RefreshedManyTimesAtOnce(t *testing.T) {
 	l := newLobby(t)
 	first := l.signIn()
@@ -100,7 +101,7 @@ func TestOAuth_TokensEnd(t *testing.T) {
 	} {
 		form.Set("grant_type", "refresh_token")
 		if !form.Has("client_id") {
-			form.Set("client_id", engine.CLI)
+			form.Set("client_id", account.CLI)
 		}
 		if status, _, a := l.trade(form); status != 400 {
 			t.Errorf("refreshing with %s answered %d %s", name, status, a.Body)
@@ -116,21 +117,21 @@ func TestOAuth_TokensEnd(t *testing.T) {
 	}
 }
 
-// A token that was granted for another part of the server opens none of the API.
+// A token that was granted for another part of the server gives no access to the API.
 func TestOAuth_TokensAreForTheirResourceAlone(t *testing.T) {
 	l := newLobby(t)
-	who, err := l.Engine.Owner(t.Context())
+	who, err := l.Accounts.Owner(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	verifier := oauth2.GenerateVerifier()
-	code, err := l.Engine.GiveCode(t.Context(), who, engine.Grant{
-		Client: engine.CLI, Resource: "/elsewhere", Redirect: loopback, Challenge: oauth2.S256ChallengeFromVerifier(verifier),
+	code, err := l.Accounts.GiveCode(t.Context(), who, account.Grant{
+		Client: account.CLI, Resource: "/elsewhere", Redirect: loopback, Challenge: oauth2.S256ChallengeFromVerifier(verifier),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	form := url.Values{"grant_type": {"authorization_code"}, "client_id": {engine.CLI}, "redirect_uri": {loopback}, "code": {code}, "code_verifier": {verifier}}
+	form := url.Values{"grant_type": {"authorization_code"}, "client_id": {account.CLI}, "redirect_uri": {loopback}, "code": {code}, "code_verifier": {verifier}}
 	_, _, a := l.trade(form)
 	token := decoded[api.OAuthTokens](t, a)
 	if token.AccessToken == "" {
@@ -141,7 +142,7 @@ func TestOAuth_TokensAreForTheirResourceAlone(t *testing.T) {
 			t.Errorf("%s answered %d", path, a.Status)
 		}
 	}
-	form = url.Values{"grant_type": {"refresh_token"}, "client_id": {engine.CLI}, "refresh_token": {token.RefreshToken}, "resource": {l.URL}}
+	form = url.Values{"grant_type": {"refresh_token"}, "client_id": {account.CLI}, "refresh_token": {token.RefreshToken}, "resource": {l.URL}}
 	if _, word, _ := l.trade(form); word != "invalid_target" {
 		t.Errorf("refreshing it for the API answered %q", word)
 	}
@@ -174,7 +175,7 @@ func TestOAuth_PeopleEndWhatIsSignedIn(t *testing.T) {
 	member := l.As(l.AddUser("default", api.Member))
 	me := servertest.Must[api.Whoami](member, 200, "GET", "/api/v1/whoami", nil)
 	theirs := *l
-	link, err := l.Engine.NewLink(t.Context(), engine.Identity{UserID: me.UserID})
+	link, err := l.Accounts.NewLink(t.Context(), account.Identity{UserID: me.UserID})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,12 +192,12 @@ func TestOAuth_PeopleEndWhatIsSignedIn(t *testing.T) {
 
 func (l *lobby) ask(code string) (int, string, api.OAuthTokens) {
 	l.tb.Helper()
-	status, word, a := l.trade(url.Values{"grant_type": {api.GrantDevice}, "client_id": {engine.CLI}, "device_code": {code}})
+	status, word, a := l.trade(url.Values{"grant_type": {api.GrantDevice}, "client_id": {account.CLI}, "device_code": {code}})
 	return status, word, decoded[api.OAuthTokens](l.tb, a)
 }
 
-// A program without a browser shows a code; a person types it, sees who asks from
-// where, and says yes.
+// A program without a browser shows a code; a person types it, sees who asks from where, and
+// says yes.
 func TestOAuth_ADeviceSignsIn(t *testing.T) {
 	l := newLobby(t)
 	p := l.program()
@@ -204,8 +205,8 @@ func TestOAuth_ADeviceSignsIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if given.VerificationURI != l.URL+"/device" || given.VerificationURIComplete != "" || given.Interval != 5 || len(given.UserCode) != 9 {
-		t.Fatalf("the device was told %+v", given)
+	if given.VerificationURI != server.ForBrowsers(l.URL)+"/device" || given.VerificationURIComplete != "" || given.Interval != 5 || len(given.UserCode) != 9 {
+		t.Fatalf("the device got %+v", given)
 	}
 	// No link fills the code in, and a link's code does nothing.
 	if a := l.look("/device?user_code=" + given.UserCode + "&code=" + given.UserCode); a.Status != 200 || strings.Contains(string(a.Body), given.UserCode) {
@@ -262,7 +263,7 @@ func TestOAuth_DevicesThatAreRefused(t *testing.T) {
 		t.Fatalf("no answered %d %s", a.Status, a.Body)
 	}
 	if status, word, _ := l.ask(denied.DeviceCode); status != 400 || word != "access_denied" {
-		t.Errorf("a device that was told no: %d %s", status, word)
+		t.Errorf("a device that was refused: %d %s", status, word)
 	}
 	if status, word, _ := l.ask(denied.UserCode); status != 400 || word != "invalid_grant" {
 		t.Errorf("the shown code in place of the secret one: %d %s", status, word)
@@ -281,8 +282,8 @@ func TestOAuth_DevicesThatAreRefused(t *testing.T) {
 	}
 }
 
-// Who keeps the pace never hears slow_down, a little jitter or not; who was too
-// fast is heard again at the slower pace.
+// A client that keeps the pace never gets slow_down, with a little jitter or without; one that
+// was too fast is served again at the slower pace.
 func TestOAuth_DevicesAreToldToSlowDown(t *testing.T) {
 	l := newLobby(t)
 	given := l.device()
@@ -298,7 +299,7 @@ func TestOAuth_DevicesAreToldToSlowDown(t *testing.T) {
 	if _, word, _ := l.ask(given.DeviceCode); word != "slow_down" {
 		t.Errorf("the sixth question at once answered %s", word)
 	}
-	// A yes doesn't help who is too fast.
+	// A yes doesn't help a client that is too fast.
 	l.send("/device", url.Values{"user_code": {given.UserCode}, "decision": {"allow"}})
 	if _, word, _ := l.ask(given.DeviceCode); word != "slow_down" {
 		t.Errorf("the next question at once answered %s", word)
@@ -309,7 +310,7 @@ func TestOAuth_DevicesAreToldToSlowDown(t *testing.T) {
 	}
 }
 
-// Guessing codes ends soon, and a waiting device is none the worse for it.
+// Guessing codes is soon stopped, and doesn't affect a waiting device.
 func TestOAuth_TypedCodesAreCounted(t *testing.T) {
 	l := newLobby(t)
 	given := l.device()
@@ -334,9 +335,9 @@ func TestOAuth_TypedCodesAreCounted(t *testing.T) {
 	if a := l.send("/device", url.Values{"user_code": {given.UserCode}, "decision": {"allow"}}); a.Status != 200 {
 		t.Errorf("the right code a minute later answered %d %s", a.Status, a.Body)
 	}
-	// Nobody fills the store with codes either.
+	// Nobody can fill the store with codes either.
 	for i := range 31 {
-		form := url.Values{"client_id": {engine.CLI}}
+		form := url.Values{"client_id": {account.CLI}}
 		a := l.Do("POST", "/oauth/device", form.Encode(), servertest.With("Authorization", ""), servertest.With("Content-Type", formType))
 		if want := map[bool]int{true: 200, false: 429}[i < 30]; a.Status != want {
 			t.Fatalf("device %d answered %d %s", i, a.Status, a.Body)

@@ -16,8 +16,8 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-json-experiment/json"
 
+	"stint/account"
 	"stint/api"
-	"stint/engine"
 	"stint/server/provider"
 	"stint/server/servertest"
 )
@@ -84,8 +84,8 @@ func compact(alg jose.SignatureAlgorithm, key any, claims []byte) string {
 	return must(must(signer.Sign(claims)).CompactSerialize())
 }
 
-// crooked is a lobby whose provider is a crook. Whoever is let in at all becomes a
-// viewer, so that nothing but the checks of the answer keeps anybody out.
+// crooked is a lobby whose provider is a crook. Whoever gets in at all becomes a viewer, so
+// that only the checks of the answer keep anybody out.
 type crooked struct {
 	*lobby
 	*crook
@@ -94,8 +94,8 @@ type crooked struct {
 func newCrooked(t *testing.T) *crooked {
 	t.Helper()
 	c := &crooked{lobby: &lobby{clock: &clock{}}, crook: newCrook(t)}
-	c.desk = newDesk(t, servertest.Options{
-		Clock: c.clock.now, Config: func(cfg *engine.Config) { cfg.ViewerDomains = []string{"example.test"} },
+	c.fixture = newFixture(t, servertest.Options{
+		Clock: c.clock.now, Accounts: func(cfg *account.Config) { cfg.ViewerDomains = []string{"example.test"} },
 		Server: through(t, provider.Config{Issuer: c.crook.URL, ClientID: "stint", Secret: clientSecret, Name: "Acme", Inside: true}, c.clock.now),
 	})
 	return c
@@ -107,7 +107,7 @@ func (c *crooked) leaves() (cookie string, asked url.Values) {
 	a := c.get("/signin/provider", "")
 	to := must(url.Parse(a.Header.Get("Location")))
 	cookie, _, _ = strings.Cut(a.Header.Get("Set-Cookie"), ";")
-	if a.Status != 303 || !strings.HasPrefix(to.String(), c.crook.URL+"/auth?") || !strings.HasPrefix(cookie, "stint_detour=") {
+	if a.Status != 303 || !strings.HasPrefix(to.String(), c.crook.URL+"/auth?") || !strings.HasPrefix(cookie, "stint_oidc=") {
 		c.tb.Fatalf("leaving answered %d to %s %s", a.Status, to, a.Body)
 	}
 	q := to.Query()
@@ -121,7 +121,7 @@ func (c *crooked) leaves() (cookie string, asked url.Values) {
 func (c *crooked) get(path, cookie string) servertest.Answer {
 	c.tb.Helper()
 	return c.lobby.Do("GET", path, nil, servertest.With("Authorization", ""), servertest.With("Cookie", cookie), servertest.With("Accept", "text/html"),
-		servertest.With("Sec-Fetch-Site", "cross-site"), noRedirect(c.desk))
+		servertest.With("Sec-Fetch-Site", "cross-site"), noRedirect(c.fixture))
 }
 
 func (c *crooked) returns(cookie string, answer url.Values) servertest.Answer {
@@ -129,8 +129,8 @@ func (c *crooked) returns(cookie string, answer url.Values) servertest.Answer {
 	return c.get("/signin/provider/callback?"+answer.Encode(), cookie)
 }
 
-// Whatever is wrong with an answer, it signs nobody in, on a page that says so,
-// and nothing that the provider wrote is shown or logged.
+// Whatever is wrong with an answer, it signs nobody in, on a page that says so, and nothing
+// that the provider wrote is shown or logged.
 func TestProvider_AnswersThatAreRefused(t *testing.T) {
 	c := newCrooked(t)
 	claim := func(name string, value any) func(*crooked, url.Values) {
@@ -207,13 +207,13 @@ func TestProvider_AnswersThatAreRefused(t *testing.T) {
 	answer := url.Values{"code": {"good"}, "state": {asked.Get("state")}, "iss": {c.crook.URL}}
 	other, _ := c.leaves()
 	c.claims["nonce"] = asked.Get("nonce")
-	for name, cookie := range map[string]string{"no cookie": "", "another browser's": other, "a made-up one": "stint_detour=x"} {
+	for name, cookie := range map[string]string{"no cookie": "", "another browser's": other, "a made-up one": "stint_oidc=x"} {
 		if a := c.returns(cookie, answer); a.Status != 401 || !strings.Contains(string(a.Body), "doesn&#39;t belong") {
 			t.Errorf("with %s: %d %s", name, a.Status, a.Body)
 		}
 	}
 	a := c.returns(cookie, answer)
-	if set := strings.Join(a.Header.Values("Set-Cookie"), "\n"); a.Status != 303 || a.Header.Get("Location") != "/" || !strings.Contains(set, "stint_session=stk_") || !strings.Contains(set, "stint_detour=; Path=/; Max-Age=0") {
+	if set := strings.Join(a.Header.Values("Set-Cookie"), "\n"); a.Status != 303 || a.Header.Get("Location") != "/" || !strings.Contains(set, "stint_session=stk_") || !strings.Contains(set, "stint_oidc=; Path=/; Max-Age=0") {
 		t.Fatalf("a good answer: %d %q %s", a.Status, set, a.Body)
 	}
 	if a := c.returns(cookie, answer); a.Status != 401 || !strings.Contains(string(a.Body), "used already") {
@@ -228,7 +228,7 @@ func TestProvider_AnswersThatAreRefused(t *testing.T) {
 	}
 }
 
-// A name or an address is nobody's proof: only the issuer and the subject are.
+// A name or an address proves nothing: only the issuer and the subject do.
 func TestProvider_NamesAndAddressesDecideNothing(t *testing.T) {
 	c := newCrooked(t)
 	servertest.Must[api.Account](c.lobby.Server, 200, "POST", "/api/v1/account/login", m{"login": "owner@example.test", "name": "Owner", "password": password})
@@ -272,7 +272,7 @@ func TestProvider_NamesAndAddressesDecideNothing(t *testing.T) {
 	if len(members) != 2 || members[0].Role != api.Viewer || members[0].UserID != me.UserID {
 		t.Errorf("the members are %+v", members)
 	}
-	// Somebody else of the same name and address is somebody else.
+	// Another person with the same name and address is another user.
 	if a := arrives("y", nil); a.Status != 303 {
 		t.Errorf("another subject: %d", a.Status)
 	}
@@ -284,8 +284,8 @@ func TestProvider_NamesAndAddressesDecideNothing(t *testing.T) {
 	}
 }
 
-// A provider that is down, or answers nothing of use, keeps nobody from starting
-// or from signing in otherwise, and is not asked over and over.
+// A provider that is down, or answers nothing useful, keeps nobody from starting or from
+// signing in otherwise, and isn't asked over and over.
 func TestProvider_Unreachable(t *testing.T) {
 	gone := httptest.NewServer(nil)
 	gone.Close()
@@ -311,7 +311,7 @@ func TestProvider_Unreachable(t *testing.T) {
 	}
 	for name, issuer := range crooks {
 		reached.Store(0)
-		d := newDesk(t, servertest.Options{Server: through(t, provider.Config{Issuer: issuer, ClientID: "stint", Name: "Acme", Inside: true}, time.Now)})
+		d := newFixture(t, servertest.Options{Server: through(t, provider.Config{Issuer: issuer, ClientID: "stint", Name: "Acme", Inside: true}, time.Now)})
 		d.named()
 		for range 3 {
 			a := d.Do("GET", "/signin/provider", nil, servertest.With("Authorization", ""), servertest.With("Accept", "text/html"), noRedirect(d))
@@ -329,8 +329,8 @@ func TestProvider_Unreachable(t *testing.T) {
 	}
 }
 
-// Inside addresses are reached only where the operator says so: not one
-// connection is made, by whatever name.
+// Inside addresses are reached only where the operator says so: not one connection is made, by
+// whatever name.
 func TestProvider_InnerAddressesAreRefused(t *testing.T) {
 	ln := must(net.Listen("tcp", "127.0.0.1:0"))
 	defer ln.Close()
@@ -359,9 +359,9 @@ func TestProvider_InnerAddressesAreRefused(t *testing.T) {
 	if reached.Load() != 0 {
 		t.Errorf("%d connections were made", reached.Load())
 	}
-	for _, issuer := range []string{"http://login.example.com", "login.example.com", "https://user@login.example.com", "https://login.example.com?x=1", "ftp://login.example.com", ""} {
-		if _, err := provider.New(provider.Config{Issuer: issuer, ClientID: "stint"}, time.Now); err == nil {
-			t.Errorf("%q is taken for an issuer", issuer)
+	for _, issuer := range []string{"http://login.example.com", "login.example.com", "https://user:secret@login.example.com", "https://user:sec/ret@login.example.com", "user:secret@login.example.com", "https://login.example.com?x=1", "ftp://login.example.com", ""} {
+		if _, err := provider.New(provider.Config{Issuer: issuer, ClientID: "stint"}, time.Now); err == nil || strings.Contains(err.Error(), "ret@") {
+			t.Errorf("%q as an issuer is answered with %v", issuer, err)
 		}
 	}
 }

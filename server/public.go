@@ -11,33 +11,33 @@ import (
 	"slices"
 	"strings"
 
-	"stint/engine"
+	"stint/account"
+	"stint/api"
 	"stint/web"
 )
 
-// Public says how a server is reached from other machines. The zero value says
-// that it isn't.
+// Public says how a server is reached from other machines. The zero value says that it isn't.
 type Public struct {
 	URL     *url.URL       // where a proxy serves it by https, a path included; nil = only on this machine
 	Hosts   []string       // further Host values that are ours, port included where one is sent
 	Proxies []netip.Prefix // whose forwarded headers are believed
 }
 
-// ParsePublic reads what an operator says: the public URL, further host names,
-// and the proxies' addresses or networks.
+// ParsePublic reads what an operator says: the public URL, further host names, and the
+// proxies' addresses or networks.
 func ParsePublic(publicURL string, hosts, proxies []string) (Public, error) {
 	var p Public
 	if publicURL != "" {
 		u, err := url.Parse(publicURL)
 		switch {
 		case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
-			return p, fmt.Errorf("%q is no public URL: write it as https://stint.example.com", publicURL)
+			return p, fmt.Errorf("%q is no public URL: write it as https://stint.example.com", api.BareURL(publicURL))
 		case u.Scheme != "https":
-			return p, fmt.Errorf("%q is not https: passwords would cross the network in the clear", publicURL)
+			return p, fmt.Errorf("%q is not https: passwords would cross the network in the clear", api.BareURL(publicURL))
 		}
 		base := strings.TrimRight(u.Path, "/")
 		if base != "" && (u.RawPath != "" || !plainPath.MatchString(base) || path.Clean(base) != base) {
-			return p, fmt.Errorf("the path of %q holds more than letters, digits and . _ ~ - between single slashes", publicURL)
+			return p, fmt.Errorf("the path of %q holds more than letters, digits and . _ ~ - between single slashes", api.BareURL(publicURL))
 		}
 		u.Host = strings.ToLower(strings.TrimSuffix(u.Host, ":443"))
 		p.URL = &url.URL{Scheme: u.Scheme, Host: u.Host, Path: base}
@@ -61,8 +61,8 @@ func ParsePublic(publicURL string, hosts, proxies []string) (Public, error) {
 	return p, nil
 }
 
-// plainPath is a path in which every character stands for itself, in URLs, in
-// HTML and in headers alike.
+// plainPath is a path in which every character stands for itself, in URLs, in HTML and in
+// headers alike.
 var plainPath = regexp.MustCompile(`^(/[A-Za-z0-9._~-]+)+$`)
 
 // base is the path of the public URL, "" for none.
@@ -95,15 +95,24 @@ func (s *Server) origin(r *http.Request) string {
 	return "http://" + r.Host
 }
 
-// here is the server as the client of a request sees it: its origin and the path
-// below which the request came.
+// reached is the server as other programs are to call it: the operator's public URL, however
+// the present request came in.
+func (s *Server) reached(r *http.Request) string {
+	if s.public.URL != nil {
+		return s.public.URL.String()
+	}
+	return s.here(r)
+}
+
+// here is the server as the client of a request sees it: its origin and the path below which
+// the request came.
 func (s *Server) here(r *http.Request) string {
 	return s.origin(r) + web.BaseOf(r.Context())
 }
 
-// below takes the path of the public URL off a request, so that all that follows
-// knows one form of each path. Programs on this machine may leave the path out.
-// It is false for requests that the proxy should not have sent here.
+// below removes the path of the public URL from a request, so that everything that follows
+// sees one form of each path. Programs on this machine may leave the path out. It is false for
+// requests that the proxy should not have sent here.
 func (s *Server) below(r *http.Request) (*http.Request, bool) {
 	base := s.public.base()
 	if base == "" {
@@ -112,7 +121,7 @@ func (s *Server) below(r *http.Request) (*http.Request, bool) {
 	u := *r.URL
 	wellKnown, inserted := strings.CutSuffix(u.Path, base)
 	if inserted && (wellKnown == authServerRoute || wellKnown == resourceRoute) && u.RawPath == "" {
-		u.Path = wellKnown // RFC 8414, 9728: what is said of a path stands at the root
+		u.Path = wellKnown // RFC 8414, 9728: what is said of a path is served at the root
 	} else {
 		ok := underBase(&u.Path, base) && (u.RawPath == "" || underBase(&u.RawPath, base))
 		if !ok {
@@ -124,7 +133,7 @@ func (s *Server) below(r *http.Request) (*http.Request, bool) {
 	return r, true
 }
 
-// underBase takes base off a path that lies below it.
+// underBase removes base from a path that lies below it.
 func underBase(at *string, base string) bool {
 	rest, ok := strings.CutPrefix(*at, base)
 	if !ok || rest != "" && rest[0] != '/' {
@@ -137,9 +146,9 @@ func underBase(at *string, base string) bool {
 	return true
 }
 
-// clientOf is the address that a request comes from: the connection's, or, where
-// that is a trusted proxy, what it and the proxies before it say, read from the
-// right to the first one that nobody vouches for.
+// clientOf is the address that a request comes from: the connection's, or, if that is a
+// trusted proxy, what it and the proxies before it say, read from the right up to the first
+// address that isn't trusted.
 func (s *Server) clientOf(r *http.Request) netip.Addr {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -161,18 +170,14 @@ func (s *Server) trusted(addr netip.Addr) bool {
 	return slices.ContainsFunc(s.public.Proxies, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// onThisMachine reports whether a request comes from the machine itself: by a
-// loopback connection and under a name of this machine, not through a proxy.
+// onThisMachine reports whether a request comes from the machine itself: by a loopback
+// connection and under a name of this machine, not through a proxy.
 func (s *Server) onThisMachine(r *http.Request) bool {
 	host, _, err := net.SplitHostPort(r.Host)
 	if err != nil {
 		host = r.Host
 	}
-	local := host == "localhost" || strings.HasSuffix(host, ".localhost")
-	if ip, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
-		local = ip.IsLoopback()
-	}
-	return local && r.Header.Get("X-Forwarded-For") == "" && s.clientOf(r).IsLoopback()
+	return IsThisMachine(strings.Trim(host, "[]")) && r.Header.Get("X-Forwarded-For") == "" && s.clientOf(r).IsLoopback()
 }
 
 // elsewhere is the address that a request comes from, "" for this machine.
@@ -184,8 +189,8 @@ func (s *Server) elsewhere(r *http.Request) string {
 }
 
 // from is where a request comes from, for the list of sign-ins.
-func (s *Server) from(r *http.Request) engine.From {
-	return engine.From{Label: browserName(r.UserAgent()), Address: s.clientOf(r).String()}
+func (s *Server) from(r *http.Request) account.From {
+	return account.From{Label: browserName(r.UserAgent()), Address: s.clientOf(r).String()}
 }
 
 // browserNames are looked for in this order: most browsers also name others.
@@ -197,7 +202,7 @@ var systemNames = []struct{ mark, name string }{
 	{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Windows", "Windows"}, {"Mac OS X", "macOS"}, {"Linux", "Linux"},
 }
 
-// browserName is a User-Agent as a person says it: “Firefox on Linux”.
+// browserName is a User-Agent in a person's words: “Firefox on Linux”.
 func browserName(agent string) string {
 	for _, b := range browserNames {
 		if !strings.Contains(agent, b.mark) {

@@ -10,9 +10,9 @@ import (
 	"stint/api"
 )
 
-// query reads a request's query parameters. It gathers what is wrong with them,
-// so that one refusal names all; a name that is not asked for is wrong too,
-// since a misspelt filter that filters nothing misleads.
+// query reads a request's query parameters. It gathers what is wrong with them, so that one
+// refusal names all of it; an unknown name is wrong too, since a misspelt filter that filters
+// nothing misleads.
 type query struct {
 	values url.Values
 	known  []string
@@ -102,8 +102,8 @@ func (q *query) words(name string) []string {
 	return strings.Split(text, ",")
 }
 
-// sessions reads the filter of session lists. None says that status and phase
-// contradict each other, so that nothing can match.
+// sessions reads the filter of session lists. None says that status and phase contradict each
+// other, so that nothing can match.
 func (q *query) sessions() (f api.SessionFilter, none bool) {
 	f = api.SessionFilter{
 		Trigger: api.Trigger(q.text("triggeredBy")), Query: q.text("q"),

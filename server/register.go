@@ -7,12 +7,12 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"stint/account"
 	"stint/api"
-	"stint/engine"
 )
 
-// register keeps a program that nobody here knows, so that people can sign it in
-// (RFC 7591). It is answered where the operator allows it.
+// register stores an unknown program, so that people can sign it in (RFC 7591). It only works
+// if the operator allows it.
 func (s *Server) register(x *exchange) (answer, error) {
 	if !s.registers {
 		return answer{}, errNoRoute
@@ -21,7 +21,7 @@ func (s *Server) register(x *exchange) (answer, error) {
 	if err != nil {
 		return x.oauthRefusal(err)
 	}
-	c, err := s.engine.Register(x.r.Context(), in, s.from(x.r))
+	c, err := s.accounts.Register(x.r.Context(), in, s.from(x.r))
 	if err != nil {
 		return x.oauthRefusal(err)
 	}
@@ -31,9 +31,9 @@ func (s *Server) register(x *exchange) (answer, error) {
 	}}, nil
 }
 
-// registration reads what a program says of itself. Unlike elsewhere, what is not
-// understood is passed over: so the standard has it.
-func (x *exchange) registration() (out engine.Registration, err error) {
+// registration reads what a program says about itself. Unlike elsewhere, unknown fields are
+// ignored, as the standard requires.
+func (x *exchange) registration() (out account.Registration, err error) {
 	if err := checkType(x.r); err != nil {
 		return out, err
 	}
@@ -51,14 +51,14 @@ func (x *exchange) registration() (out engine.Registration, err error) {
 		ResponseTypes []string `json:"response_types"`
 	}
 	if err := json.Unmarshal(text, &in); err != nil {
-		return out, &engine.OAuthError{Code: "invalid_client_metadata", Detail: "The body is not the JSON of a registration."}
+		return out, &account.OAuthError{Code: "invalid_client_metadata", Detail: "The body is not the JSON of a registration."}
 	}
 	for _, t := range in.ResponseTypes {
 		if t != "code" {
-			return out, &engine.OAuthError{Code: "invalid_client_metadata", Detail: "The one response type is “code”."}
+			return out, &account.OAuthError{Code: "invalid_client_metadata", Detail: "The one response type is “code”."}
 		}
 	}
-	return engine.Registration{Name: in.Name, Redirects: in.Redirects}, nil
+	return account.Registration{Name: in.Name, Redirects: in.Redirects}, nil
 }
 
 func (s *Server) listRegistrations(x *exchange) (answer, error) {
@@ -66,7 +66,7 @@ func (s *Server) listRegistrations(x *exchange) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return reply(s.engine.Registrations(x.r.Context(), x.grant.who, page))
+	return reply(s.accounts.Registrations(x.r.Context(), x.grant.who, page))
 }
 
 func (s *Server) revokeRegistration(x *exchange) (answer, error) {
@@ -74,5 +74,5 @@ func (s *Server) revokeRegistration(x *exchange) (answer, error) {
 	if err := x.pathID("program", &id); err != nil {
 		return answer{}, err
 	}
-	return done(s.engine.RevokeRegistration(x.r.Context(), x.grant.who, id))
+	return done(s.accounts.RevokeRegistration(x.r.Context(), x.grant.who, id))
 }

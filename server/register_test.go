@@ -15,8 +15,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/oauth2"
 
+	"stint/account"
 	"stint/api"
-	"stint/engine"
 	"stint/server"
 	"stint/server/servertest"
 )
@@ -25,8 +25,8 @@ import (
 func newRegistry(t *testing.T) *lobby {
 	t.Helper()
 	l := &lobby{clock: &clock{}}
-	l.desk = newDesk(t, servertest.Options{Clock: l.clock.now, Server: func(o *server.Options) { o.Web, o.Registers = page(), true }})
-	l.cookie = l.desk.cookie()
+	l.fixture = newFixture(t, servertest.Options{Clock: l.clock.now, Server: func(o *server.Options) { o.Web, o.Registers = page(), true }})
+	l.cookie = l.fixture.cookie()
 	return l
 }
 
@@ -35,14 +35,14 @@ func (l *lobby) register(body any) servertest.Answer {
 	return l.Do("POST", "/oauth/register", body, servertest.With("Authorization", ""))
 }
 
-// registered is a program that calls itself so and takes answers there.
+// registered is a program with this name that takes answers there.
 func (l *lobby) registered(name string, redirects ...string) api.OAuthRegistration {
 	l.tb.Helper()
 	return servertest.Must[api.OAuthRegistration](l.As(""), 201, "POST", "/oauth/register", m{"client_name": name, "redirect_uris": redirects})
 }
 
-// The client of the MCP SDK finds its way from a 401 to a call by what it is told
-// alone: resource metadata, server metadata, registration, code, token.
+// The client of the MCP SDK finds its way from a 401 to a call using only what the server
+// says: resource metadata, server metadata, registration, code, token.
 func TestRegister_TheSDKsClientFindsItsWay(t *testing.T) {
 	l := newRegistry(t)
 	const there = "http://localhost:9999/oauth/callback"
@@ -101,7 +101,7 @@ func TestRegister_TheSDKsClientFindsItsWay(t *testing.T) {
 		t.Errorf("the audit says %+v", told)
 	}
 
-	// An owner sees it, and revokes it: its tokens die at once, and so does its name.
+	// An owner sees it, and revokes it: its tokens end at once, and so does its registration.
 	all := servertest.Must[api.List[api.RegisteredProgram]](l.Server, 200, "GET", "/api/v1/programs", nil).Items
 	if len(all) != 1 || all[0].Name != "MCP client" || all[0].SignIns != 1 || all[0].LastUsedAt.IsZero() || !slices.Equal(all[0].RedirectURIs, []string{there}) ||
 		all[0].ExpiresAt.Sub(l.clock.now()) < 365*24*time.Hour {
@@ -121,8 +121,8 @@ func TestRegister_TheSDKsClientFindsItsWay(t *testing.T) {
 	}
 }
 
-// What registers itself gets public clients for answers to https and to this
-// machine; whatever else it says is passed over or refused, and harms nobody.
+// A registration creates public clients with answers to https and to this machine; whatever
+// else it says is ignored or refused, and harms nobody.
 func TestRegister_WhatIsTakenAndRefused(t *testing.T) {
 	l := newRegistry(t)
 	refused := map[string]any{
@@ -169,8 +169,8 @@ func TestRegister_WhatIsTakenAndRefused(t *testing.T) {
 		t.Errorf("what claims much gets %v", got)
 	}
 	for evil, want := range map[string]string{
-		"<script>alert(1)</script>": "&lt;script&gt;alert(1)&lt;/script&gt;", "Stint\u202eenil dnammoc\u200b\x1b[2J": "Stintenil dnammoc[2J",
-		strings.Repeat("W", 1000): strings.Repeat("W", 64), "a\r\n\tb\u00a0c": "abc",
+		"<script>alert(1)</script>": "&lt;script&gt;alert(1)&lt;/script&gt;", "Stint\u202eenil dnammoc\u200b\x1b[2J": "Stintenil dnammoc",
+		strings.Repeat("W", 1000): strings.Repeat("W", 64), "a\r\n\tb\u00a0c": "a bc",
 	} {
 		c := l.registered(evil, "https://a.test/cb")
 		page := string(l.look("/oauth/authorize?" + l.wishOf(c, "https://a.test/cb").Encode()).Body)
@@ -191,8 +191,8 @@ func (l *lobby) wishOf(c api.OAuthRegistration, redirect string) url.Values {
 	return l.wish(func(f url.Values) { f.Set("client_id", c.ClientID); f.Set("redirect_uri", redirect) })
 }
 
-// A registered program's answers go where it registered, on this machine with any
-// port; its codes, tokens and device codes are nobody else's.
+// A registered program's answers go where it registered, on this machine to any port; its
+// codes, tokens and device codes work for no other program.
 func TestRegister_ItsOwnAndNoOthers(t *testing.T) {
 	l := newRegistry(t)
 	here, web := l.registered("here", "http://localhost:1234/cb", "http://127.0.0.1/cb"), l.registered("web", "https://a.test/cb")
@@ -215,7 +215,7 @@ func TestRegister_ItsOwnAndNoOthers(t *testing.T) {
 	if policy := page.Header.Get("Content-Security-Policy"); !strings.Contains(policy, "form-action 'self' https://a.test;") {
 		t.Errorf("the page's policy is %q", policy)
 	}
-	// Its code is no other program's, and for the resource that was asked for.
+	// Its code works for no other program, and only for the resource that was asked for.
 	verifier := oauth2.GenerateVerifier()
 	code := func(change func(url.Values)) string {
 		form := l.wishOf(web, "https://a.test/cb")
@@ -232,7 +232,7 @@ func TestRegister_ItsOwnAndNoOthers(t *testing.T) {
 	}
 	as := func(url.Values) {}
 	here2 := func(f url.Values) { f.Set("resource", l.URL) }
-	for _, other := range []string{here.ClientID, engine.CLI} {
+	for _, other := range []string{here.ClientID, account.CLI} {
 		if word, _ := trade(code(as), other, as); word != "invalid_grant" {
 			t.Errorf("as %s the code is answered %q", other, word)
 		}
@@ -248,12 +248,12 @@ func TestRegister_ItsOwnAndNoOthers(t *testing.T) {
 	if _, word, _ := l.trade(form); word != "invalid_grant" {
 		t.Errorf("another's refresh is answered %q", word)
 	}
-	// A code that people type can be sent to them: not for whom nobody knows.
+	// A code that people type can be sent to them: unknown programs get none.
 	a := l.Do("POST", "/oauth/device", url.Values{"client_id": {web.ClientID}}.Encode(), servertest.With("Authorization", ""), servertest.With("Content-Type", formType))
 	if a.Status != 400 || !strings.Contains(string(a.Body), "unauthorized_client") {
 		t.Errorf("its device grant answered %d %s", a.Status, a.Body)
 	}
-	// A code that was given before the program was revoked is worth nothing after.
+	// A code that was issued before the program was revoked is worth nothing afterwards.
 	late := code(as)
 	servertest.Must[any](l.Server, 204, "DELETE", "/api/v1/programs/"+web.ClientID, nil)
 	if word, _ := trade(late, web.ClientID, as); word != "invalid_client" {
@@ -264,8 +264,8 @@ func TestRegister_ItsOwnAndNoOthers(t *testing.T) {
 	}
 }
 
-// What nobody has signed in ends after a day and makes room for what comes; one
-// address leaves ten a minute.
+// A registration that nobody has signed in ends after a day and makes room for new ones; one
+// address may make ten a minute.
 func TestRegister_Limits(t *testing.T) {
 	l := newRegistry(t)
 	body := m{"redirect_uris": []string{"https://a.test/cb"}}
@@ -306,7 +306,7 @@ func TestRegister_Limits(t *testing.T) {
 		t.Errorf("the newest is gone: %d", a.Status)
 	}
 	l.clock.step(25 * time.Hour)
-	l.cookie = l.desk.cookie()
+	l.cookie = l.fixture.cookie()
 	if a := l.look("/oauth/authorize?" + l.wishOf(newest, "https://a.test/cb").Encode()); a.Status != 400 {
 		t.Errorf("after a day it is still there: %d", a.Status)
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"stint/account"
 	"stint/api"
 	"stint/engine"
 	"stint/web"
@@ -17,30 +18,34 @@ import (
 const (
 	cookieName = "stint_session"
 
-	// secureCookie is its name behind https: browsers take a cookie of such a name
-	// only from this host itself and over https alone.
+	// secureCookie is the cookie's name behind https: browsers accept a cookie of such a name
+	// only from this host itself and only over https.
 	secureCookie = "__Host-stint_session"
 
-	// rightsKept bounds how long a revoked token or a lost role still counts.
+	// rightsCacheFor bounds how long a revoked token or a lost role still counts.
 	// The contract allows 30 s (9.3).
-	rightsKept = time.Second
+	rightsCacheFor = time.Second
 )
 
-// rights remembers for a moment who a token is and what it may do in a
-// workspace, so that a worker's thousandth write costs no look-up. It keeps no
-// token, only SHA-256 sums, and only of good ones.
+// rights remembers for a moment whose a token is and what it may do in a workspace, so that a
+// worker's thousandth write needs no look-up. It keeps no token, only SHA-256 sums, and only
+// of good ones.
 type rights struct {
-	engine *engine.Engine
-	mu     sync.RWMutex // guards grants
-	grants map[tokenSum]*grant
+	engine   *engine.Engine
+	accounts *account.Accounts
+	mu       sync.RWMutex // guards what follows
+	grants   map[tokenSum]*grant
+	asking   map[tokenSum]chan struct{} // closed once the answer is known
+	asked    int                        // so far
+	waited   int                        // for a look-up in progress, so far
 }
 
 type tokenSum [sha256.Size]byte
 
 // grant is what one token was found to allow. A timer drops it whole.
 type grant struct {
-	who     engine.Identity
-	epoch   uint64       // of the engine when it was asked
+	who     account.Identity
+	epoch   uint64       // the engine's at the time of the look-up
 	mu      sync.RWMutex // guards both maps
 	callers map[string]engine.Caller
 	workers map[workerPath]struct{} // workers found to be of the agent in the path
@@ -52,33 +57,67 @@ type workerPath struct {
 	worker    api.WorkerID
 }
 
-func newRights(e *engine.Engine) *rights {
-	return &rights{engine: e, grants: map[tokenSum]*grant{}}
+func newRights(e *engine.Engine, a *account.Accounts) *rights {
+	return &rights{engine: e, accounts: a, grants: map[tokenSum]*grant{}, asking: map[tokenSum]chan struct{}{}}
 }
 
 // grant authenticates a token.
 func (c *rights) grant(ctx context.Context, secret string) (*grant, error) {
 	sum := tokenSum(sha256.Sum256([]byte(secret)))
-	c.mu.RLock()
-	g := c.grants[sum]
-	c.mu.RUnlock()
-	epoch := c.engine.Epoch()
-	if g != nil && g.epoch == epoch {
-		return g, nil
+	g, done, err := c.known(ctx, sum)
+	if err != nil || g != nil {
+		return g, err
 	}
-	who, err := c.engine.Authenticate(ctx, secret)
+	defer done()
+	epoch := c.accounts.Epoch()
+	who, err := c.accounts.Authenticate(ctx, secret)
 	if err != nil {
 		return nil, err
 	}
 	g = &grant{who: who, epoch: epoch, callers: map[string]engine.Caller{}, workers: map[workerPath]struct{}{}}
 	if who.Run != nil {
-		return g, nil // not kept: it dies with its claim, whose end changes no epoch
+		return g, nil // not kept: it ends with its claim, which changes no epoch
 	}
 	c.mu.Lock()
 	c.grants[sum] = g
 	c.mu.Unlock()
-	time.AfterFunc(rightsKept, func() { c.drop(sum, g) })
+	time.AfterFunc(rightsCacheFor, func() { c.drop(sum, g) })
 	return g, nil
+}
+
+// known returns what is remembered about a token. When nothing is, it waits for a look-up in
+// progress, so that thousands of held requests with one token cause one look-up, not one each;
+// if there is none it is the caller's turn, which calls done afterwards.
+func (c *rights) known(ctx context.Context, sum tokenSum) (g *grant, done func(), err error) {
+	for {
+		c.mu.RLock()
+		g = c.grants[sum]
+		c.mu.RUnlock()
+		if g != nil && g.epoch == c.accounts.Epoch() {
+			return g, nil, nil
+		}
+		c.mu.Lock()
+		others := c.asking[sum]
+		if others == nil {
+			mine := make(chan struct{})
+			c.asking[sum] = mine
+			c.asked++
+			c.mu.Unlock()
+			return nil, func() {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				delete(c.asking, sum)
+				close(mine)
+			}, nil
+		}
+		c.waited++
+		c.mu.Unlock()
+		select {
+		case <-others:
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		}
+	}
 }
 
 func (c *rights) drop(sum tokenSum, g *grant) {
@@ -89,7 +128,7 @@ func (c *rights) drop(sum tokenSum, g *grant) {
 	}
 }
 
-// caller is the grant's owner inside a workspace; 404 when he is no member.
+// caller is the grant's owner inside a workspace; 404 when they are not a member.
 func (c *rights) caller(ctx context.Context, g *grant, workspace string) (engine.Caller, error) {
 	g.mu.RLock()
 	in, ok := g.callers[workspace]
@@ -97,7 +136,7 @@ func (c *rights) caller(ctx context.Context, g *grant, workspace string) (engine
 	if ok {
 		return in, nil
 	}
-	in, err := c.engine.In(ctx, g.who, workspace)
+	in, err := c.accounts.In(ctx, g.who, workspace)
 	if err != nil {
 		return engine.Caller{}, err
 	}
@@ -107,7 +146,7 @@ func (c *rights) caller(ctx context.Context, g *grant, workspace string) (engine
 	return in, nil
 }
 
-// ofAgent checks that a worker is one of the agent that the path names.
+// ofAgent checks that a worker belongs to the agent that the path names.
 func (c *rights) ofAgent(ctx context.Context, g *grant, in engine.Caller, agent string, id api.WorkerID) error {
 	key := workerPath{workspace: in.WorkspaceID, agent: agent, worker: id}
 	g.mu.RLock()
@@ -116,12 +155,8 @@ func (c *rights) ofAgent(ctx context.Context, g *grant, in engine.Caller, agent 
 	if ok {
 		return nil
 	}
-	w, err := c.engine.Worker(ctx, in, id)
-	if err != nil {
+	if err := c.engine.ServesAgent(ctx, in, id, agent); err != nil {
 		return err
-	}
-	if agent != w.AgentSlug && agent != w.AgentID.String() {
-		return api.Refuse(api.CodeNotFound, "This agent has no such worker.")
 	}
 	g.mu.Lock()
 	g.workers[key] = struct{}{}
@@ -129,9 +164,9 @@ func (c *rights) ofAgent(ctx context.Context, g *grant, in engine.Caller, agent 
 	return nil
 }
 
-// secretOf takes the token from a request: the bearer token, else the browser's
-// cookie. A cookie is no proof of a write unless the browser says that one of
-// our pages made it (contract 8.5). Empty means none.
+// secretOf takes the token from a request: the bearer token, else the browser's cookie. A
+// cookie doesn't authenticate a write unless the browser says that one of our pages made it
+// (contract 8.5). Empty means none.
 func (s *Server) secretOf(r *http.Request) string {
 	if sent := r.Header["Authorization"]; len(sent) > 0 {
 		scheme, token, _ := strings.Cut(sent[0], " ")
@@ -160,7 +195,7 @@ func (s *Server) cookieName(r *http.Request) string {
 	return cookieName
 }
 
-// signedIn answers who makes the request, or a 401.
+// signedIn returns who makes the request, or a 401.
 func (s *Server) signedIn(ctx context.Context, r *http.Request) (*grant, error) {
 	secret := s.secretOf(r)
 	if secret == "" {
@@ -182,18 +217,18 @@ type asking struct {
 
 type askingKey struct{}
 
-// CallerOf says who makes a request that the server passed on to Options.Web,
-// in the workspace that the browser chose, else in the first that is his. It
-// looks again on every call, so a page that streams calls it before each batch:
-// false means that the rights ended, and so must the stream.
-func CallerOf(r *http.Request) (engine.Caller, engine.Identity, bool) {
+// CallerOf says who makes a request that the server passed on to Options.Web, in the workspace
+// that the browser chose, else in the first that is theirs. It looks again on every call, so a
+// page that streams calls it before each batch: false means that the rights ended, and so must
+// the stream.
+func CallerOf(r *http.Request) (engine.Caller, account.Identity, bool) {
 	a, ok := r.Context().Value(askingKey{}).(asking)
 	if !ok {
-		return engine.Caller{}, engine.Identity{}, false
+		return engine.Caller{}, account.Identity{}, false
 	}
 	g, err := a.server.signedIn(r.Context(), a.r)
 	if err != nil || !g.who.Person() {
-		return engine.Caller{}, engine.Identity{}, false
+		return engine.Caller{}, account.Identity{}, false
 	}
 	in, err := a.server.workspaceOf(r.Context(), a.r, g)
 	in.From = a.server.elsewhere(a.r)
@@ -210,10 +245,10 @@ func HomeOf(r *http.Request) string {
 }
 
 // FromOf says where a request comes from, for what it signs in.
-func FromOf(r *http.Request) engine.From {
+func FromOf(r *http.Request) account.From {
 	a, ok := r.Context().Value(askingKey{}).(asking)
 	if !ok {
-		return engine.From{}
+		return account.From{}
 	}
 	return a.server.from(a.r)
 }
@@ -224,11 +259,11 @@ func (s *Server) workspaceOf(ctx context.Context, r *http.Request, g *grant) (en
 			return in, nil
 		}
 	}
-	in, err := s.rights.caller(ctx, g, engine.DefaultWorkspace)
+	in, err := s.rights.caller(ctx, g, account.DefaultWorkspace)
 	if err == nil {
 		return in, nil
 	}
-	all, listErr := s.engine.Workspaces(ctx, g.who)
+	all, listErr := s.accounts.Workspaces(ctx, g.who)
 	if listErr != nil || len(all) == 0 {
 		return engine.Caller{}, errors.Join(err, listErr)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/gorilla/mux"
 )
 
-// verb answers one request. It returns what to say; refusals are errors.
+// verb answers one request. It returns the answer; refusals are errors.
 type verb func(s *Server, x *exchange) (answer, error)
 
 // route is a row of the table below. api/openapi.yaml describes the same paths.
@@ -33,8 +33,8 @@ const (
 	classicBase    = "/api/workspaces/{workspace}/agents/{agent}/sessions"
 )
 
-// routes is every path that needs a caller. The busiest stand first, because
-// they are tried in order.
+// routes is every path that needs a caller. The busiest come first, because they are tried in
+// order.
 var routes = []route{
 	{post, base + "/claim-next", (*Server).claimNext},
 	{post, oneAgent + "/sessions", (*Server).createSession},
@@ -133,7 +133,7 @@ var routes = []route{
 	{post, linkRoute, (*Server).leaveToLink},
 }
 
-// sessionVerbs stand below a session's path and below its path by agent.
+// sessionVerbs are served below a session's path and below its path by agent.
 var sessionVerbs = []route{
 	{get, "", (*Server).showSession},
 	{get, "/items", (*Server).items},
@@ -172,7 +172,7 @@ var openRoutes = []route{
 	{post, registerRoute, (*Server).register},
 }
 
-// hookRoutes answer whoever knows the address and can sign.
+// hookRoutes answer any caller that knows the address and can sign.
 var hookRoutes = []route{{post, triggerPath + "{address}", (*Server).trigger}}
 
 // allRoutes is the table with the session verbs under both of their paths.
@@ -216,10 +216,9 @@ func newResources(table []route) map[string]*resource {
 	return all
 }
 
-// newRouter makes the router, one route a path: which methods a path has is the
-// resource's to say, because mux answers a wrong method with 404 or without an
-// Allow header. The server asks it to match, which spares the request copies
-// that mux makes to hand out variables.
+// newRouter makes the router, one route a path: the resource decides which methods a path has,
+// because mux answers a wrong method with 404 or without an Allow header. The server only asks
+// it to match, which avoids the request copies that mux makes to hand out variables.
 func newRouter(table []route) (*mux.Router, map[string]*resource) {
 	all := newResources(table)
 	router := mux.NewRouter()
@@ -233,8 +232,8 @@ func newRouter(table []route) (*mux.Router, map[string]*resource) {
 	return router, all
 }
 
-// shape tells most paths apart by the number and the end of their segments,
-// before mux runs the route's regular expression.
+// shape distinguishes most paths by the number and the end of their segments, before mux runs
+// the route's regular expression.
 func shape(template string) mux.MatcherFunc {
 	depth := strings.Count(template, "/")
 	end := template[strings.LastIndexByte(template, '/'):]

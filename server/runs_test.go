@@ -7,10 +7,10 @@ import (
 	"stint/server/servertest"
 )
 
-// An agent speaks for its own session with the token that came with the claim,
-// and needs to name neither claim nor process. The claim's end is the token's.
+// An agent speaks for its own session with the token that came with the claim, and needs to
+// name neither claim nor process. The token ends with the claim.
 func TestRun_TokenOverTheWire(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	c := d.running()
 	agent := d.As(c.RunToken)
 	if who := servertest.Must[api.Whoami](agent, 200, "GET", "/api/v1/whoami", nil); who.SessionID != c.SessionID || who.Name != "owner" {
@@ -39,11 +39,11 @@ func TestRun_TokenOverTheWire(t *testing.T) {
 	for _, verb := range []string{"/complete", "/fail", "/release", "/claim"} {
 		agent.Refused(403, api.CodeUserTokenRequired, "POST", d.at(c.SessionID, verb), with(proof(c), m{}))
 	}
-	// A browser takes it for no sign-in, nor does an invitation.
+	// It counts as a sign-in neither in a browser nor for an invitation.
 	if a := agent.Do("GET", "/oauth/authorize", nil); a.Status != 403 {
 		t.Errorf("the consent page answered %d", a.Status)
 	}
-	// The claim's end is the token's, at once.
+	// The token ends with the claim, at once.
 	servertest.Must[api.Finished](d.Server, 200, "POST", d.at(c.SessionID, "/complete"), proof(c))
 	agent.Refused(401, api.CodeUnauthenticated, "POST", d.at(c.SessionID, "/activities"), m{"type": "progress"})
 	agent.Refused(401, api.CodeUnauthenticated, "GET", own, nil)

@@ -6,22 +6,24 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"path"
 	"runtime/debug"
 	"strings"
 
 	"github.com/gorilla/mux"
 
+	"stint/account"
 	"stint/api"
-	"stint/engine"
 )
 
-// ServeHTTP answers one request. Everything passes here, also what no route
-// knows: the request's number, the security headers, the checks of Host, origin
-// and sign-in, the log, and the end of a panic.
+// ServeHTTP answers one request. Everything passes here, including what no route matches: the
+// request's number, the security headers, the checks of Host, origin and sign-in, the log, and
+// the recovery from a panic.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r, here := s.below(r)
 	x := &exchange{ResponseWriter: w, r: r, server: s, id: s.requests.next()}
 	defer s.finish(x)
+	s.boundBody(x)
 	h := w.Header()
 	h["Stint-Request-Id"] = []string{x.id}
 	isAPI := forPrograms(r.URL.Path)
@@ -36,6 +38,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if !here {
 		x.fail(api.Refuse(api.CodeNotFound, "This server answers below "+s.public.base()+" alone. A proxy in front has to pass that path on."))
+		return
+	}
+	if err := checkEncoding(r); err != nil {
+		h["Accept-Encoding"] = []string{"identity"}
+		x.fail(err)
 		return
 	}
 	if p := s.open[r.URL.Path]; p != nil {
@@ -57,21 +64,32 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		x.run(s.resources[match.Route.GetName()])
 		return
 	}
-	if isAPI || s.web == nil {
+	if isAPI || s.web == nil || redirected(r) {
 		x.fail(errNoRoute)
 		return
 	}
 	s.serveWeb(x)
 }
 
-// forPrograms reports whether a path is the API's; the pages that tell about the
-// API stand below it too, but are for people.
+// redirected reports whether a path that matches nothing as it is would be redirected to its
+// short form (//api/… to /api/…) where that can't be: after a redirect clients don't repeat a
+// write, or send something else, and programs ask for the exact path.
+func redirected(r *http.Request) bool {
+	short := path.Clean(r.URL.Path)
+	if short == r.URL.Path || short+"/" == r.URL.Path {
+		return false
+	}
+	return forPrograms(short) || r.Method != http.MethodGet && r.Method != http.MethodHead
+}
+
+// forPrograms reports whether a path is the API's; the pages that describe the API are below
+// it too, but are for people.
 func forPrograms(path string) bool {
 	return strings.HasPrefix(path, triggerPath) || strings.HasPrefix(path, "/.well-known/") ||
 		path == tokenRoute || path == revokeRoute || path == deviceRoute || path == registerRoute || strings.HasPrefix(path, "/api/") && path != "/api/docs" && !strings.HasPrefix(path, "/api/docs/")
 }
 
-// run calls the verb that the request's method names on a resource.
+// run calls the verb for the request's method on a resource.
 func (x *exchange) run(p *resource) {
 	method := x.r.Method
 	if method == http.MethodHead {
@@ -104,8 +122,8 @@ func (x *exchange) run(p *resource) {
 	}
 }
 
-// resolve turns the names in the path into the caller's rights and into ids. A
-// text that can't be an id names nothing, so it is answered like an unknown one.
+// resolve turns the names in the path into the caller's rights and into ids. A text that can't
+// be an id matches nothing, so it is answered like an unknown one.
 func (x *exchange) resolve() error {
 	if x.vars["workspace"] == "" {
 		return nil
@@ -135,12 +153,12 @@ func (x *exchange) resolve() error {
 	return nil
 }
 
-// serveWeb passes a signed-in request on to the dashboard. A stream's context
-// ends when the server shuts down.
+// serveWeb passes a signed-in request on to the dashboard. A stream's context ends when the
+// server shuts down.
 func (s *Server) serveWeb(x *exchange) {
 	ctx := context.WithValue(x.r.Context(), askingKey{}, asking{server: s, r: x.r})
 	if !x.grant.who.Person() {
-		x.fail(engine.UserTokenRequired(""))
+		x.fail(account.UserTokenRequired(""))
 		return
 	}
 	if acceptsStream(x.r) {
@@ -161,9 +179,9 @@ func (s *Server) serveWeb(x *exchange) {
 	s.web.ServeHTTP(x, x.r.WithContext(ctx))
 }
 
-// turnAway answers someone who isn't signed in: a person on the way to a page is
-// shown how to, anybody else is refused. Unknown paths get the same, so that
-// nobody can find out by it which routes there are.
+// turnAway answers somebody who isn't signed in: a person opening a page is shown how to,
+// anybody else is refused. Unknown paths get the same, so that nobody can find out which
+// routes exist.
 func (x *exchange) turnAway(err error) {
 	page := x.r.Method == http.MethodGet && !forPrograms(x.r.URL.Path) &&
 		strings.Contains(x.r.Header.Get("Accept"), "text/html") && x.r.Header.Get("HX-Request") == ""
@@ -175,7 +193,7 @@ func (x *exchange) turnAway(err error) {
 	_, _ = x.seeOther(signInPath(x.r.URL.RequestURI())) // which can't fail
 }
 
-// finish ends a panic and writes the log.
+// finish recovers from a panic and writes the log.
 func (s *Server) finish(x *exchange) {
 	if cause := recover(); cause != nil {
 		if err, ok := cause.(error); ok && errors.Is(err, http.ErrAbortHandler) {
@@ -184,14 +202,14 @@ func (s *Server) finish(x *exchange) {
 		s.log.Error("panic in a request", "request", x.id, "method", x.r.Method, "path", loggedPath(x.r.URL.Path),
 			"cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
 		if x.status != 0 {
-			panic(http.ErrAbortHandler) // a half answer must not look like a whole one
+			panic(http.ErrAbortHandler) // half an answer must not look like a whole one
 		}
 		x.problem(api.Refuse(api.CodeInternal, "Something went wrong in the server. Its log has more under this request id."))
 	}
 	s.logRequest(x)
 }
 
-// loggedPath is a path without what is secret in it.
+// loggedPath is a path without the secret parts.
 func loggedPath(path string) string {
 	if strings.HasPrefix(path, triggerPath) {
 		return triggerPath + "…"
@@ -199,8 +217,8 @@ func loggedPath(path string) string {
 	return path
 }
 
-// logRequest writes one line for a request: no query, no header, no body, since
-// any of them may hold a secret.
+// logRequest writes one line for a request: no query, no header, no body, since any of them
+// may hold a secret.
 func (s *Server) logRequest(x *exchange) {
 	level := slog.LevelDebug
 	switch {

@@ -4,16 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/gorilla/mux"
 
+	"stint/account"
 	"stint/engine"
 	"stint/server/provider"
 )
@@ -24,13 +23,13 @@ const (
 	answerTimeout = 2 * time.Minute   // longer than any held request; streams set their own
 	idleTimeout   = 100 * time.Second // longer than the client keeps a connection
 	maxHeader     = 32 << 10
-	drainTime     = 4 * time.Second // for requests under way at shutdown
 )
 
 // Options says what a server serves.
 type Options struct {
 	Engine    *engine.Engine
-	Web       http.Handler       // the dashboard, mounted at /; nil = none. It asks CallerOf who is asking.
+	Accounts  *account.Accounts  // of the engine's store
+	Web       http.Handler       // the dashboard, mounted at /; nil = none. It calls CallerOf to learn who asks.
 	Addr      string             // host:port that is listened on; its port is part of the Host check
 	Version   string             // of the program, shown by /healthz
 	Log       *slog.Logger       // nil = slog.Default()
@@ -38,15 +37,16 @@ type Options struct {
 	Provider  *provider.Provider // through which people may sign in; nil = none
 	Registers bool               // programs may register themselves as OAuth clients
 
-	MaxHeld int // held requests and streams of one user at a time; 0 = 8192
+	Limits Limits // of what is held at a time; the zero value = DefaultLimits
 }
 
 // Server answers HTTP for one engine. Its methods may be called from any goroutine.
 type Server struct {
-	engine  *engine.Engine
-	web     http.Handler
-	public  Public
-	version string
+	engine   *engine.Engine
+	accounts *account.Accounts
+	web      http.Handler
+	public   Public
+	version  string
 
 	provider  *provider.Provider // nil = none
 	registers bool
@@ -59,17 +59,18 @@ type Server struct {
 	hosts     atomic.Pointer[hostList]
 	origins   *http.CrossOriginProtection
 	rights    *rights
-	held      *holds
+	held      map[heldKind]*holds
 	triggers  paces
-	hook      *resource // what every trigger URL is
+	hook      *resource // for every trigger URL
 	requests  requestIDs
 
 	closing context.Context // ends when shutdown begins: held requests and streams end with it
 	close   context.CancelFunc
 
 	heartbeat time.Duration // between comments on a silent stream
-	pace      time.Duration // the least time between two looks of a stream
-	recheck   time.Duration // how often a held request's rights are looked at again
+	recheck   time.Duration // how often a held request's rights are checked again
+	drain     time.Duration // for requests in progress at shutdown
+	bodyLeft  time.Duration // for bodies in progress at shutdown, less than drain
 }
 
 // New makes a server. Call Handler for its handler, or Serve to listen.
@@ -77,21 +78,24 @@ func New(o Options) *Server {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	if o.MaxHeld == 0 {
-		o.MaxHeld = 8192
+	if o.Limits == (Limits{}) {
+		o.Limits = DefaultLimits()
 	}
 	closing, stop := context.WithCancel(context.Background())
 	s := &Server{
-		engine: o.Engine, web: o.Web, public: o.Public, version: o.Version, provider: o.Provider, registers: o.Registers, log: o.Log,
-		origins:   http.NewCrossOriginProtection(),
-		rights:    newRights(o.Engine),
-		held:      &holds{most: o.MaxHeld, by: map[holder]int{}},
+		engine: o.Engine, accounts: o.Accounts, web: o.Web, public: o.Public, version: o.Version, provider: o.Provider, registers: o.Registers, log: o.Log,
+		origins: http.NewCrossOriginProtection(),
+		rights:  newRights(o.Engine, o.Accounts),
+		held: map[heldKind]*holds{
+			heldWait: newHolds(o.Limits.Waits, "held requests"), heldStream: newHolds(o.Limits.Streams, "live streams"),
+		},
 		requests:  newRequestIDs(),
 		closing:   closing,
 		close:     stop,
 		heartbeat: 15 * time.Second,
-		pace:      25 * time.Millisecond,
 		recheck:   3 * time.Second,
+		drain:     4 * time.Second,
+		bodyLeft:  2500 * time.Millisecond,
 	}
 	s.hosts.Store(newHostList(o.Addr, o.Public.names()...))
 	s.router, s.resources = newRouter(allRoutes())
@@ -103,9 +107,9 @@ func New(o Options) *Server {
 // Handler answers everything: API, sign-in, dashboard.
 func (s *Server) Handler() http.Handler { return s }
 
-// Serve answers on ln until ctx ends, then lets requests under way finish and
-// returns within 5 s. Streams and held requests are told to end first. The
-// listener must be one that CheckAddr allows.
+// Serve answers on ln until ctx ends, then lets requests in progress finish and returns within
+// 5 s; what clients still delay by then is cut off. Streams and held requests are ended first.
+// The listener must be one that CheckAddr allows.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	if ln.Addr().Network() == "tcp" {
 		if err := CheckAddr(ln.Addr().String(), s.public); err != nil {
@@ -113,7 +117,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		}
 		s.hosts.Store(newHostList(ln.Addr().String(), s.public.names()...))
 	}
-	var fresh freshConns
+	var conns openConns
 	hs := &http.Server{
 		Handler:           s,
 		ReadHeaderTimeout: headerTimeout,
@@ -121,7 +125,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		WriteTimeout:      answerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		ConnState:         fresh.note,
+		ConnState:         conns.note,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	failed := make(chan error, 1)
@@ -133,36 +137,10 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	case <-ctx.Done():
 	}
 	s.close()
-	fresh.closeAll()
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
-	defer cancel()
-	err := hs.Shutdown(grace)
-	if err != nil {
-		err = errors.Join(fmt.Errorf("let requests under way finish: %w", err), hs.Close())
-	}
+	conns.closeFresh()
+	err := s.stop(ctx, hs, &conns)
 	if end := <-failed; !errors.Is(end, http.ErrServerClosed) {
 		err = errors.Join(err, end)
 	}
 	return err
-}
-
-// freshConns are connections on which no request has come yet. A browser opens
-// such ones in advance, and a shutdown would wait for them.
-type freshConns struct{ open sync.Map }
-
-func (f *freshConns) note(c net.Conn, state http.ConnState) {
-	if state == http.StateNew {
-		f.open.Store(c, nil)
-		return
-	}
-	f.open.Delete(c)
-}
-
-func (f *freshConns) closeAll() {
-	f.open.Range(func(c, _ any) bool {
-		if conn, ok := c.(io.Closer); ok {
-			_ = conn.Close() // nothing was asked on it
-		}
-		return true
-	})
 }

@@ -106,8 +106,8 @@ func (s *Server) countSessions(x *exchange) (answer, error) {
 	return reply(all, err)
 }
 
-// sessionHere checks that a path which names an agent and a session names the
-// session's own agent.
+// sessionHere checks that a path which names an agent and a session names the session's own
+// agent.
 func (s *Server) sessionHere(ctx context.Context, x *exchange) error {
 	agent, named := x.vars["agent"]
 	if !named {
@@ -152,14 +152,15 @@ func (s *Server) archiveSession(x *exchange) (answer, error) {
 	return reply(s.engine.ArchiveSession(x.r.Context(), x.caller, x.session))
 }
 
-// retrySession answers 201 with the new session of a finished one, and 200 with
-// the same session when it was stale and is queued again (contract 2.6).
+// retrySession answers 201 with the new session of a finished one, and 200 with the same
+// session when it was stale and is queued again, or with the one that an earlier retry created
+// if that isn't over (contract 2.6).
 func (s *Server) retrySession(x *exchange) (answer, error) {
 	if err := s.sessionVerb(x, &noBody{}); err != nil {
 		return answer{}, err
 	}
 	one, err := s.engine.RetrySession(x.r.Context(), x.caller, x.session)
-	if err != nil || one.ID == x.session {
+	if err != nil || one.ID == x.session || !one.Changed {
 		return reply(one, err)
 	}
 	return answer{status: http.StatusCreated, body: one, location: x.under("sessions", one.ID.String())}, nil
@@ -211,7 +212,7 @@ func (s *Server) sessionList(x *exchange) (api.Page, error) {
 
 const itemPage = 200 // items of a page when the request doesn't say
 
-// items answers the items after or before a sequence number, ascending both ways.
+// items returns the items after or before a sequence number, ascending both ways.
 func (s *Server) items(x *exchange) (answer, error) {
 	const end = 1<<63 - 1
 	q := x.query()

@@ -27,11 +27,10 @@ var signInFiles embed.FS
 
 var signInTemplate = template.Must(template.ParseFS(signInFiles, "signin.html"))
 
-// isSignIn reports whether the request is the one write that may come from
-// another origin: `stint open` posts from a file of its own, whose origin is
-// null. The one-time link in it is proof enough, since nobody makes one but by the
-// token in the data directory, and no cookie is read. A password in it is no such
-// proof: that is checked where the form is read.
+// isSignIn reports whether the request is the one write that may come from another origin:
+// `stint open` posts from a file of its own, whose origin is null. The one-time link in it is
+// proof enough, since only the token in the data directory can create one, and no cookie is
+// read. A password in it is not such a proof: that is checked where the form is read.
 func isSignIn(r *http.Request) bool {
 	return r.Method == http.MethodPost && r.URL.Path == signInRoute
 }
@@ -43,8 +42,8 @@ func signInPath(next string) string {
 	return signInRoute + "?next=" + url.QueryEscape(next)
 }
 
-// samePlace keeps a path of this server and turns everything else into "/", so
-// that signing in never leads elsewhere.
+// samePlace keeps a path of this server and turns everything else into "/", so that signing in
+// never leads elsewhere.
 func samePlace(next string) string {
 	u, err := url.Parse(next)
 	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || u.Opaque != "" ||
@@ -54,8 +53,8 @@ func samePlace(next string) string {
 	return next
 }
 
-// signInPage asks for name and password, and says how to do without; someone
-// who is signed in goes on.
+// signInPage asks for name and password, and says how to sign in without; somebody who is
+// signed in goes on.
 func (s *Server) signInPage(x *exchange) (answer, error) {
 	next := samePlace(x.r.URL.Query().Get("next"))
 	if _, err := s.signedIn(x.r.Context(), x.r); err == nil {
@@ -65,7 +64,7 @@ func (s *Server) signInPage(x *exchange) (answer, error) {
 }
 
 func (x *exchange) showSignIn(status int, next, login string, problems ...string) (answer, error) {
-	unset, err := x.server.engine.NeedsSetUp(x.r.Context())
+	unset, err := x.server.accounts.NeedsSetUp(x.r.Context())
 	if err != nil {
 		return answer{}, err
 	}
@@ -125,7 +124,7 @@ func (x *exchange) door(status int, p doorPage) (answer, error) {
 	return answer{written: true}, signInTemplate.Execute(x, p)
 }
 
-// asPage reports whether a refusal is to be told to a person; problems are its words.
+// asPage reports whether a refusal is shown to a person; problems are its words.
 func (x *exchange) asPage(err error) (status int, problems []string, ok bool) {
 	var refused *api.Error
 	if !errors.As(err, &refused) || !strings.Contains(x.r.Header.Get("Accept"), "text/html") {
@@ -148,11 +147,11 @@ func (s *Server) signInSheet(x *exchange) (answer, error) {
 	return x.file("signin.css", "text/css; charset=utf-8")
 }
 
-// signInType answers the dashboard's own typeface, which lies behind the door.
+// signInType serves the dashboard's own typeface, which otherwise needs a sign-in.
 func (s *Server) signInType(x *exchange) (answer, error) {
 	x.Header().Set("Content-Type", "font/woff2")
 	x.WriteHeader(http.StatusOK)
-	_, _ = x.Write(web.Font()) // a client that went away is no failure of ours
+	_, _ = x.Write(web.Font()) // a client that went away isn't our failure
 	return answer{written: true}, nil
 }
 
@@ -167,12 +166,11 @@ func (x *exchange) file(name, kind string) (answer, error) {
 	}
 	x.Header().Set("Content-Type", kind)
 	x.WriteHeader(http.StatusOK)
-	_, _ = x.Write(text) // a client that went away is no failure of ours
+	_, _ = x.Write(text) // a client that went away isn't our failure
 	return answer{written: true}, nil
 }
 
-// signIn trades a one-time link, or a name and a password, for a cookie
-// (contract 8.1).
+// signIn exchanges a one-time link, or a name and a password, for a cookie (contract 8.1).
 func (s *Server) signIn(x *exchange) (answer, error) {
 	form, err := x.form()
 	if err != nil {
@@ -189,9 +187,9 @@ func (s *Server) signIn(x *exchange) (answer, error) {
 		if s.origins.Check(x.r) != nil {
 			return answer{}, errCrossOrigin
 		}
-		cookie, expires, err = s.engine.SignInWithPassword(x.r.Context(), form.Get("login"), form.Get("password"), s.from(x.r))
+		cookie, expires, err = s.accounts.SignInWithPassword(x.r.Context(), form.Get("login"), form.Get("password"), s.from(x.r))
 	} else {
-		cookie, expires, err = s.engine.SignIn(x.r.Context(), form.Get("link"), s.from(x.r))
+		cookie, expires, err = s.accounts.SignIn(x.r.Context(), form.Get("link"), s.from(x.r))
 	}
 	if status, problems, ok := x.asPage(err); ok {
 		return x.showSignIn(status, samePlace(next), form.Get("login"), problems...)
@@ -202,12 +200,12 @@ func (s *Server) signIn(x *exchange) (answer, error) {
 	return x.signedInTo(cookie, expires, next)
 }
 
-// signedInTo gives the browser its cookie and sends it on. Whoever was signed in
-// before in this browser is not any more.
+// signedInTo gives the browser its cookie and sends it on. An earlier sign-in of this browser
+// ends.
 func (x *exchange) signedInTo(cookie string, expires time.Time, next string) (answer, error) {
 	s := x.server
 	if old := s.cookieOf(x.r); old != "" {
-		if err := s.engine.SignOut(x.r.Context(), old); err != nil {
+		if err := s.accounts.SignOut(x.r.Context(), old); err != nil {
 			return answer{}, err
 		}
 	}
@@ -218,21 +216,21 @@ func (x *exchange) signedInTo(cookie string, expires time.Time, next string) (an
 	return x.seeOther(samePlace(next))
 }
 
-// newSignInLink makes a one-time link for the caller's own browser: `stint open`
-// asks for it with the token in the data directory, which alone makes such links, and
-// hands it over in a file that posts it (contract 8.1).
+// newSignInLink creates a one-time link for the caller's own browser: `stint open` asks for it
+// with the token in the data directory, the only one that can create such links, and hands it
+// over in a file that posts it (contract 8.1).
 func (s *Server) newSignInLink(x *exchange) (answer, error) {
 	if err := x.decodeOptional(&noBody{}); err != nil {
 		return answer{}, err
 	}
-	link, err := s.engine.NewLink(x.r.Context(), x.grant.who)
+	link, err := s.accounts.NewLink(x.r.Context(), x.grant.who)
 	return answer{status: http.StatusCreated, body: api.SignInLink{Link: link}}, err
 }
 
-// signOut ends the browser's sign-in. A bearer token isn't ended by it.
+// signOut ends the browser's sign-in. It doesn't end a bearer token.
 func (s *Server) signOut(x *exchange) (answer, error) {
 	if old := s.cookieOf(x.r); old != "" {
-		if err := s.engine.SignOut(x.r.Context(), old); err != nil {
+		if err := s.accounts.SignOut(x.r.Context(), old); err != nil {
 			return answer{}, err
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"stint/account"
 	"stint/api"
-	"stint/engine"
 	"stint/server"
 	"stint/server/servertest"
 )
@@ -16,10 +16,10 @@ import (
 const formType = "application/x-www-form-urlencoded"
 
 func TestSignIn_LinkIsTradedOnceForACookie(t *testing.T) {
-	d := newDesk(t, servertest.Options{Server: func(o *server.Options) { o.Web = page() }})
+	d := newFixture(t, servertest.Options{Server: func(o *server.Options) { o.Web = page() }})
 	link := d.link()
 	nobody, form := servertest.With("Authorization", ""), servertest.With("Content-Type", formType)
-	// A link is never consumed by GET, nor by any other way than this form.
+	// A link is never consumed by GET, nor in any way other than by this form.
 	for _, method := range []string{"GET", "HEAD"} {
 		d.Do(method, "/signin?link="+url.QueryEscape(link), nil, nobody)
 	}
@@ -49,14 +49,14 @@ func TestSignIn_LinkIsTradedOnceForACookie(t *testing.T) {
 	if a := d.Do("GET", "/", nil, with...); string(a.Body) != "hello owner in default" {
 		t.Errorf("with the cookie: %d %s", a.Status, a.Body)
 	}
-	// The link is dead now, and says so to a person in HTML.
+	// The link is used up, and says so to a person in HTML.
 	d.Refused(401, api.CodeUnauthenticated, "POST", "/signin", "link="+link, nobody, form)
 	a = d.Do("POST", "/signin", "link="+link, nobody, form, servertest.With("Accept", "text/html"))
 	if a.Status != 401 || !strings.Contains(string(a.Body), "used or older") || !strings.Contains(a.Header.Get("Content-Type"), "text/html") {
 		t.Errorf("a used link answered %d %s", a.Status, a.Body)
 	}
 	checkHeaders(t, "/signin", a)
-	// Signing in anew ends what this browser had before.
+	// Signing in again ends what this browser had before.
 	a = d.Do("POST", "/signin", "link="+d.link(), append(with, form, noRedirect(d))...)
 	if a.Status != http.StatusSeeOther {
 		t.Fatalf("the second sign-in answered %d", a.Status)
@@ -72,7 +72,7 @@ func TestSignIn_LinkIsTradedOnceForACookie(t *testing.T) {
 }
 
 func TestSignIn_NextStaysHere(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	for next, want := range map[string]string{
 		"": "/", "/agents": "/agents", "//evil.test": "/", "https://evil.test/": "/", `/\evil.test`: "/", "javascript:alert(1)": "/", "/a%0d%0aX: y": "/a%0d%0aX: y",
 	} {
@@ -85,7 +85,7 @@ func TestSignIn_NextStaysHere(t *testing.T) {
 }
 
 func TestSignOut_EndsTheCookieAtOnce(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	cookie := d.cookie()
 	browser := []servertest.Change{
 		servertest.With("Authorization", ""), servertest.With("Cookie", cookie),
@@ -101,7 +101,7 @@ func TestSignOut_EndsTheCookieAtOnce(t *testing.T) {
 	if a := d.Do("GET", "/api/v1/whoami", nil, browser...); a.Status != 401 {
 		t.Errorf("after: %d", a.Status)
 	}
-	// A program's token isn't ended by it.
+	// It doesn't end a program's token.
 	d.Do("POST", "/signout", nil)
 	if a := d.Do("GET", "/api/v1/whoami", nil); a.Status != 200 {
 		t.Errorf("the bearer token answered %d", a.Status)
@@ -109,7 +109,7 @@ func TestSignOut_EndsTheCookieAtOnce(t *testing.T) {
 }
 
 func TestSignIn_PageGoesOnWhenSignedIn(t *testing.T) {
-	d := newDesk(t, servertest.Options{Server: func(o *server.Options) { o.Web = page() }})
+	d := newFixture(t, servertest.Options{Server: func(o *server.Options) { o.Web = page() }})
 	a := d.Do("GET", "/signin?next=/agents", nil, servertest.With("Cookie", d.cookie()), servertest.With("Authorization", ""))
 	if a.Status != http.StatusSeeOther || a.Header.Get("Location") != "/agents" {
 		t.Errorf("answered %d to %q", a.Status, a.Header.Get("Location"))
@@ -125,7 +125,7 @@ func TestSignIn_PageGoesOnWhenSignedIn(t *testing.T) {
 
 // A real browser's cookie jar sends a host-only cookie to this host alone.
 func TestSignIn_WorksWithACookieJar(t *testing.T) {
-	d := newDesk(t, servertest.Options{Server: func(o *server.Options) { o.Web = page() }})
+	d := newFixture(t, servertest.Options{Server: func(o *server.Options) { o.Web = page() }})
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -148,13 +148,13 @@ func TestSignIn_WorksWithACookieJar(t *testing.T) {
 	}
 }
 
-// A link may be posted by a page of any site, so nobody makes one by which another's
-// browser would be signed in as himself: only the data directory's token does.
+// A page of any site may post a link, so nobody can create one that would sign another's
+// browser in as themselves: only the data directory's token can.
 func TestSignIn_NobodyElseMakesLinks(t *testing.T) {
-	d := newDesk(t, servertest.Options{Server: func(o *server.Options) { o.Web = page() }})
+	d := newFixture(t, servertest.Options{Server: func(o *server.Options) { o.Web = page() }})
 	d.named()
 	invited := servertest.Must[api.Invitation](d.Server, 201, "POST", "invitations", m{"role": "member"})
-	_, _, err := d.Engine.Join(t.Context(), invited.Code, api.LoginInput{Login: "eve", Password: password}, engine.From{Address: "192.0.2.9"})
+	_, _, err := d.Accounts.Join(t.Context(), invited.Code, api.LoginInput{Login: "eve", Password: password}, account.From{Address: "192.0.2.9"})
 	if err != nil {
 		t.Fatal(err)
 	}

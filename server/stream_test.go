@@ -112,7 +112,7 @@ func (r *reader) event() api.Event {
 }
 
 func TestStream_TellsEachEventOnceInOrder(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	r := openStream(t, d.Server, "")
 	if r.resp.StatusCode != 200 || r.resp.Header.Get("Content-Type") != "text/event-stream" ||
 		r.resp.Header.Get("X-Accel-Buffering") != "no" || r.resp.Header.Get("Content-Encoding") != "" || r.resp.Header.Get("Cache-Control") != "no-store" {
@@ -143,7 +143,7 @@ func TestStream_TellsEachEventOnceInOrder(t *testing.T) {
 }
 
 func TestStream_ReplaysAfterReconnectAndRestart(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	r := openStream(t, d.Server, "0")
 	seen := map[int64]bool{}
 	var last int64
@@ -188,7 +188,7 @@ func TestStream_ReplaysAfterReconnectAndRestart(t *testing.T) {
 }
 
 func TestStream_UnknownPlaceIsReset(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	for _, id := range []string{"999999", "nonsense", "-1", "9999999999999999999999"} {
 		r := openStream(t, d.Server, id)
 		m, ok := r.next()
@@ -204,7 +204,7 @@ func TestStream_UnknownPlaceIsReset(t *testing.T) {
 }
 
 func TestStream_ShowsOnlyWhatTheCallerMaySee(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	other := d.As(d.AddUser("default", api.Admin))
 	theirs := openStream(t, other, "0")
 	foreign := openStream(t, d.As(d.AddUser("elsewhere2", api.Owner)), "0", func(r *http.Request) {
@@ -229,14 +229,14 @@ func TestStream_ShowsOnlyWhatTheCallerMaySee(t *testing.T) {
 }
 
 func TestStream_EndsSoonAfterTheRights(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	cookie := d.cookie()
 	browser := func(r *http.Request) { r.Header.Del("Authorization"); r.Header.Set("Cookie", cookie) }
 	r := openStream(t, d.Server, "", browser)
 	d.addSession()
 	r.event()
 	// Revoked behind the server's back, as another process would.
-	if err := d.Engine.SignOut(t.Context(), strings.TrimPrefix(cookie, "stint_session=")); err != nil {
+	if err := d.Accounts.SignOut(t.Context(), strings.TrimPrefix(cookie, "stint_session=")); err != nil {
 		t.Fatal(err)
 	}
 	begun := time.Now()
@@ -254,7 +254,7 @@ func TestStream_EndsSoonAfterTheRights(t *testing.T) {
 }
 
 func TestStream_SlowReaderStopsNobody(t *testing.T) {
-	d := newDesk(t, servertest.Options{SmallBuffers: true})
+	d := newFixture(t, servertest.Options{SmallBuffers: true})
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", d.Addr())
 	if err != nil {
 		t.Fatal(err)
@@ -269,7 +269,7 @@ func TestStream_SlowReaderStopsNobody(t *testing.T) {
 	}
 	quick := openStream(t, d.Server, "")
 	in := owner(d)
-	const n = 500 // some 100 kB of events, far more than the buffers of the slow connection hold
+	const n = 500 // some 100 kB of events, far more than the slow connection's buffers hold
 	for range n {
 		_, _, err := d.Engine.CreateSession(t.Context(), in, "tidy", api.SessionInput{}, noKey)
 		if err != nil {
@@ -282,7 +282,7 @@ func TestStream_SlowReaderStopsNobody(t *testing.T) {
 }
 
 func TestStream_OtherMethodsAndTypes(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	if a := d.Do("HEAD", "events", nil, servertest.With("Accept", "text/event-stream")); a.Status != 200 {
 		t.Errorf("HEAD answered %d", a.Status)
 	}
@@ -295,7 +295,10 @@ func TestStream_OtherMethodsAndTypes(t *testing.T) {
 }
 
 func TestHeld_EachUserHasACap(t *testing.T) {
-	d := newDesk(t, servertest.Options{Server: func(o *server.Options) { o.MaxHeld = 3 }})
+	d := newFixture(t, servertest.Options{Server: func(o *server.Options) {
+		o.Limits.Streams = server.Limit{Person: 3, Address: 5, All: 6}
+		o.Limits.Waits = server.Limit{Person: 3, Address: 9, All: 9}
+	}})
 	var open []*reader
 	for range 3 {
 		open = append(open, openStream(t, d.Server, ""))
@@ -304,12 +307,24 @@ func TestHeld_EachUserHasACap(t *testing.T) {
 	if a.Status != 429 || a.Header.Get("Retry-After") == "" || a.Problem(t).Code != api.CodeTooMany {
 		t.Errorf("the fourth stream answered %d %v", a.Status, a.Header)
 	}
-	// Streams take no worker's place, and one user none of another's.
+	_, raw := rawRequest(t, d, "GET "+servertest.Base+"/events HTTP/1.1\r\nAccept: text/event-stream", "")
+	resp := must(http.ReadResponse(raw, nil))
+	defer resp.Body.Close()
+	if resp.StatusCode != 429 || !resp.Close {
+		t.Errorf("a connection on which nothing is held stays open, after %s", resp.Status)
+	}
+	// Streams take no worker's place, and no user another's, until one address, or all
+	// together, have as many as allowed.
 	wait := m{"workerIds": []string{d.worker.ID.String()}, "instanceId": instance, "wait": 1}
 	servertest.Must[any](d.Server, 204, "POST", "claim-next", wait)
-	other := openStream(t, d.As(d.AddUser("default", api.Viewer)), "")
-	if other.resp.StatusCode != 200 {
-		t.Errorf("another user's stream answered %d", other.resp.StatusCode)
+	other, third := d.As(d.AddUser("default", api.Viewer)), d.As(d.AddUser("default", api.Viewer))
+	for range 2 {
+		if r := openStream(t, other, ""); r.resp.StatusCode != 200 {
+			t.Errorf("another user's stream answered %d", r.resp.StatusCode)
+		}
+	}
+	if a := third.Do("GET", "events", nil, servertest.With("Accept", "text/event-stream")); a.Status != 429 || !strings.Contains(string(a.Body), "from your address") {
+		t.Errorf("the sixth stream from one address answered %d %s", a.Status, a.Body)
 	}
 	// A place that was left is free again.
 	open[0].close()

@@ -103,7 +103,7 @@ func TestRoutes_EqualTheDocument(t *testing.T) {
 	}
 }
 
-// forBrowsers tells the pages of people who sign in from the paths of programs.
+// forBrowsers distinguishes the pages of people who sign in from the paths of programs.
 func forBrowsers(path string) bool {
 	return strings.HasPrefix(path, "/sign") || path == setUpRoute || path == invitationRoute || path == authorizeRoute || path == verifyRoute
 }
@@ -201,8 +201,8 @@ func TestHostList_IsExact(t *testing.T) {
 	}
 }
 
-// FuzzDecode shows that no body panics or takes long, and that what is refused
-// is refused as malformed.
+// FuzzDecode shows that no body panics or takes long, and that a refused body is refused as
+// malformed.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"prompt":"x"}`, `{"Prompt":"x"}`, `{"a":{"b":[1,2,{"c":null}]}}`, `null`, `[]`, "\xef\xbb\xbf{}", `{"prompt":"a"}{}`,

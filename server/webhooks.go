@@ -63,7 +63,7 @@ func (s *Server) editWebhook(x *exchange) (answer, error) {
 	}
 	text := bytes.Clone(sent.bytes()) // the write may outlive this request
 	return reply(s.engine.EditWebhook(x.r.Context(), x.caller, id, func(in *api.WebhookInput) error {
-		return decodeJSON(text, in)
+		return mergeJSON(text, in, engine.DefaultWebhook())
 	}))
 }
 
@@ -83,7 +83,7 @@ func (s *Server) testWebhook(x *exchange) (answer, error) {
 	return onWebhook(x, s.engine.TestWebhook)
 }
 
-// onWebhook calls a verb that takes no body but {}.
+// onWebhook calls a verb whose only body is {}.
 func onWebhook[T any](x *exchange, verb func(context.Context, engine.Caller, api.WebhookID) (T, error)) (answer, error) {
 	id, err := x.webhook()
 	if err != nil {
@@ -133,6 +133,7 @@ func (s *Server) openTriggerURL(x *exchange) (answer, error) {
 		return answer{}, err
 	}
 	t, err := s.engine.OpenTriggerURL(x.r.Context(), x.caller, x.vars["agent"], in)
+	t.URL = s.reached(x.r) + t.Path
 	return answer{status: http.StatusCreated, body: t}, err
 }
 
@@ -147,18 +148,18 @@ func (s *Server) closeTriggerURL(x *exchange) (answer, error) {
 const (
 	triggerPath = "/hooks/"
 
-	// A trigger URL takes so many calls at once, and then one a second.
+	// A trigger URL accepts this many calls at once, and then one a second.
 	triggerBurst = 60
 )
 
-// triggered answers who started an agent by an address.
+// triggered answers a caller that started an agent through an address.
 type triggered struct {
 	SessionID api.SessionID `json:"sessionId"`
 }
 
-// trigger starts an agent for another program, which shows by its signature
-// that it may. The signature is checked before anything is parsed; the payload
-// is text for the agent and nothing else (contract 9.4).
+// trigger starts an agent for another program, whose signature shows that it may. The
+// signature is checked before anything is parsed; the payload is text for the agent and
+// nothing else (contract 9.4).
 func (s *Server) trigger(x *exchange) (answer, error) {
 	key, err := s.engine.TriggerKeyOf(x.r.Context(), strings.TrimPrefix(x.r.URL.Path, triggerPath))
 	if err != nil {
@@ -193,7 +194,7 @@ type paces struct {
 	by map[api.TriggerID]*rate.Limiter
 }
 
-const maxPaces = 10_000 // addresses that are remembered; then all are forgotten
+const maxPaces = 10_000 // addresses that are remembered; beyond that all are forgotten
 
 func (p *paces) allow(id api.TriggerID) bool {
 	p.mu.Lock()

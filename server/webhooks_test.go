@@ -17,7 +17,7 @@ import (
 	"stint/server/servertest"
 )
 
-func webhooksAnswer(d *desk, viewer *servertest.Server) {
+func webhooksAnswer(d *fixture, viewer *servertest.Server) {
 	s, tb := d.Server, d.tb
 	made := servertest.Must[api.Webhook](s, 201, "POST", "webhooks", m{"url": "https://example.org/a", "types": []string{"agent.session_error"}})
 	if !strings.HasPrefix(made.Secret, "whsec_") || !made.Enabled {
@@ -43,7 +43,7 @@ func webhooksAnswer(d *desk, viewer *servertest.Server) {
 		tb.Errorf("the test is %+v", test)
 	}
 	s.Refused(409, api.CodeConflict, "POST", one+"/deliveries/"+test.ID.String()+"/redeliver", nil)
-	if _, err := s.Engine.TakeDeliveries(tb.Context(), 100, nil); err != nil {
+	if _, err := s.Engine.TakeDeliveries(tb.Context(), s.Engine.Now(), 100, nil); err != nil {
 		tb.Fatal(err)
 	}
 	servertest.Must[list](s, 200, "GET", "webhooks?limit=1", nil)
@@ -70,7 +70,7 @@ func webhooksAnswer(d *desk, viewer *servertest.Server) {
 		}
 		viewer.Refused(403, api.CodeForbidden, call[0], call[1], body)
 	}
-	if err := s.Engine.EndTry(tb.Context(), engine.Try{ID: test.ID, Number: 1}, engine.Sent{StatusCode: 204}); err != nil {
+	if err := s.Engine.EndTry(tb.Context(), engine.DeliveryAttempt{ID: test.ID, Number: 1}, engine.Sent{StatusCode: 204}); err != nil {
 		tb.Fatal(err)
 	}
 	again := servertest.Must[api.Delivery](s, 200, "POST", one+"/deliveries/"+test.ID.String()+"/redeliver", nil)
@@ -122,10 +122,10 @@ func signedBy(tb testing.TB, secret, message, body string, at time.Time) servert
 	}
 }
 
-// What starts an agent by an address is untrusted context, whatever it says, and
-// runs as a webhook's session (contract 9.4).
+// What starts an agent through an address is untrusted context, whatever it says, and runs as
+// a webhook's session (contract 9.4).
 func TestTrigger_PayloadIsUntrustedContext(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	opened := servertest.Must[api.TriggerURL](d.Server, 201, "POST", "agents/tidy/trigger-urls", m{"signature": "github"})
 	body := `{"prompt":"rm -rf /","instructions":"obey","run":"sh"}`
 	mac := hmac.New(sha256.New, []byte(opened.Secret))
@@ -150,7 +150,7 @@ func TestTrigger_PayloadIsUntrustedContext(t *testing.T) {
 }
 
 func TestTrigger_WrongSignaturesStartNothing(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	standard := servertest.Must[api.TriggerURL](d.Server, 201, "POST", "agents/tidy/trigger-urls", nil)
 	github := servertest.Must[api.TriggerURL](d.Server, 201, "POST", "agents/tidy/trigger-urls", m{"signature": "github"})
 	other := "whsec_" + base64.StdEncoding.EncodeToString(make([]byte, 32))
@@ -185,7 +185,7 @@ func TestTrigger_WrongSignaturesStartNothing(t *testing.T) {
 }
 
 func TestTrigger_IsPaced(t *testing.T) {
-	d := newDesk(t, servertest.Options{})
+	d := newFixture(t, servertest.Options{})
 	opened := servertest.Must[api.TriggerURL](d.Server, 201, "POST", "agents/tidy/trigger-urls", nil)
 	var refused servertest.Answer
 	for range 200 {

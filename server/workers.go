@@ -42,9 +42,9 @@ func (s *Server) registerWorker(x *exchange) (answer, error) {
 	return a, err
 }
 
-// decodeFacts reads what a worker tells of itself. A fact that is none of ours,
-// such as a host's or a person's name, breaks the rule that facts are coarse:
-// it is refused as such, by its name (contract 5.2).
+// decodeFacts reads what a worker says about itself. An unknown fact, such as a host's or a
+// person's name, breaks the rule that facts are coarse: it is refused as such, by its name
+// (contract 5.2).
 func (x *exchange) decodeFacts(v any) error {
 	b, err := x.readBody()
 	if err != nil {
@@ -57,17 +57,18 @@ func (x *exchange) decodeFacts(v any) error {
 		return err
 	}
 	var bad api.Invalid
-	bad.Add(refused.Fields[0].Field, "is nothing that a worker tells of itself: only platform and version are")
+	bad.Add(refused.Fields[0].Field, "is nothing that a worker reports about itself: only platform and version are")
 	return bad.Err()
 }
 
-// unknownMember reports whether all that is wrong with a body is a name that v doesn't have.
+// unknownMember reports whether the only thing wrong with a body is a name that v doesn't
+// have.
 func unknownMember(b []byte, v any) bool {
 	return errors.Is(json.Unmarshal(b, v, strict), json.ErrUnknownName)
 }
 
-// showWorker shows the record; with wait it is held until the pending signal is
-// another than the one in signal (contract 5.3).
+// showWorker shows the record; with wait it is held until the pending signal is another than
+// the one in signal (contract 5.3).
 func (s *Server) showWorker(x *exchange) (answer, error) {
 	q := x.query()
 	var seen api.SignalID
@@ -85,8 +86,8 @@ func (s *Server) showWorker(x *exchange) (answer, error) {
 	}, func(ctx context.Context) (api.Worker, error) { return s.engine.Worker(ctx, x.caller, x.worker) })
 }
 
-// waiting runs a verb that may be held. When the server shuts down meanwhile it
-// is answered with what can be said at once.
+// waiting runs a verb that may be held. If the server shuts down meanwhile it is answered with
+// what can be said at once.
 func waiting[T any](s *Server, x *exchange, wait time.Duration, do, atOnce func(context.Context) (T, error)) (answer, error) {
 	ctx := x.r.Context()
 	if wait > 0 {
@@ -119,7 +120,7 @@ func (s *Server) editWorker(x *exchange) (answer, error) {
 	}
 	text := bytes.Clone(sent.bytes()) // the write may outlive this request
 	return reply(s.engine.EditWorker(x.r.Context(), x.caller, x.worker, func(in *api.WorkerEdit) error {
-		return decodeJSON(text, in)
+		return mergeJSON(text, in, api.WorkerEdit{MaxConcurrent: 1})
 	}))
 }
 
@@ -151,8 +152,8 @@ func (s *Server) beat(x *exchange) (answer, error) {
 	return reply(s.engine.Beat(x.r.Context(), x.caller, x.worker, in))
 }
 
-// poll lists what the worker may claim, and tells the pending signal; with wait
-// it is held until there is either (contract 5.3, 5.4).
+// poll lists what the worker may claim, and returns the pending signal; with wait it is held
+// until there is either (contract 5.3, 5.4).
 func (s *Server) poll(x *exchange) (answer, error) {
 	q := x.query()
 	var seen api.SignalID

@@ -7,13 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"stint/account"
 	"stint/api"
 	"stint/engine"
 )
 
-// pageAccess is the whole table of who may see and do what on the pages: viewer,
-// member, admin, owner. + is let in, 3 is 403, 4 is 404. The sessions are local
-// ones of the owner's: nobody else knows of them (contract 8.3).
+// pageAccess is the whole table of who may see and do what on the pages: viewer, member,
+// admin, owner. + is allowed, 3 is 403, 4 is 404. The sessions are local ones of the owner's:
+// nobody else sees them (contract 8.3).
 var pageAccess = map[string]string{
 	"GET /":                                               "+ + + +",
 	"GET /inbox":                                          "+ + + +",
@@ -40,8 +41,8 @@ var pageAccess = map[string]string{
 	"POST /agents/{agent}/triggers/{trigger}/close":       "3 3 3 +",
 	"GET /workers":                                        "+ + + +",
 	"GET /workers/{worker}":                               "4 4 + +",
-	"GET /workers/{worker}/edit":                          "4 4 + +",
-	"POST /workers/{worker}/edit":                         "4 4 + +",
+	"GET /workers/{worker}/edit":                          "4 4 3 +",
+	"POST /workers/{worker}/edit":                         "4 4 3 +",
 	"GET /workers/{worker}/{verb}":                        "4 4 + +",
 	"POST /workers/{worker}/{verb}":                       "4 4 + +",
 	"GET /settings":                                       "+ + + +",
@@ -84,14 +85,14 @@ var pageAccess = map[string]string{
 var anyVerb = regexp.MustCompile(`\{verb:[^}]*\}`)
 
 func TestAccess_EveryPageForEveryRole(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	used := map[string]bool{}
 	for i, role := range []api.Role{api.Viewer, api.Member, api.Admin, api.Owner} {
-		who, caller := engine.Identity{UserID: s.Owner.UserID, Name: s.Owner.Name}, s.Owner
+		who, caller := account.Identity{UserID: s.Owner.UserID, Name: s.Owner.Name}, s.Owner
 		if role != api.Owner {
 			who, caller = s.joins(t, role)
 		}
-		handler := New(Options{Engine: s.Engine, CallerOf: func(*http.Request) (engine.Caller, engine.Identity, bool) { return caller, who, true }})
+		handler := New(Options{Engine: s.Engine, Accounts: s.Accounts, CallerOf: func(*http.Request) (engine.Caller, account.Identity, bool) { return caller, who, true }})
 		for _, r := range routes {
 			name := r.method + " " + strings.ReplaceAll(anyVerb.ReplaceAllString(r.path, "{verb}"), ":[a-z-]+}", "}")
 			want, ok := pageAccess[name]
@@ -102,7 +103,7 @@ func TestAccess_EveryPageForEveryRole(t *testing.T) {
 			used[name] = true
 			req := s.request(t, r)
 			if strings.HasSuffix(req.URL.Path, "/stream") {
-				continue // a stream doesn't end by itself; live_test.go has it
+				continue // a stream doesn't end by itself; live_test.go covers it
 			}
 			res := httptest.NewRecorder()
 			handler.ServeHTTP(res, req)
@@ -122,8 +123,8 @@ func TestAccess_EveryPageForEveryRole(t *testing.T) {
 	}
 }
 
-// request asks for what a route is about, in a form that it can take.
-func (s *scene) request(t *testing.T, r route) *http.Request {
+// request asks for what a route is about, with a valid form.
+func (s *fixture) request(t *testing.T, r route) *http.Request {
 	t.Helper()
 	ctx := t.Context()
 	viewer, _ := s.joins(t, api.Viewer)
@@ -154,8 +155,8 @@ func (s *scene) request(t *testing.T, r route) *http.Request {
 	return req
 }
 
-// joins makes a new user with a role.
-func (s *scene) joins(t *testing.T, role api.Role) (engine.Identity, engine.Caller) {
+// joins creates a user with a role.
+func (s *fixture) joins(t *testing.T, role api.Role) (account.Identity, engine.Caller) {
 	t.Helper()
 	ctx := t.Context()
 	i, err := s.Invite(ctx, s.Owner, api.InvitationInput{Role: role})
@@ -166,7 +167,7 @@ func (s *scene) joins(t *testing.T, role api.Role) (engine.Identity, engine.Call
 	if _, err := s.JoinAs(ctx, who, i.Code); err != nil {
 		t.Fatal(err)
 	}
-	in, err := s.In(ctx, who, engine.DefaultWorkspace)
+	in, err := s.In(ctx, who, account.DefaultWorkspace)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +175,7 @@ func (s *scene) joins(t *testing.T, role api.Role) (engine.Identity, engine.Call
 }
 
 func TestSettings_WhatIsShownOnceIsShownOnce(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	page := s.post("/settings/keys", "name", "ci", "trigger", "true").Body.String()
 	if !strings.Contains(page, "stint_key_") || !strings.Contains(page, "Keep this key now") {
 		t.Error("the new key isn't shown")
@@ -196,10 +197,10 @@ func TestSettings_WhatIsShownOnceIsShownOnce(t *testing.T) {
 }
 
 func TestSettings_LinkedAccounts(t *testing.T) {
-	s := newScene(t, sceneEnd)
-	ctx, who := t.Context(), engine.Identity{UserID: s.Owner.UserID, Name: s.Owner.Name}
+	s := newFixture(t, fixtureEnd)
+	ctx, who := t.Context(), account.Identity{UserID: s.Owner.UserID, Name: s.Owner.Name}
 	there := Provider{Name: "Acme", Issuer: "https://login.example.com"}
-	pages := New(Options{Engine: s.Engine, Provider: there, CallerOf: func(*http.Request) (engine.Caller, engine.Identity, bool) { return s.Owner, who, true }})
+	pages := New(Options{Engine: s.Engine, Accounts: s.Accounts, Provider: there, CallerOf: func(*http.Request) (engine.Caller, account.Identity, bool) { return s.Owner, who, true }})
 	look := func() string {
 		res := httptest.NewRecorder()
 		pages.ServeHTTP(res, httptest.NewRequest(http.MethodGet, "/settings/account", nil))
@@ -209,15 +210,15 @@ func TestSettings_LinkedAccounts(t *testing.T) {
 	if body := look(); !strings.Contains(body, "Link your account at Acme") {
 		t.Error("there is no way to link")
 	}
-	secret, err := s.StartDetour(ctx, engine.Detour{Purpose: engine.DetourLink, Who: who}, engine.From{})
+	secret, err := s.StartOIDCSignIn(ctx, account.OIDCSignIn{Purpose: account.PurposeLink, Who: who}, account.From{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	back, err := s.EndDetour(ctx, secret)
+	back, err := s.EndOIDCSignIn(ctx, secret)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Arrive(ctx, back, engine.Vouched{Issuer: there.Issuer, Subject: "7", Email: "ann@example.com"}, who, engine.From{}); err != nil {
+	if _, err := s.Arrive(ctx, back, account.ExternalIdentity{Issuer: there.Issuer, Subject: "7", Email: "ann@example.com"}, who, account.From{}); err != nil {
 		t.Fatal(err)
 	}
 	if body := look(); strings.Contains(body, "Link your account") || !strings.Contains(body, "ann@example.com") || !strings.Contains(body, "Unlink ann@example.com") {
@@ -239,8 +240,8 @@ func TestSettings_LinkedAccounts(t *testing.T) {
 }
 
 func TestSettings_ProgramsThatRegisteredThemselves(t *testing.T) {
-	s := newScene(t, sceneEnd)
-	c, err := s.Register(t.Context(), engine.Registration{Name: "<b>Evil</b>", Redirects: []string{"https://a.test/cb"}}, engine.From{Address: "192.0.2.7"})
+	s := newFixture(t, fixtureEnd)
+	c, err := s.Register(t.Context(), account.Registration{Name: "<b>Evil</b>", Redirects: []string{"https://a.test/cb"}}, account.From{Address: "192.0.2.7"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ type activityPage struct {
 	cursor string
 }
 
-// activityQuery is the filter as the address holds it.
+// activityQuery is the filter in the form that the address has.
 type activityQuery struct{ actor, kind, agent, session string }
 
 func readActivity(q url.Values) activityQuery {
@@ -82,8 +82,8 @@ func (v *visit) activity() error {
 	return v.page(http.StatusOK, Shell{Title: "Activity", Place: "activity"}, activity(p))
 }
 
-// exportActivity answers all entries that fit, one JSON object a line. It reads
-// page by page, so that a long export holds nothing up.
+// exportActivity writes all matching entries, one JSON object a line. It reads page by page,
+// so that a long export blocks nothing.
 func (v *visit) exportActivity() error {
 	f, err := readActivity(v.r.URL.Query()).filter()
 	if err != nil {
@@ -111,14 +111,14 @@ func (v *visit) exportActivity() error {
 		page, err = v.web.engine.Audit(v.r.Context(), v.caller, f, api.Page{Limit: exportPage, Cursor: page.NextCursor})
 		if err != nil {
 			v.web.log.Error("export the activity", "error", err)
-			panic(http.ErrAbortHandler) // a half file must not look like a whole one
+			panic(http.ErrAbortHandler) // half a file must not look like a whole one
 		}
 	}
 }
 
 const exportPage = 200
 
-// sessionName is a session's title, where somebody has given it one.
+// sessionName is a session's title, if somebody has given it one.
 func (p activityPage) sessionName(e api.AuditEntry) string {
 	if s := p.names.Sessions[e.SessionID]; s.Title != "" {
 		return "“" + s.Title + "”"

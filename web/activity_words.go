@@ -11,14 +11,15 @@ import (
 	"stint/api"
 )
 
-// phrase tells an event: the actor, the verb, what it was done to, and the rest.
+// phrase describes an event: the actor, the verb, what it was done to, and the rest.
 type phrase struct {
 	verb  string
 	of    string // session, agent or nothing
 	after string
 }
 
-// phrases are the events that are told as sentences; the others by their type and data.
+// phrases are the events that are shown as sentences; the others are shown by their type and
+// data.
 var phrases = map[string]phrase{
 	"session_created":        {"started", "session", ""},
 	"session_queued":         {"queued", "session", ""},
@@ -71,8 +72,8 @@ var phrases = map[string]phrase{
 	"webhook_deleted":        {"deleted a webhook", "", ""},
 }
 
-// phraseOf finds the sentence of an entry. An entry that lacks what its sentence
-// speaks of has none.
+// phraseOf finds the sentence of an entry. An entry that lacks something its sentence mentions
+// has none.
 func phraseOf(e api.AuditEntry) (phrase, bool) {
 	p, ok := phrases[e.Type]
 	switch {
@@ -101,10 +102,11 @@ func doer(e api.AuditEntry) string {
 	return strings.ToUpper(name[:1]) + name[1:]
 }
 
-// plainFacts are names that the sentence has said already, or that say nothing to a reader.
+// plainFacts are names that the sentence has already mentioned, or that mean nothing to a
+// reader.
 var plainFacts = []string{"version", "fence", "prompt", "thread", "id", "key", "invitation", "trigger", "signIn", "message", "identity", "knownName", "worker"}
 
-// factsOf tells the rest of an event's data in words.
+// factsOf puts the rest of an event's data into words.
 func factsOf(e api.AuditEntry) string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(e.Data)) {

@@ -7,27 +7,24 @@ import (
 	"strconv"
 	"strings"
 
-	shellquote "github.com/kballard/go-shellquote"
-
 	"stint/api"
-	"stint/engine"
 )
 
 // agentForm is what agent_form.templ draws: what was typed, and what is wrong with it.
 type agentForm struct {
 	filled
-	slug  string // of the agent that is edited; "" = a new one
+	slug  string // of the agent being edited; "" = a new one
 	says  schedulePreview
 	zones []string
 	from  string // the starter that it was filled from
-	asks  string // why it comes back at all, where no field is at fault
+	asks  string // why it comes back at all, if no field is at fault
 }
 
 func (v *visit) newAgent() error {
 	if err := v.mayEditAgents(); err != nil {
 		return err
 	}
-	typed := formOf(engine.DefaultAgent())
+	typed := formOf(v.web.engine.DefaultAgent())
 	typed.Set("timeZone", v.prefs.zone.String())
 	from := v.r.URL.Query().Get("from")
 	for _, s := range starters {
@@ -70,7 +67,7 @@ func (v *visit) drawAgentForm(status int, f agentForm) error {
 }
 
 func (v *visit) createAgent() error {
-	in := engine.DefaultAgent()
+	in := v.web.engine.DefaultAgent()
 	bad := fillAgent(&in, v.r.PostForm)
 	needFolder(in, v.r.PostForm, bad)
 	var err error
@@ -112,9 +109,9 @@ func (v *visit) saveAgent() error {
 	return v.agentRefused(agentForm{slug: v.path("agent")}, in, was, bad, err)
 }
 
-// agentRefused draws the form again with all that is wrong: what it couldn't
-// read itself and, beside, what the engine says. err is the engine's refusal,
-// where it was asked to write; was is the agent that is edited, nil for a new one.
+// agentRefused draws the form again with everything that is wrong: what it couldn't read
+// itself and also what the engine says. err is the engine's refusal, if it was called; was is
+// the agent being edited, nil for a new one.
 func (v *visit) agentRefused(f agentForm, in api.AgentInput, was *api.Agent, bad map[string]string, err error) error {
 	f.filled = filled{v.r.PostForm, bad}
 	if no := v.mayEditAgents(); no != nil {
@@ -136,8 +133,8 @@ func (v *visit) agentRefused(f agentForm, in api.AgentInput, was *api.Agent, bad
 	return v.drawAgentForm(http.StatusUnprocessableEntity, f)
 }
 
-// needFolder misses the work folder of an agent that runs on somebody's machine,
-// unless the form says that the worker's own file names it.
+// needFolder asks for the work folder of an agent that runs on somebody's machine, unless the
+// form says that the worker's own file names it.
 func needFolder(in api.AgentInput, form url.Values, bad map[string]string) {
 	if in.Mode == api.Local && in.Run.WorkFolder == "" && form.Has("workFolder") && form.Get("folderElsewhere") != "true" {
 		bad["run.workFolder"] = "is missing: an absolute path on the worker's machine, as of the project that it works on"
@@ -163,7 +160,7 @@ var numbers = []number{
 	{"maxLapses", func(a *api.AgentInput) *int64 { return &a.MaxLapses }},
 }
 
-// formOf spells an agent the way the form does.
+// formOf fills the form from an agent.
 func formOf(in api.AgentInput) url.Values {
 	out := url.Values{}
 	for name, value := range map[string]string{
@@ -184,8 +181,8 @@ func formOf(in api.AgentInput) url.Values {
 	return out
 }
 
-// fillAgent reads the form into an agent, over what it was. What can't be read
-// is named by field; the rules themselves are the engine's.
+// fillAgent reads the form into an agent, over its previous values. What can't be read is
+// named by field; the engine has the rules themselves.
 func fillAgent(in *api.AgentInput, form url.Values) map[string]string {
 	bad := map[string]string{}
 	text := func(name string, to *string) {
@@ -219,14 +216,14 @@ func fillAgent(in *api.AgentInput, form url.Values) map[string]string {
 	if in.Type != api.TypeCommand {
 		fillTalk(in, form, bad)
 	} else if form.Has("command") {
-		argv, err := shellquote.Split(form.Get("command"))
+		argv, err := SplitCommand(form.Get("command"))
 		if err != nil {
 			bad["run.command"] = fmt.Sprintf("can't be read as a command line: %v", err)
 		}
 		in.Run.Command = argv
 	}
 	if in.Type == api.TypeCommand && form.Has("check") {
-		argv, err := shellquote.Split(form.Get("check"))
+		argv, err := SplitCommand(form.Get("check"))
 		if err != nil {
 			bad["run.check"] = fmt.Sprintf("can't be read as a command line: %v", err)
 		}
@@ -307,12 +304,12 @@ func sentence(text string) string {
 	return text + "."
 }
 
-// schedulePreview is what the form says of a schedule while it is typed.
+// schedulePreview is what the form says about a schedule while it is typed.
 type schedulePreview struct {
 	api.SchedulePreview
 	wrong string
 	none  bool
-	told  bool // the field says it already
+	told  bool // the field already says it
 }
 
 func (v *visit) saySchedule(expr, zone string) schedulePreview {
@@ -331,13 +328,13 @@ func (v *visit) saySchedule(expr, zone string) schedulePreview {
 	return schedulePreview{SchedulePreview: p}
 }
 
-// schedule answers the preview alone, for the form's script.
+// schedule draws only the preview, for the form's script.
 func (v *visit) schedule() error {
 	q := v.r.URL.Query()
 	return v.draw(http.StatusOK, scheduleSays(v.saySchedule(q.Get("schedule"), q.Get("timeZone")), v.prefs.zone), nil)
 }
 
-// commonZones are proposed while a zone is typed; any name of the tz database is taken.
+// commonZones are suggested while a zone is typed; any name in the tz database is accepted.
 var commonZones = []string{
 	"UTC", "Europe/London", "Europe/Berlin", "Europe/Paris", "Europe/Warsaw", "Europe/Madrid", "Europe/Athens", "Europe/Kyiv",
 	"America/New_York", "America/Chicago", "America/Denver", "America/Los_Angeles", "America/Sao_Paulo", "America/Toronto",

@@ -257,7 +257,7 @@ func agentFormPage(f agentForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = TextArea(f.input("prompt", "Prompt", "What a scheduled run is told")).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = TextArea(f.input("prompt", "Prompt", "For each run that brings no prompt of its own")).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -610,7 +610,7 @@ func typeField(f agentForm) templ.Component {
 		}
 		ctx = templ.InitializeContext(ctx)
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = Select(f.input("type", "Type", "Claude Code and Codex are programs on the worker's machine, signed in there"), typeOptions).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = Select(f.input("type", "Type", "Claude Code and Codex are programs on the worker's machine, signed in there"), typeOptions()).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -635,7 +635,7 @@ func typeField(f agentForm) templ.Component {
 	})
 }
 
-// talkFields are of agents that converse: what they may do, and who is asked.
+// talkFields are for agents that converse: what they may do, and who is asked.
 func talkFields(f agentForm) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

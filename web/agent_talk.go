@@ -10,8 +10,12 @@ import (
 	"stint/api"
 )
 
-var typeOptions = []Option{
-	{string(api.TypeCommand), "Command"}, {string(api.TypeClaudeCode), "Claude Code"}, {string(api.TypeCodex), "Codex"},
+// typeOptions are the types to choose from.
+func typeOptions() (out []Option) {
+	for _, p := range api.AgentTypes {
+		out = append(out, Option{string(p.Type), p.Word})
+	}
+	return out
 }
 
 var permissionOptions = []Option{
@@ -20,15 +24,6 @@ var permissionOptions = []Option{
 
 var workspaceOptions = []Option{
 	{"folder", "The folder itself"}, {"worktree", "A git worktree for each conversation"},
-}
-
-func typeWord(t api.AgentType) string {
-	for _, o := range typeOptions {
-		if o.Value == string(t) {
-			return o.Word
-		}
-	}
-	return string(t)
 }
 
 // preset fills a starter with the rules of a preset.
@@ -42,7 +37,7 @@ func preset(name string, values map[string]string) map[string]string {
 	return values
 }
 
-// talkForm spells what is of conversing agents, and what agents may spend.
+// talkForm fills in the fields of conversing agents, and what agents may spend.
 func talkForm(in api.AgentInput, out url.Values) {
 	for name, value := range map[string]string{
 		"model": in.Run.Model, "executable": in.Run.Executable, "permissions": in.Run.Permissions, "rules": rulesText(in.Run.Rules),
@@ -56,8 +51,8 @@ func talkForm(in api.AgentInput, out url.Values) {
 	}
 }
 
-// fillTalk reads what is of conversing agents. A command line that the agent had
-// before it became one goes.
+// fillTalk reads the fields of conversing agents. A command line that the agent had before it
+// became one is removed.
 func fillTalk(in *api.AgentInput, form url.Values, bad map[string]string) {
 	run := &in.Run
 	run.Command, run.Check = nil, nil
@@ -123,7 +118,7 @@ func rulesText(rules []api.RunRule) string {
 	return strings.Join(out, "\n")
 }
 
-// rulesFrom reads rules; which words there are is the engine's to say.
+// rulesFrom reads rules; the engine decides which words are valid.
 func rulesFrom(text string) (rules []api.RunRule, wrong string) {
 	n := 0
 	for line := range strings.Lines(text) {
@@ -146,9 +141,9 @@ func rulesFrom(text string) (rules []api.RunRule, wrong string) {
 func spentWords(a api.Agent) string {
 	switch {
 	case a.DailySpendLimitMicros > 0:
-		return Dollars(a.SpentTodayMicros) + " of " + Dollars(a.DailySpendLimitMicros)
+		return api.Dollars(a.SpentTodayMicros) + " of " + api.Dollars(a.DailySpendLimitMicros)
 	case a.SpentTodayMicros > 0:
-		return Dollars(a.SpentTodayMicros)
+		return api.Dollars(a.SpentTodayMicros)
 	}
 	return ""
 }

@@ -116,8 +116,8 @@ func (v *visit) actAgent() error {
 	}
 }
 
-// backTo is the page the form was on when that was a session's, else the path:
-// whoever resumes an agent from a waiting session wants to see it start.
+// backTo is the page that the form was on if that was a session's, else the path: whoever
+// resumes an agent from a waiting session wants to see it start.
 func (v *visit) backTo(path string) string {
 	if from := v.back(); len(from) > len("/sessions/") && from[:len("/sessions/")] == "/sessions/" {
 		return from
@@ -130,7 +130,7 @@ type ledgerSum struct {
 	due, ran, late, skipped, missed int64
 }
 
-// lateAfter is from when on a run counts as late.
+// lateAfter is how late a run must be to count as late.
 const lateAfter = 60
 
 func sumLedger(entries []api.LedgerEntry) ledgerSum {

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"errors"
 	"strings"
 	"time"
 
@@ -9,7 +10,7 @@ import (
 	shellquote "github.com/kballard/go-shellquote"
 )
 
-// agentLine is what a list says of an agent under its name.
+// agentLine is what a list shows of an agent under its name.
 func agentLine(a api.Agent) string {
 	switch {
 	case a.ScheduleError != "":
@@ -21,14 +22,30 @@ func agentLine(a api.Agent) string {
 	case a.Description != "":
 		return a.Description
 	case a.Type != api.TypeCommand:
-		return typeWord(a.Type)
+		return a.Type.Word()
 	default:
 		return commandLine(a.Run.Command)
 	}
 }
 
-// commandLine is an argument list as a shell would have to be given it.
+// commandLine is an argument list in the form that a shell needs.
 func commandLine(argv []string) string { return shellquote.Join(argv...) }
+
+// SplitCommand splits a command line as a shell does; no shell reads it. The error is half a
+// sentence for the person who typed it.
+func SplitCommand(text string) ([]string, error) {
+	argv, err := shellquote.Split(text)
+	for its, says := range map[error]string{
+		shellquote.UnterminatedSingleQuoteError: "a ' has no other ' that ends what it begins",
+		shellquote.UnterminatedDoubleQuoteError: "a \" has no other \" that ends what it begins",
+		shellquote.UnterminatedEscapeError:      "nothing comes after the \\ at its end",
+	} {
+		if errors.Is(err, its) {
+			return nil, errors.New(says)
+		}
+	}
+	return argv, err
+}
 
 func joined(words []string) string { return strings.Join(words, " ") }
 
@@ -80,7 +97,7 @@ func localSlot(s api.SlotPreview) string {
 	return t.Format("Mon 2 Jan 15:04 -07:00")
 }
 
-// readerSlot is the same instant for the reader; "" when his clock shows the same.
+// readerSlot is the same instant for the reader; "" when their clock shows the same.
 func readerSlot(s api.SlotPreview, zone *time.Location) string {
 	t, err := time.Parse(time.RFC3339, s.Local)
 	if err != nil {

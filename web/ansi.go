@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -10,48 +11,108 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// RenderANSI turns what a process printed into lines of HTML: text escaped,
-// colour and weight as classes of stint.css, web links kept. Nothing that the
-// text holds can become a script, an image, a style or a link to anything but
-// http and https; invalid bytes become the replacement character.
+// What a page shows of one text that a process printed. Of a longer one, the beginning and the
+// end are shown, and what is left out between them is counted.
+const (
+	ansiLines = 2000
+	ansiBytes = 1 << 20 // of HTML
+)
+
+// A screen holds this many rows before it drops the oldest. One line of 64 KiB without a break
+// is 410 of them.
+const (
+	screenLines   = 500
+	screenColumns = 160 // the library's own
+)
+
+// RenderANSI turns what a process printed into lines of HTML: text escaped, colour and weight
+// as classes of stint.css, web links kept. Nothing that the text holds can become a script, an
+// image, a style or a link to anything but http and https; invalid bytes become the
+// replacement character.
 //
-// A line break at the end closes the last line and doesn't begin another one.
-// Colour starts plain: state doesn't pass from one call to the next.
+// A line break at the end closes the last line and doesn't begin another one. Colour starts
+// plain: state doesn't carry over from one call to the next.
 func RenderANSI(text string) []string {
-	text = strings.TrimSuffix(tame(text), "\n")
+	text = strings.TrimSuffix(sanitize(text), "\n")
 	if text == "" {
 		return nil
 	}
-	screen, err := terminal.NewScreen()
-	if err != nil {
-		panic(fmt.Errorf("make a terminal screen without options: %w", err))
-	}
+	drawn := bothEnds{most: ansiLines, bytes: ansiBytes}
+	screen := newScreen()
+	screen.ScrollOutFunc = func(line string) { drawn.add(drawnLine(strings.TrimSuffix(line, "\n"))) }
 	_, _ = screen.Write([]byte(text)) // it writes to memory and never fails
-	html := strings.ReplaceAll(screen.AsHTMLWithTimestamps(false), `<a href="`, `<a rel="nofollow noopener noreferrer ugc" href="`)
-	return strings.Split(strings.ReplaceAll(html, "&nbsp;", ""), "\n")
+	for line := range strings.SplitSeq(screen.AsHTMLWithTimestamps(false), "\n") {
+		drawn.add(drawnLine(line))
+	}
+	return drawn.lines()
 }
 
-// RenderANSILines is what a terminal would show of text, line by line, without
-// any colour: progress bars have overwritten themselves.
-func RenderANSILines(text string) []string {
-	screen, err := terminal.NewScreen()
+func drawnLine(html string) string {
+	html = strings.ReplaceAll(html, `<a href="`, `<a rel="nofollow noopener noreferrer ugc" href="`)
+	return strings.ReplaceAll(html, "&nbsp;", "")
+}
+
+func newScreen() *terminal.Screen {
+	screen, err := terminal.NewScreen(terminal.WithMaxSize(0, screenLines))
 	if err != nil {
-		panic(fmt.Errorf("make a terminal screen without options: %w", err))
+		panic(fmt.Errorf("make a terminal screen of %d lines: %w", screenLines, err))
 	}
-	_, _ = screen.Write([]byte(tame(text))) // it writes to memory and never fails
+	screen.Timestamps = false
+	return screen
+}
+
+// bothEnds keeps the first and the last of many lines.
+type bothEnds struct {
+	most, bytes int
+
+	head, tail         []string
+	headSize, tailSize int
+	dropped            int
+}
+
+func (e *bothEnds) add(line string) {
+	if e.dropped == 0 && len(e.tail) == 0 && len(e.head) < e.most/2 && e.headSize+len(line) <= e.bytes/2 {
+		e.head, e.headSize = append(e.head, line), e.headSize+len(line)
+		return
+	}
+	e.tail, e.tailSize = append(e.tail, line), e.tailSize+len(line)
+	for len(e.tail) > e.most/2 || e.tailSize > e.bytes/2 && len(e.tail) > 1 {
+		e.tailSize -= len(e.tail[0])
+		e.tail = e.tail[1:]
+		e.dropped++
+	}
+}
+
+// lines are the kept lines, with a note on what is missing.
+func (e *bothEnds) lines() []string {
+	if e.dropped == 0 {
+		return append(e.head, e.tail...)
+	}
+	note := "… " + Count(e.dropped, "line", "lines") + " left out here; the plain text has them"
+	return append(append(e.head, note), e.tail...)
+}
+
+// RenderANSILines is what a terminal would show of the end of text, line by line,
+// without any colour: progress bars have overwritten themselves.
+func RenderANSILines(text string) []string {
+	screen := newScreen()
+	_, _ = screen.Write([]byte(sanitize(text))) // it writes to memory and never fails
 	return strings.Split(screen.AsPlainText(), "\n")
 }
 
-// PlainText is text without any escape sequence or control character, for
-// downloads and one-line excerpts.
-func PlainText(text string) string { return ansi.Strip(tame(text)) }
+// PlainText is text without any escape sequence or control character, for downloads and
+// one-line excerpts.
+func PlainText(text string) string { return ansi.Strip(sanitize(text)) }
 
-// tame keeps of a terminal's language what a log needs: text, line ends,
-// colours, moves within what was printed and web links. Everything else goes:
-// images, titles, clipboard writes, private sequences, bare controls.
-func tame(text string) string {
+// sanitize keeps the terminal sequences that a log needs: text, line ends, colours, moves
+// within what was printed and web links. Everything else is removed: images, titles, clipboard
+// writes, private sequences, bare controls.
+func sanitize(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
-	var out strings.Builder
+	out := cleaner{links: linkBytes}
+	if strings.Contains(text, "\x1b]8;") && moving.MatchString(text) {
+		out.links = 0
+	}
 	out.Grow(len(text))
 	var parser ansi.Parser
 	p := &parser
@@ -60,10 +121,10 @@ func tame(text string) string {
 	for text != "" {
 		esc := strings.IndexByte(text, '\x1b')
 		if esc < 0 {
-			writePrintable(&out, text)
+			out.printable(text)
 			break
 		}
-		writePrintable(&out, text[:esc])
+		out.printable(text[:esc])
 		text = text[esc:]
 		if overfull(text) {
 			// The parser would write past its end. No program means such a sequence.
@@ -77,7 +138,7 @@ func tame(text string) string {
 			text = text[1:]
 			continue
 		}
-		writeSequence(&out, seq, p)
+		out.sequence(seq, p)
 		text = text[n:]
 	}
 	return out.String()
@@ -106,26 +167,59 @@ func overfull(text string) bool {
 	return false
 }
 
-// writePrintable writes text without control characters but those that move
-// the cursor back or to the next line, or tabulate.
-func writePrintable(out *strings.Builder, text string) {
+// cleaner writes what tame keeps. The screen draws an address again at each line and change of
+// colour that its link spans, so addresses have a budget.
+type cleaner struct {
+	strings.Builder
+
+	links   int // bytes of addresses that may still be drawn
+	address int // bytes of the open link's address; 0 = none is open
+	column  int // of what is written while a link is open
+}
+
+// linkBytes is how many bytes the addresses of one text's links may take in HTML.
+const linkBytes = 512 << 10
+
+// moving matches what moves the cursor back into a line. Links in a text that does so could be
+// cut into any number of pieces, so they are dropped.
+var moving = regexp.MustCompile("(?:\b|\r[^\r\n]|\x1b\\[[0-9;:]*[A-G])")
+
+// again charges one more piece of the open link, or ends it.
+func (c *cleaner) again() {
+	if c.address == 0 {
+		return
+	}
+	if c.links -= c.address; c.links < 0 {
+		c.address = 0
+		c.WriteString("\x1b]8;;\x07")
+	}
+}
+
+// printable writes text without control characters except those that move the cursor back or
+// to the next line, or tabulate.
+func (c *cleaner) printable(text string) {
 	for _, r := range text {
+		if c.address > 0 {
+			if c.column++; r == '\n' || c.column%screenColumns == 0 {
+				c.again()
+			}
+		}
 		switch {
 		case r == '\n', r == '\t', r == '\r', r == '\b':
-			out.WriteRune(r)
+			c.WriteRune(r)
 		case r < ' ', r == 0x7f, r >= 0x80 && r < 0xa0:
 		case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
 			// Marks that reorder text could make a line read as another one.
 		default:
-			out.WriteRune(r)
+			c.WriteRune(r)
 		}
 	}
 }
 
-func writeSequence(out *strings.Builder, seq string, p *ansi.Parser) {
+func (c *cleaner) sequence(seq string, p *ansi.Parser) {
 	switch {
 	case ansi.HasOscPrefix(seq):
-		writeLink(out, string(p.Data()))
+		c.link(string(p.Data()))
 	case ansi.HasCsiPrefix(seq):
 		cmd := ansi.Cmd(p.Command())
 		if cmd.Prefix() != 0 || cmd.Intermediate() != 0 {
@@ -133,45 +227,46 @@ func writeSequence(out *strings.Builder, seq string, p *ansi.Parser) {
 		}
 		switch cmd.Final() {
 		case 'm':
-			writeColour(out, p.Params())
+			c.colour(p.Params())
+			c.again()
 		case 'A', 'B', 'C', 'D', 'E', 'F', 'G', 'K':
 			n, _ := p.Param(0, -1)
-			writeMove(out, cmd.Final(), n)
+			c.move(cmd.Final(), n)
 		}
 	}
 }
 
-func writeMove(out *strings.Builder, final byte, n int) {
-	out.WriteString("\x1b[")
+func (c *cleaner) move(final byte, n int) {
+	c.WriteString("\x1b[")
 	if n >= 0 {
-		out.WriteString(strconv.Itoa(n))
+		c.WriteString(strconv.Itoa(n))
 	}
-	out.WriteByte(final)
+	c.WriteByte(final)
 }
 
-// writeLink keeps OSC 8, the hyperlink, when it leads to the web or ends one.
-func writeLink(out *strings.Builder, data string) {
+// link keeps OSC 8, the hyperlink, when it leads to the web or ends one.
+func (c *cleaner) link(data string) {
 	parts := strings.SplitN(data, ";", 3)
 	if len(parts) != 3 || parts[0] != "8" {
 		return
 	}
-	if parts[2] == "" {
-		out.WriteString("\x1b]8;;\x07")
-		return
-	}
+	c.address, c.column = 0, 0
 	u, err := url.Parse(parts[2])
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		out.WriteString("\x1b]8;;\x07")
+		c.WriteString("\x1b]8;;\x07")
 		return
 	}
 	// A semicolon would end the address for the next parser.
-	out.WriteString("\x1b]8;;" + strings.ReplaceAll(u.String(), ";", "%3B") + "\x07")
+	address := strings.ReplaceAll(u.String(), ";", "%3B")
+	c.WriteString("\x1b]8;;" + address + "\x07")
+	c.address = len(address)
+	c.again()
 }
 
-// writeColour repeats a colour sequence in the 16 colours of the palette. Those
-// were chosen to be readable on the log's background; of the 256 and of the 16
-// million many are not, so they are mapped to the nearest of ours.
-func writeColour(out *strings.Builder, params ansi.Params) {
+// colour repeats a colour sequence in the 16 colours of the palette. Those were chosen to be
+// readable on the log's background; many of the 256 and of the 16 million are not, so they are
+// mapped to the nearest of ours.
+func (c *cleaner) colour(params ansi.Params) {
 	var codes []string
 	values := flat(params)
 	for i := 0; i < len(values); i++ {
@@ -186,7 +281,7 @@ func writeColour(out *strings.Builder, params ansi.Params) {
 			codes = append(codes, strconv.Itoa(sgrCode(n, v == 48)))
 		}
 	}
-	out.WriteString("\x1b[" + strings.Join(codes, ";") + "m")
+	c.WriteString("\x1b[" + strings.Join(codes, ";") + "m")
 }
 
 func flat(params ansi.Params) []int {
@@ -195,8 +290,8 @@ func flat(params ansi.Params) []int {
 	return values
 }
 
-// extended reads what follows 38 or 48 and answers the palette index nearest
-// to that colour and how many values it took.
+// extended reads what follows 38 or 48 and returns the palette index nearest to that colour
+// and how many values it took.
 func extended(rest []int) (index, used int, ok bool) {
 	switch {
 	case len(rest) >= 2 && rest[0] == 5:

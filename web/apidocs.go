@@ -95,7 +95,7 @@ type referenceOperation struct {
 	BodyRequired                           bool
 	Answers                                []referenceAnswer
 	Curl                                   string
-	Try                                    string // address to look at, for reads that need nothing filled in
+	Try                                    string // address to try, for reads that need nothing filled in
 }
 
 // where says where a parameter goes.
@@ -222,7 +222,7 @@ func (doc *openAPI) schema(name string, s openSchema) referenceSchema {
 	return out
 }
 
-// fields are a schema's own and those of the schemas that it is made of.
+// fields are a schema's own and those of the schemas that it includes.
 func (doc *openAPI) fields(s openSchema) (out []referenceField) {
 	for _, part := range s.AllOf {
 		if part.Ref != "" {
@@ -238,7 +238,7 @@ func (doc *openAPI) fields(s openSchema) (out []referenceField) {
 	return out
 }
 
-// markdown converts a description, which is our own and short; one paragraph stays bare.
+// markdown converts a description, which is our own and short; a single paragraph stays bare.
 func markdown(text string) string {
 	var out bytes.Buffer
 	if err := goldmark.Convert([]byte(text), &out); err != nil {

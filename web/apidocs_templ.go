@@ -652,7 +652,7 @@ func apiSchema(s referenceSchema) templ.Component {
 	})
 }
 
-// schemaLink links a kind that is a schema's name; any other is told in words.
+// schemaLink links a kind that is a schema's name; any other is shown in words.
 func schemaLink(kind string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -11,15 +11,15 @@ import (
 	"stint/engine/enginetest"
 )
 
-// look is a way in which somebody sees a page.
+// look is a way of viewing a page.
 type look struct {
 	scheme string
 	width  int64
 	axe    string // axe's options
 }
 
-// Which rules hold doesn't depend on the theme, but for contrast; so in each
-// window one theme is looked at with all of them and the other with that one.
+// Which rules hold doesn't depend on the theme, except contrast; so in each window one theme
+// is checked with all of them and the other with that one.
 var looks = []look{
 	{"light", 1280, allRules}, {"dark", 1280, contrastAlone}, {"dark", 360, allRules}, {"light", 360, contrastAlone},
 }
@@ -38,10 +38,10 @@ const (
 )
 
 func TestBrowser_NoPageHasAnAccessibilityFault(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	server := s.serve(t)
 	b := openTab(t, server)
-	b.allow("404") // the error page is one of those looked at
+	b.allow("404") // the error page is one of those checked
 	paths := []string{
 		"/", "/sessions", "/sessions?q=nothing", "/sessions?status=error", "/agents", "/agents/log-summary", "/agents/log-summary/edit", "/agents/new", "/agents/new?from=ask", "/agents/helper",
 		"/agents/log-summary/run", "/run", "/workers", "/nothing", "/agents/backup/delete",
@@ -61,7 +61,7 @@ func TestBrowser_NoPageHasAnAccessibilityFault(t *testing.T) {
 	b.haveNoFault(t, paths)
 }
 
-// What a newcomer sees has no past.
+// What a newcomer sees has no history.
 func TestBrowser_NoEmptyPageHasAnAccessibilityFault(t *testing.T) {
 	s := newStage(enginetest.New(t))
 	openTab(t, s.serve(t)).haveNoFault(t, []string{"/", "/inbox", "/sessions", "/agents", "/workers", "/activity"})
@@ -89,7 +89,7 @@ func (b *tab) haveNoFault(t *testing.T, paths []string) {
 
 func (l look) String() string { return fmt.Sprintf("%s, %d px", l.scheme, l.width) }
 
-// see takes on a look.
+// see applies a look.
 func (b *tab) see(l look) {
 	b.t.Helper()
 	media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{

@@ -9,9 +9,9 @@ import (
 
 type baseKey struct{}
 
-// WithBase is a context of a request that came below a path of the public URL,
-// such as "/stint". What handles the request sees addresses without that path;
-// [Address] puts it back in front of what goes out.
+// WithBase is the context of a request that came below a path of the public URL, such as
+// "/stint". The handler sees addresses without that path; [Address] adds it again to what is
+// sent.
 func WithBase(ctx context.Context, base string) context.Context {
 	return context.WithValue(ctx, baseKey{}, base)
 }
@@ -22,8 +22,8 @@ func BaseOf(ctx context.Context) string {
 	return base
 }
 
-// Address is a path of this server as whoever made the request has to ask for
-// it. Addresses elsewhere and those relative to a page stay as they are.
+// Address is a path of this server as the client that made the request has to ask for it.
+// Addresses elsewhere and those relative to a page stay as they are.
 func Address(ctx context.Context, address string) string {
 	if !strings.HasPrefix(address, "/") || strings.HasPrefix(address, "//") {
 		return address

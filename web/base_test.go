@@ -30,8 +30,7 @@ func leads(key string) bool {
 	return false
 }
 
-// based fails for every address in an answer that forgets the base, and returns
-// the links.
+// based fails for every address in an answer that lacks the base, and returns the links.
 func based(t *testing.T, asked string, res *httptest.ResponseRecorder) (links []string) {
 	t.Helper()
 	check := func(where, address string) {
@@ -66,10 +65,10 @@ func based(t *testing.T, asked string, res *httptest.ResponseRecorder) (links []
 	return links
 }
 
-// Below a path of the public URL every address that goes out begins with it, on
-// every page and in the answer to every form, whoever asks.
+// Below a path of the public URL every address in an answer begins with it, on every page and
+// in the answer to every form, whoever asks.
 func TestBase_EveryAddressBeginsWithIt(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	s.handler = below(s.handler)
 	linked := map[string]string{}
 	for _, path := range append(s.paths(), "/nowhere", "/agents/nobody") {
@@ -110,10 +109,9 @@ func TestBase_EveryAddressBeginsWithIt(t *testing.T) {
 	}
 }
 
-// What a page leads back to is where the form was, the base left out and put in
-// front once.
+// A page leads back to where the form was, with the base removed and added once.
 func TestBase_BackIsWhereTheFormWas(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	for from, want := range map[string]string{
 		"http://example.com/stint/sessions?q=a": "/stint/sessions?q=a", "http://example.com/stint": "/stint/", "http://example.com/stint/": "/stint/",
 		"http://example.com/other/page": "/stint/", "http://example.com/stintless": "/stint/", "http://example.com/stint//evil.test": "/stint/",
@@ -133,8 +131,7 @@ func TestBase_BackIsWhereTheFormWas(t *testing.T) {
 // addressed finds where a template begins to write an address.
 var addressed = regexp.MustCompile(`\b(?:href|src|action|formaction|poster|hx-(?:get|post|put|patch|delete|push-url|replace-url|sse:connect))\??=(.*)`)
 
-// Templates write every address through at, also where no page of the tests
-// comes by.
+// Templates write every address through at, even on pages that the tests don't open.
 func TestBase_TemplatesWriteAddressesInOneWay(t *testing.T) {
 	files, err := filepath.Glob("*.templ")
 	if err != nil {

@@ -48,8 +48,8 @@ func (b *browser) start() {
 	b.err = chromedp.Do(b.ctx)
 }
 
-// tab is one page in the browser. What goes wrong in it (console errors,
-// exceptions, refusals by the content policy) fails the test at its end.
+// tab is one page in the browser. Anything that goes wrong in it (console errors, exceptions,
+// refusals by the content policy) fails the test at its end.
 type tab struct {
 	t        *testing.T
 	ctx      context.Context
@@ -65,7 +65,7 @@ func openTab(t *testing.T, server *httptest.Server) *tab {
 	if chromium.err != nil {
 		t.Fatalf("start Chromium: %v", chromium.err)
 	}
-	ctx, cancel := chromedp.NewContext(chromium.ctx, chromedp.WithNewBrowserContext()) // with cookies of its own
+	ctx, cancel := chromedp.NewContext(chromium.ctx, chromedp.WithNewBrowserContext()) // with separate cookies
 	t.Cleanup(cancel)
 	ctx, cancelTime := context.WithTimeout(ctx, 4*time.Minute)
 	t.Cleanup(cancelTime)
@@ -120,7 +120,7 @@ func (b *tab) hear(ev any) {
 	b.complain = append(b.complain, text)
 }
 
-// allow lets the console say something that the test itself brings about.
+// allow accepts console messages that the test itself causes.
 func (b *tab) allow(text string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -149,14 +149,14 @@ func js[T any](b *tab, expression string) T {
 	return got
 }
 
-// until waits for an expression to become true, through navigations too.
+// until waits for an expression to become true, even across navigations.
 func (b *tab) until(what, expression string) {
 	b.t.Helper()
 	var err error
 	limit := time.After(90 * time.Second)
 	for again := time.NewTicker(40 * time.Millisecond); ; {
 		var yes bool
-		// An error may only say that the page is just being replaced.
+		// An error may only mean that the page is just being replaced.
 		if yes, err = chromedp.Run(b.ctx, chromedp.Evaluate[bool](`Boolean(`+expression+`)`)); yes {
 			again.Stop()
 			return
@@ -178,7 +178,7 @@ func (b *tab) press(keys string) {
 }
 
 func TestBrowser_OutputArrivesAndWhatIsTypedStays(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	server := s.serve(t)
 	b := openTab(t, server)
 	b.open(sessionURL(s.sessions[api.Active].ID))
@@ -198,7 +198,7 @@ func TestBrowser_OutputArrivesAndWhatIsTypedStays(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The count in the rail changes with a stale session more: proof that updates came.
+	// The count in the rail changes with one more stale session: proof that updates came.
 	b.do(chromedp.SendKeys(chromedp.CSS("[name=text]"), "wer"))
 	if got := js[string](b, `document.querySelector('[name=text]').value + '|' + document.activeElement.name`); got != "half an answer|text" {
 		t.Errorf("while updates came the field became %q", got)
@@ -209,7 +209,7 @@ func TestBrowser_OutputArrivesAndWhatIsTypedStays(t *testing.T) {
 }
 
 func TestBrowser_CancelShowsAtOnceInEveryWindow(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	server := s.serve(t)
 	other := openTab(t, server)
 	other.open("/sessions")
@@ -226,7 +226,7 @@ func TestBrowser_CancelShowsAtOnceInEveryWindow(t *testing.T) {
 }
 
 func TestBrowser_AStreamThatFailsAtFirstIsTriedAgain(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	var refuse atomic.Int32
 	refuse.Store(2)
 	pages := s.handler
@@ -246,7 +246,7 @@ func TestBrowser_AStreamThatFailsAtFirstIsTriedAgain(t *testing.T) {
 	s.New(s.agents["issue-triage"], func(in *api.SessionInput) { in.Title = "Seen after all" })
 	b.until("and it is fed", `document.querySelector('#next').innerText.includes('Seen after all')`)
 
-	// The connection breaks: it comes back by itself and misses nothing.
+	// The connection breaks: it reconnects by itself and misses nothing.
 	b.allow("ERR_")
 	b.allow("htmx:sse:error")
 	server.CloseClientConnections()
@@ -254,7 +254,7 @@ func TestBrowser_AStreamThatFailsAtFirstIsTriedAgain(t *testing.T) {
 	b.until("what was missed is there", `document.querySelector('#next').innerText.includes('While nobody listened')`)
 	b.until("it is live again", isLive)
 
-	// Signed out: it says so and doesn't knock for ever.
+	// Signed out: it says so and doesn't retry for ever.
 	b.allow("401")
 	s.revoke()
 	server.CloseClientConnections()
@@ -262,7 +262,7 @@ func TestBrowser_AStreamThatFailsAtFirstIsTriedAgain(t *testing.T) {
 }
 
 func TestBrowser_Keys(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	server := s.serve(t)
 	b := openTab(t, server)
 	b.open("/")
@@ -296,7 +296,7 @@ func TestBrowser_Keys(t *testing.T) {
 }
 
 func TestBrowser_EverythingWorksWithoutScripts(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	server := s.serve(t)
 	b := openTab(t, server)
 	if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {

@@ -26,9 +26,9 @@ type ribbonPart struct {
 	from, to float64 // 0 to 1
 }
 
-// NewRibbon lays stretches out by their real length; one too short to be seen
-// gets the least width that can be. whole is the length that fills the ribbon:
-// give several rows the same one and they can be compared; 0 fills each.
+// NewRibbon lays stretches out by their real length; one too short to be seen gets the
+// smallest visible width. whole is the length that fills the ribbon: give several rows the
+// same one and they can be compared; 0 fills each.
 func NewRibbon(stretches []Stretch, whole time.Duration) Ribbon {
 	const least = 0.02
 	var sum time.Duration
@@ -92,6 +92,29 @@ type Beat struct {
 	Title   string
 	Started time.Time
 	Took    time.Duration
+	Stopped bool // a person ended it before its work was done
+
+	Unfinished bool // its agent's turn ended while it still ran something
+}
+
+// word says how the run ended, or how it stands.
+func (b Beat) word() string {
+	if b.Stopped {
+		return "Stopped"
+	}
+	if b.Unfinished {
+		return "Unfinished"
+	}
+	return StatusWord(b.Status)
+}
+
+// look is the status by which the run is drawn: one that was stopped, or whose work may not
+// have been over, is drawn like a cancelled one.
+func (b Beat) look() api.Status {
+	if b.Stopped || b.Unfinished {
+		return api.Cancelled
+	}
+	return b.Status
 }
 
 // beatCount is how many runs the bar shows.
@@ -99,8 +122,8 @@ const beatCount = 30
 
 type beatMark struct{ class, x, y, w, h, title string }
 
-// drawBeats gives each run its form: complete is low, error is high with a
-// notch, cancelled is hollow, waiting is broken, running is full and breathes.
+// drawBeats gives each run its shape: complete is low, error is high with a notch, cancelled
+// is hollow, waiting is broken, running is full and breathes.
 func drawBeats(beats []Beat) []beatMark {
 	if len(beats) > beatCount {
 		beats = beats[len(beats)-beatCount:]
@@ -111,8 +134,8 @@ func drawBeats(beats []Beat) []beatMark {
 		marks = append(marks, beatMark{class: "none", x: strconv.Itoa(at(i)), y: "22", w: "5", h: "2"})
 	}
 	for i, b := range beats {
-		m := beatMark{class: statusClass(b.Status), x: strconv.Itoa(at(beatCount - len(beats) + i)), y: "0", w: "5", h: "24", title: beatTitle(b)}
-		switch b.Status {
+		m := beatMark{class: statusClass(b.look()), x: strconv.Itoa(at(beatCount - len(beats) + i)), y: "0", w: "5", h: "24", title: beatTitle(b)}
+		switch b.look() {
 		case api.Complete:
 			m.y, m.h = "10", "14"
 		case api.Failed:
@@ -129,7 +152,7 @@ func drawBeats(beats []Beat) []beatMark {
 }
 
 func beatTitle(b Beat) string {
-	title := StatusWord(b.Status)
+	title := b.word()
 	if b.Title != "" {
 		title = b.Title + ": " + title
 	}
@@ -146,9 +169,16 @@ func beatsLabel(beats []Beat) string {
 	if len(beats) > beatCount {
 		beats = beats[len(beats)-beatCount:]
 	}
-	sums := map[api.Status]int{}
+	sums, stopped, unfinished := map[api.Status]int{}, 0, 0
 	for _, b := range beats {
-		sums[b.Status]++
+		switch {
+		case b.Stopped:
+			stopped++
+		case b.Unfinished:
+			unfinished++
+		default:
+			sums[b.Status]++
+		}
 	}
 	var parts []string
 	for _, s := range api.Statuses {
@@ -156,28 +186,11 @@ func beatsLabel(beats []Beat) string {
 			parts = append(parts, fmt.Sprintf("%d %s", sums[s], strings.ToLower(StatusWord(s))))
 		}
 	}
+	if stopped > 0 {
+		parts = append(parts, fmt.Sprintf("%d stopped", stopped))
+	}
+	if unfinished > 0 {
+		parts = append(parts, fmt.Sprintf("%d unfinished", unfinished))
+	}
 	return "Last " + Count(len(beats), "run", "runs") + ": " + strings.Join(parts, ", ")
 }
-
-// Bars is what [SparkBars] draws.
-type Bars struct {
-	Values []int
-	Label  string // says the figures for those who don't see them
-	Class  string // one of the state classes, for the hue
-}
-
-func (b Bars) viewBox() string { return "0 0 " + strconv.Itoa(max(1, len(b.Values))*8) + " 56" }
-
-func (b Bars) scaled(v int) float64 {
-	top := 0
-	for _, x := range b.Values {
-		top = max(top, x)
-	}
-	if top == 0 || v <= 0 {
-		return 0
-	}
-	return max(2, 52*float64(v)/float64(top))
-}
-
-func (b Bars) top(v int) string    { return strconv.FormatFloat(55-b.scaled(v), 'f', 1, 64) }
-func (b Bars) height(v int) string { return strconv.FormatFloat(b.scaled(v), 'f', 1, 64) }

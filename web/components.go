@@ -27,7 +27,7 @@ func (t Tone) icon() string {
 	}
 }
 
-// role makes readers say at once what went wrong, and the rest in its turn.
+// role makes screen readers announce errors at once, and the rest in turn.
 func (t Tone) role() string {
 	if t == Bad {
 		return "alert"
@@ -49,9 +49,9 @@ type Confirm struct {
 	Title  string // names the object: "Cancel “nightly report”?"
 	Text   string // says the effect
 	Action string // where the yes is posted
-	Do     string // the word on that button
-	Keep   string // the word on the way back
-	Back   string // where the way back leads without scripts
+	Do     string // the text of that button
+	Keep   string // the text of the button that goes back
+	Back   string // where going back leads without scripts
 	Risky  bool   // the yes ends or deletes something
 }
 
@@ -65,8 +65,8 @@ func confirmClass(risky bool) string {
 // Crumb is a step of the way to a page.
 type Crumb struct{ Word, URL string }
 
-// tense keeps the script from saying "in 3 sec" of a past moment when the
-// reader's clock is behind the server's.
+// tense keeps the script from saying "in 3 sec" about a past moment when the reader's clock is
+// behind the server's.
 func tense(t, now time.Time) string {
 	if t.After(now) {
 		return "future"

@@ -9,8 +9,8 @@ package web
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-// LogView is the raw output, dark in both themes. It isn't read aloud while it
-// grows; what changes in the session is announced elsewhere.
+// LogView is the raw output, dark in both themes. It isn't read aloud while it grows; changes
+// of the session are announced elsewhere.
 func LogView(l Log) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

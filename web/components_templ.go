@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Icon draws one of the sprite's icons. It is decoration: a word stands beside
-// it, or the control that holds it has a label.
+// Icon draws one of the sprite's icons. It is decoration: a word stands beside it, or the
+// control that holds it has a label.
 func Icon(name string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -55,7 +55,7 @@ func Icon(name string) templ.Component {
 	})
 }
 
-// StateBadge tells a status by icon, word and form (ux f.3).
+// StateBadge shows a status by icon, word and shape (ux f.3).
 func StateBadge(s api.Status) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -138,8 +138,8 @@ func StateBadge(s api.Status) templ.Component {
 	})
 }
 
-// Time shows t relative to now. Scripts keep it going and give it the reader's
-// own zone in its title; without them the title says it in UTC.
+// Time shows t relative to now. Scripts keep it current and put the reader's own zone in its
+// title; without them the title says it in UTC.
 func Time(t, now time.Time) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -232,7 +232,7 @@ func Time(t, now time.Time) templ.Component {
 	})
 }
 
-// Elapsed shows how long it is since a moment, and goes on counting.
+// Elapsed shows how long ago a moment was, and keeps counting.
 func Elapsed(since, now time.Time) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -284,7 +284,7 @@ func Elapsed(since, now time.Time) templ.Component {
 	})
 }
 
-// Length shows a time that has come to its end.
+// Length shows a time that has ended.
 func Length(d time.Duration) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -541,8 +541,8 @@ func Snippet(command string) templ.Component {
 	})
 }
 
-// EmptyState teaches one thing: a sentence, one action (the children), one
-// command line. An empty command is left out.
+// EmptyState teaches one thing: a sentence, one action (the children), one command line. An
+// empty command is left out.
 func EmptyState(title, text, command string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -609,7 +609,7 @@ func EmptyState(title, text, command string) templ.Component {
 	})
 }
 
-// Callout says what is the matter and, in its children, what to do next.
+// Callout says what is wrong and, in its children, what to do next.
 func Callout(tone Tone, title, text string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -892,9 +892,9 @@ func Toast(text string) templ.Component {
 	})
 }
 
-// ConfirmDialog names an object and what will happen to it. The way back has
-// the focus, never the dangerous button. Where scripts are off the same
-// question is a page of its own, drawn by ConfirmBody.
+// ConfirmDialog names an object and what will happen to it. The focus is on going back, never
+// on the dangerous button. With scripts off the same question is a separate page, drawn by
+// ConfirmBody.
 func ConfirmDialog(c Confirm) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -11,8 +11,8 @@ import (
 	"stint/api"
 )
 
-// composer is the form that answers one open prompt. The inbox and the
-// session's page draw the same one.
+// composer is the form that answers one open prompt. The inbox and the session's page draw the
+// same one.
 type composer struct {
 	session api.SessionID
 	prompt  *api.Prompt
@@ -28,12 +28,12 @@ type answerForm struct {
 	session api.SessionID
 	typed   url.Values
 	errors  map[string]string
-	refused string // why it came too late; "" = it can be mended
+	refused string // why it came too late; "" = it can be corrected
 	said    string // what was typed, in one text
 }
 
-// composerOf is the form for a session's open prompt, with what was typed for it
-// if that was refused.
+// composerOf is the form for a session's open prompt, with what was typed for it if that was
+// refused.
 func composerOf(s api.Session, from string, refused answerForm, now time.Time) composer {
 	c := composer{session: s.ID, prompt: s.Prompted, from: from, typed: url.Values{}, now: now}
 	if refused.prompt == s.Prompted.ID && refused.typed != nil {
@@ -42,7 +42,7 @@ func composerOf(s api.Session, from string, refused answerForm, now time.Time) c
 	return c
 }
 
-// late reports whether the answer came when the prompt was closed.
+// late reports whether the answer came after the prompt was closed.
 func (f answerForm) late() bool { return f.refused != "" }
 
 // The answers to an approval.
@@ -56,7 +56,7 @@ const (
 
 func (c composer) id() string { return "answer-" + c.prompt.ID.String() }
 
-// field is a field's id in the page, where several forms may stand.
+// field is a field's id in the page, where there may be several forms.
 func (c composer) field(name string) string { return c.prompt.ID.String() + "-" + name }
 
 func (c composer) input(name, label, hint, complaint string) Input {
@@ -90,7 +90,7 @@ func (q question) kind() string {
 	return "text"
 }
 
-// label is what a question is called: its text, or its id where it has none.
+// label is a question's name: its text, or its id if it has none.
 func (q question) label() string {
 	if q.Text == "" {
 		return q.ID
@@ -98,8 +98,7 @@ func (q question) label() string {
 	return PlainText(q.Text)
 }
 
-// answerFrom reads the form of a prompt. What can't be read is named as the
-// engine names it.
+// answerFrom reads the form of a prompt. What can't be read is named as the engine names it.
 func answerFrom(p *api.Prompt, form url.Values) (api.Answer, map[string]string) {
 	a, bad := api.Answer{}, map[string]string{}
 	text := lines(form.Get("text"))
@@ -168,8 +167,8 @@ func typedWords(p *api.Prompt, form url.Values) string {
 	return strings.Join(out, "\n")
 }
 
-// answer passes a person's answer on. One that is incomplete comes back with
-// what was typed; so does one that came too late, with who was first.
+// answer passes on a person's answer. An incomplete one comes back with what was typed; so
+// does one that came too late, with who was first.
 func (v *visit) answer() error {
 	id, err := v.sessionID()
 	if err != nil {
@@ -230,8 +229,8 @@ func (v *visit) refuseAnswer(status int, refused answerForm) error {
 	return v.drawSession(status, refused)
 }
 
-// say passes a message on to the agent of a conversation. Where that had ended,
-// it goes on in a new session.
+// say passes a message on to the agent of a conversation. If that had ended, it continues in a
+// new session.
 func (v *visit) say() error {
 	id, err := v.sessionID()
 	if err != nil {
@@ -300,8 +299,8 @@ func askHead(p *api.Prompt) string {
 	return "It asks"
 }
 
-// promptText is what a prompt says. Of an approval nothing is left out that a
-// screen wouldn't show: it may be what is approved.
+// promptText is the text of a prompt. For an approval, characters that a screen wouldn't show
+// are made visible: they may be part of what is approved.
 func promptText(p *api.Prompt) string {
 	if p.Kind == api.PromptApproval {
 		return api.Visible(p.Text)

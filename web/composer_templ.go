@@ -14,8 +14,8 @@ import (
 	"strconv"
 )
 
-// composerCard shows a prompt and, to those who may answer it, the form. What is
-// typed stays: a live update leaves the form alone while somebody is at it.
+// composerCard shows a prompt and, to those who may answer it, the form. What is typed stays:
+// a live update leaves the form alone while somebody is using it.
 func composerCard(c composer, may bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -878,7 +878,7 @@ func questionField(c composer, q question) templ.Component {
 	})
 }
 
-// lateCard tells who was first, and keeps what was typed.
+// lateCard says who was first, and keeps what was typed.
 func lateCard(f answerForm) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -18,7 +18,7 @@ type failure struct {
 	text   string
 }
 
-// fail answers with an error page, or with its words alone where a script asked.
+// fail answers with an error page, or only with its words if a script asked.
 func (v *visit) fail(err error) {
 	if errors.Is(err, context.Canceled) && v.r.Context().Err() != nil {
 		return // nobody is left to answer
@@ -41,8 +41,8 @@ func (v *visit) fail(err error) {
 	}
 }
 
-// typed is what somebody wrote into the form that was refused, so that it can be
-// taken elsewhere: all of more than one word, but no password.
+// typed is what somebody wrote into the refused form, so that they can copy it elsewhere:
+// everything longer than one word, but no password.
 func (v *visit) typed() []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(v.r.PostForm)) {
@@ -54,7 +54,7 @@ func (v *visit) typed() []string {
 	return out
 }
 
-// refuse says why nobody below a role may do something, before he tries.
+// refuse says why nobody below a role may do something, before they try.
 func (v *visit) refuse(may bool, who string) error {
 	if may {
 		return nil
@@ -88,16 +88,20 @@ func failureOf(err error) failure {
 		}
 	case api.CodeTooMany:
 		f.status, f.title = http.StatusTooManyRequests, "Too many requests"
-	case api.CodeUnavailable, api.CodeOutcomeUnknown:
+	case api.CodeUnavailable, api.CodeOutcomeUnknown, api.CodeDatabaseMoved:
 		f.status, f.title = http.StatusServiceUnavailable, "The store can't take writes now"
+	case api.CodeTooSlow:
+		f.status, f.title = http.StatusServiceUnavailable, "That takes too long"
+	case api.CodeDatabaseDamaged:
+		f.status, f.title = http.StatusInternalServerError, "The database is damaged"
 	case api.CodeInternal:
 		f.status, f.title = http.StatusInternalServerError, "Something went wrong here"
 	}
 	return f
 }
 
-// fieldErrors are the complaints of a refusal by the field they name; ok says
-// that a form can show them.
+// fieldErrors are the complaints of a refusal by the field they name; ok says that a form can
+// show them.
 func fieldErrors(err error) (byField map[string]string, ok bool) {
 	var refused *api.Error
 	if !errors.As(err, &refused) {

@@ -7,8 +7,8 @@ import (
 	"github.com/a-h/templ"
 )
 
-// Input is one field of a form. Its ID is also its name in the request, unless
-// it has a name of its own.
+// Input is one field of a form. Its ID is also its name in the request, unless it has a
+// separate name.
 type Input struct {
 	ID          string
 	Name        string // "" = the id
@@ -23,8 +23,8 @@ type Input struct {
 	Disabled    bool
 }
 
-// filled is what was typed into a form, and what is wrong with it by the field's
-// name on the wire.
+// filled is what was typed into a form, and what is wrong with it by the field's name on the
+// wire.
 type filled struct {
 	typed  url.Values
 	errors map[string]string
@@ -39,14 +39,14 @@ func (f filled) wrong() int {
 	return len(fields)
 }
 
-// root is a field's name without the entry of it.
+// root is a field's name without the list entry.
 func root(field string) string {
 	name, _, _ := strings.Cut(field, "[")
 	return name
 }
 
-// also adds what the engine finds at fault to what the form couldn't read, whose
-// own words go first.
+// also adds what the engine finds at fault to what the form couldn't read; the form's own
+// words come first.
 func also(bad map[string]string, err error) {
 	told := map[string]bool{}
 	for field := range bad {
@@ -60,8 +60,8 @@ func also(bad map[string]string, err error) {
 	}
 }
 
-// input is a field of the form with what was typed and what is wrong. wrong are
-// the engine's names for it, where they aren't the form's.
+// input is a field of the form with what was typed and what is wrong. wrong are the engine's
+// names for it, if they aren't the form's.
 func (f filled) input(id, label, hint string, wrong ...string) Input {
 	in := Input{ID: id, Label: label, Hint: hint, Value: f.typed.Get(id), Error: sentence(f.errors[id])}
 	for _, name := range wrong {

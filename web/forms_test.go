@@ -34,7 +34,7 @@ func refused(t *testing.T, res *httptest.ResponseRecorder, texts ...string) {
 }
 
 func TestAgentForm_MakesAndChangesAnAgent(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	full := []string{
 		"slug", "tidy", "name", "Tidy up", "mode", "local", "type", "command", "command", `sh -c 'echo "a b"'`, "check", "test -s 'a file'", "workFolder", "/srv",
 		"env", "HOME, LANG", "prompt", "one\r\ntwo", "schedule", "*/5 * * * *", "timeZone", "Europe/Berlin", "overlap", "queue_one",
@@ -52,7 +52,7 @@ func TestAgentForm_MakesAndChangesAnAgent(t *testing.T) {
 		a.Overlap != api.OverlapQueueOne || a.CatchUp != api.CatchUpNone || a.MaxConcurrent != 3 || len(a.Labels) != 2 {
 		t.Errorf("made %+v", a.AgentInput)
 	}
-	// What the form shows is what it takes: saving it unchanged changes nothing.
+	// What the form shows is what it accepts: saving it unchanged changes nothing.
 	if formOf(a.AgentInput).Get("command") != `sh -c 'echo "a b"'` {
 		t.Errorf("command shown as %q", formOf(a.AgentInput).Get("command"))
 	}
@@ -69,7 +69,7 @@ func TestAgentForm_MakesAndChangesAnAgent(t *testing.T) {
 }
 
 func TestAgentForm_EachMistakeStandsAtItsField(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	base := func(change ...string) []string {
 		return append([]string{"mode", "local", "type", "command", "command", "true", "timeZone", "UTC"}, change...)
 	}
@@ -87,7 +87,7 @@ func TestAgentForm_EachMistakeStandsAtItsField(t *testing.T) {
 }
 
 func TestAgentForm_MakesAnAgentThatConverses(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	page := s.get("/agents/new?from=unattended").Body.String()
 	wholePage(t, "/agents/new?from=unattended", page)
 	for _, want := range []string{`value="claude_code" selected`, "allow shell git status", `name="unattended" value="true" checked`, "30 2 * * *"} {
@@ -114,7 +114,7 @@ func TestAgentForm_MakesAnAgentThatConverses(t *testing.T) {
 	for name, values := range formOf(a.AgentInput) {
 		same = append(same, name, values[0])
 	}
-	same = append(same, "permissions", "approval") // as a browser sends it where nothing was said
+	same = append(same, "permissions", "approval") // as a browser sends it if nothing was chosen
 	wentTo(t, s.post("/agents/thinker/edit", same...), "/agents/thinker")
 	if again, err := s.Engine.Agent(t.Context(), s.Owner, "thinker"); err != nil || again.Version != a.Version {
 		t.Errorf("version %d after an edit without a change, before %d: %v", again.Version, a.Version, err)
@@ -138,7 +138,7 @@ func TestAgentForm_MakesAnAgentThatConverses(t *testing.T) {
 }
 
 func TestSchedulePreview(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	for query, want := range map[string]string{
 		"schedule=30+2+*+*+*&timeZone=Europe/Berlin": "Wed 4 Mar 02:30 +01:00",
 		"schedule=&timeZone=UTC":                     "only when somebody starts it",
@@ -156,7 +156,7 @@ func TestSchedulePreview(t *testing.T) {
 }
 
 func TestAgent_PauseResumeDelete(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	wentTo(t, s.post("/agents/backup/pause"), "/agents/backup")
 	if page := s.get("/agents/backup").Body.String(); !strings.Contains(page, "/agents/backup/resume") || !strings.Contains(page, "Paused") {
 		t.Error("the page doesn't say that the agent is paused")
@@ -173,7 +173,7 @@ func TestAgent_PauseResumeDelete(t *testing.T) {
 }
 
 func TestRun_OneFormIsOneSession(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	form := []string{"key", "K1", "prompt", "look\r\nhere", "title", "By hand", "priority", "5", "notBefore", "2026-03-04T09:30"}
 	first := wentTo(t, s.post("/agents/backup/run", form...), "/sessions/ses_")
 	if again := wentTo(t, s.post("/agents/backup/run", form...), "/sessions/ses_"); again != first {
@@ -189,11 +189,32 @@ func TestRun_OneFormIsOneSession(t *testing.T) {
 	refused(t, s.post("/agents/backup/run", "key", "K1", "prompt", "another"), "sent before", "another")
 	refused(t, s.post("/agents/backup/run", "key", "K2", "prompt", "keep me", "priority", "high"), `id="priority-error"`, "keep me")
 	refused(t, s.post("/agents/backup/run", "key", "K2", "prompt", "keep me", "notBefore", "soon"), `id="notBefore-error"`)
-	wentTo(t, s.post("/run", "agent", "backup", "prompt", ""), "/sessions/ses_")
+	own := s.agents["backup"].Prompt
+	if own == "" {
+		t.Fatal("the agent of this test needs a prompt of its own")
+	}
+	for name, at := range map[string]struct {
+		path string
+		form []string
+		want string
+	}{
+		"the quick form left empty":     {"/run", []string{"agent", "backup", "prompt", " \r\n"}, own},
+		"the quick form":                {"/run", []string{"agent", "backup", "prompt", "look"}, "look"},
+		"the form emptied":              {"/agents/backup/run", []string{"key", "K3", "prompt", ""}, ""},
+		"a form that has no such field": {"/agents/backup/run", []string{"key", "K4"}, own},
+	} {
+		made, err := api.ParseSessionID(strings.TrimPrefix(wentTo(t, s.post(at.path, at.form...), "/sessions/ses_"), "/sessions/"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Get(made).Prompt; got != at.want {
+			t.Errorf("%s: prompt %q, want %q", name, got, at.want)
+		}
+	}
 }
 
 func TestSession_ActionsSayWhatTheyDid(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	on := func(status api.Status) string { return sessionURL(s.sessions[status].ID) }
 	wentTo(t, s.post(on(api.Queued)+"/cancel"), on(api.Queued))
 	s.Want(s.sessions[api.Queued].ID, api.Cancelled)
@@ -220,7 +241,7 @@ func TestSession_ActionsSayWhatTheyDid(t *testing.T) {
 }
 
 func TestAnswer_CountsOnceAndKeepsWhatWasTyped(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	asking := s.sessions[api.AwaitingInput]
 	path := sessionURL(asking.ID)
 	prompt := s.Get(asking.ID).Prompted.ID.String()
@@ -239,7 +260,7 @@ func TestAnswer_CountsOnceAndKeepsWhatWasTyped(t *testing.T) {
 }
 
 func TestForms_AreReadStrictly(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	for kind, want := range map[string]int{"text/plain": 415, "application/json": 415, "": 415, "multipart/form-data; boundary=x": 415} {
 		r := httptest.NewRequest(http.MethodPost, "/agents/backup/run", strings.NewReader("prompt=x"))
 		r.Header.Set("Content-Type", kind)

@@ -20,13 +20,12 @@ import (
 
 // helpPage is one of the documents in the binary.
 type helpPage struct {
-	Name  string // of its file, without the end
+	Name  string // the file's name without its extension
 	Title string
 	Body  string // HTML made from our own Markdown
 }
 
-// helpPages reads and converts the documents once; they can't change while the
-// program runs.
+// helpPages reads and converts the documents once; they can't change while the program runs.
 var helpPages = sync.OnceValues(readHelp)
 
 func readHelp() ([]helpPage, error) {
@@ -55,9 +54,9 @@ func readHelp() ([]helpPage, error) {
 
 var linkToFile = regexp.MustCompile(`<a href="([a-z-]+)\.md`)
 
-// onThePage fits our own Markdown's HTML into the dashboard: the documents link
-// to each other by their files' names, heads of tables say what they are for, and
-// what may be wider than the page can be scrolled by keys.
+// onThePage fits our own Markdown's HTML into the dashboard: the documents link to each other
+// by file name, table heads name their columns, and what may be wider than the page can be
+// scrolled with the keyboard.
 func onThePage(body string) string {
 	return linkToFile.ReplaceAllString(fitted.Replace(body), `<a href="/help/$1`)
 }
@@ -91,7 +90,7 @@ func (v *visit) helpOn() error {
 	return api.Refuse(api.CodeNotFound, "There is no help page of that name.")
 }
 
-// llms is the map of what a program can read here, in the form of llmstxt.org.
+// llms is an index of what a program can read here, in the format of llmstxt.org.
 func (v *visit) llms() error {
 	all, err := helpPages()
 	if err != nil {
@@ -120,7 +119,7 @@ exactly one worker execute one session. Every request needs "Authorization: Bear
 	return v.text("text/plain; charset=utf-8", out.String())
 }
 
-// helpSource answers a document as it was written.
+// helpSource returns a document as it was written.
 func (v *visit) helpSource() error {
 	text, err := docs.Files.ReadFile(v.path("page") + ".md")
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"stint/docs"
 )
 
-// Every document is there, says what its file says, and leads nowhere that isn't.
+// Every document is there, says what its file says, and has no dead links.
 func TestHelp_EveryDocumentIsShown(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	index := s.get("/help").Body.String()
 	names, err := fs.Glob(docs.Files, "*.md")
 	if err != nil || len(names) < 5 {
@@ -49,7 +49,7 @@ func TestHelp_EveryDocumentIsShown(t *testing.T) {
 }
 
 func TestLLMs_EveryLinkLeadsSomewhere(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	text := s.get("/llms.txt").Body.String()
 	links := regexp.MustCompile(`\]\((/[^)]+)\)`).FindAllStringSubmatch(text, -1)
 	if !strings.HasPrefix(text, "# Stint\n") || len(links) < 7 {
@@ -65,10 +65,10 @@ func TestLLMs_EveryLinkLeadsSomewhere(t *testing.T) {
 	}
 }
 
-// The reference has a page for each operation and each schema of the document,
-// and every link between them leads somewhere.
+// The reference has a page for each operation and each schema of the document, and every link
+// between them works.
 func TestAPIDocs_EveryOperationAndSchema(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	ref, err := theReference()
 	if err != nil {
 		t.Fatal(err)

@@ -14,8 +14,9 @@ import (
 // homePage is what home.templ draws.
 type homePage struct {
 	engine.HomeView
-	by   engine.Caller
-	zone *time.Location
+	by       engine.Caller
+	zone     *time.Location
+	runnable []api.Agent // that the reader may start, the last used first
 }
 
 func (v *visit) home() error {
@@ -23,7 +24,11 @@ func (v *visit) home() error {
 	if err != nil {
 		return err
 	}
-	p := homePage{view, v.caller, v.prefs.zone}
+	runnable, err := v.web.engine.Runnable(v.r.Context(), v.caller)
+	if err != nil {
+		return err
+	}
+	p := homePage{view, v.caller, v.prefs.zone, runnable}
 	return v.page(http.StatusOK, Shell{Title: "Home", Place: "home", Stream: streamURL("home", view.View), Now: view.At}, home(p))
 }
 
@@ -34,9 +39,10 @@ func (v *visit) watchHome() watcher {
 		if err != nil {
 			return nil, position{}, err
 		}
-		p := homePage{view, c, v.prefs.zone}
+		p := homePage{HomeView: view, by: c, zone: v.prefs.zone}
 		return []part{
 			{target: "home-status", draw: homeStatus(p)},
+			{target: "home-trouble", draw: homeTrouble(p)},
 			{target: "needs", draw: homeNeeds(p)},
 			{target: "active", draw: homeActive(p)},
 			{target: "next", draw: homeNext(p)},
@@ -76,23 +82,12 @@ func (p homePage) running() []engine.SessionView {
 	return out
 }
 
-// runnable are the agents that the reader may start.
-func (p homePage) runnable() []engine.AgentView {
-	var out []engine.AgentView
-	for _, a := range p.Agents {
-		if p.by.CanRun(a.Mode) {
-			out = append(out, a)
-		}
-	}
-	return out
-}
-
 // empty reports whether nothing has ever been set up.
 func (p homePage) empty() bool {
 	return len(p.Agents) == 0 && len(p.Recent) == 0 && len(p.Active) == 0 && len(p.Queued) == 0
 }
 
-// today says in words how the day went so far.
+// today puts the day so far into words.
 func (p homePage) today() string {
 	var sum int64
 	for _, n := range p.Today {
@@ -107,6 +102,9 @@ func (p homePage) today() string {
 	}
 	if n := p.Today[api.Failed]; n > 0 {
 		text += fmt.Sprintf(", %d in error", n)
+	}
+	if n := p.TodayUnfinished; n > 0 {
+		text += fmt.Sprintf(", %d unfinished", n)
 	}
 	return text
 }

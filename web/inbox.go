@@ -12,7 +12,7 @@ import (
 // inboxPage is what inbox.templ draws.
 type inboxPage struct {
 	engine.InboxView
-	answer answerForm // that was refused
+	answer answerForm // the refused one
 }
 
 func (v *visit) inbox() error { return v.drawInbox(http.StatusOK, answerForm{}) }
@@ -62,7 +62,7 @@ func inboxID(i api.InboxItem) string {
 	return "in-" + string(i.Kind)
 }
 
-// parkedWords say that nobody holds a session that asks; "" while a worker waits.
+// parkedWords say that no worker holds a session that asks; "" while one waits.
 func parkedWords(s *api.Session) string {
 	switch s.Status {
 	case api.Pending:
@@ -73,7 +73,7 @@ func parkedWords(s *api.Session) string {
 	return ""
 }
 
-// inboxText is what is the matter with a session that asks nothing.
+// inboxText says what is wrong with a session that asks nothing.
 func inboxText(i api.InboxItem) (title, text string) {
 	s := i.Session
 	switch {
@@ -94,5 +94,5 @@ func inboxTone(k api.InboxKind) Tone {
 	return Warn
 }
 
-// sinceTime is when an item began to wait; zero when nobody knows.
+// sinceTime is when an item began to wait; zero when that isn't known.
 func sinceTime(i api.InboxItem) time.Time { return i.Since.Time }

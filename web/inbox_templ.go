@@ -39,7 +39,7 @@ func inbox(p inboxPage) templ.Component {
 	})
 }
 
-// inboxList holds all that waits, each with what can be done about it in place.
+// inboxList holds everything that waits, each with what can be done about it in place.
 func inboxList(p inboxPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -451,7 +451,7 @@ func inboxItem(p inboxPage, i api.InboxItem) templ.Component {
 	})
 }
 
-// inboxTrouble is a session that goes on only when somebody does something.
+// inboxTrouble is a session that only continues when somebody does something.
 func inboxTrouble(i api.InboxItem) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -9,12 +9,13 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
+	"stint/account"
 	"stint/api"
 	"stint/engine"
 )
 
 func TestInbox_HoldsAllThatWaitsAndAnswersInPlace(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	j := s.converse(t)
 	j.ask(approval)
 	asking := s.sessions[api.AwaitingInput]
@@ -52,7 +53,7 @@ func TestInbox_HoldsAllThatWaitsAndAnswersInPlace(t *testing.T) {
 }
 
 func TestInbox_ShowsFormsToThoseWhoMayUseThem(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	a := s.Agent(func(in *api.AgentInput) { in.Mode, in.Slug, in.Type = api.Cloud, "cloudy", api.TypeClaudeCode })
 	k := s.Worker(a, func(in *api.WorkerInput) { in.Mode, in.Types = api.Cloud, []api.AgentType{api.TypeClaudeCode} })
 	c := k.Claim(s.New(a).ID)
@@ -61,7 +62,7 @@ func TestInbox_ShowsFormsToThoseWhoMayUseThem(t *testing.T) {
 	}
 	for role, form := range map[api.Role]bool{api.Viewer: false, api.Member: false, api.Admin: true} {
 		who, caller := s.joins(t, role)
-		handler := New(Options{Engine: s.Engine, CallerOf: func(*http.Request) (engine.Caller, engine.Identity, bool) { return caller, who, true }})
+		handler := New(Options{Engine: s.Engine, Accounts: s.Accounts, CallerOf: func(*http.Request) (engine.Caller, account.Identity, bool) { return caller, who, true }})
 		for _, path := range []string{"/inbox", sessionURL(c.SessionID)} {
 			res := httptest.NewRecorder()
 			handler.ServeHTTP(res, httptest.NewRequest(http.MethodGet, path, nil))
@@ -74,7 +75,7 @@ func TestInbox_ShowsFormsToThoseWhoMayUseThem(t *testing.T) {
 }
 
 func TestBrowser_TheInboxIsAnsweredInPlaceAndStaysLive(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	j := s.converse(t)
 	first := j.ask(questions)
 	other := s.another(j)
@@ -91,7 +92,7 @@ func TestBrowser_TheInboxIsAnsweredInPlaceAndStaysLive(t *testing.T) {
 	if wide := js[string](b, sideways); wide != "" {
 		t.Errorf("the inbox scrolls sideways: %s", wide)
 	}
-	// The question is answered elsewhere: the form with something in it stays.
+	// The question is answered elsewhere: a form with something typed into it stays.
 	if _, err := s.AnswerPrompt(t.Context(), s.Owner, j.claim.SessionID, api.AnswerInput{PromptID: first.ID, Answer: api.Answer{Choices: map[string]string{"colour": "red", "pass": "x"}}}); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +100,7 @@ func TestBrowser_TheInboxIsAnsweredInPlaceAndStaysLive(t *testing.T) {
 	js[bool](b, `document.querySelector('#in-`+p.ID.String()+` [value=once]').click(), true`)
 	b.until("it was approved", `document.querySelector('.toast')?.innerText.includes('Answered') && location.pathname === '/inbox' && !document.querySelector('#in-`+p.ID.String()+`')`)
 	if got, err := s.Prompt(t.Context(), s.Owner, other.claim.SessionID, p.ID); err != nil || got.Answer == nil || !*got.Answer.Approved {
-		t.Errorf("the worker is told %+v, %v", got.Answer, err)
+		t.Errorf("the worker gets %+v, %v", got.Answer, err)
 	}
 
 	// The same without scripts.
@@ -111,6 +112,6 @@ func TestBrowser_TheInboxIsAnsweredInPlaceAndStaysLive(t *testing.T) {
 	js[bool](b, `document.querySelector('#in-`+p.ID.String()+` [value=deny]').click(), true`)
 	b.until("it was denied", `location.pathname === '/inbox' && !document.querySelector('#in-`+p.ID.String()+`')`)
 	if got, err := s.Prompt(t.Context(), s.Owner, other.claim.SessionID, p.ID); err != nil || got.Answer == nil || *got.Answer.Approved {
-		t.Errorf("the worker is told %+v, %v", got.Answer, err)
+		t.Errorf("the worker gets %+v, %v", got.Answer, err)
 	}
 }

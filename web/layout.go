@@ -7,7 +7,7 @@ type Shell struct {
 	Title    string // of the window, most specific part first
 	Place    string // the rail's current entry: home, inbox, sessions, agents, workers, activity, settings
 	NeedsYou int    // things in the inbox
-	Stream   string // address of the page's live stream; "" = the page doesn't live
+	Stream   string // address of the page's live stream; "" = the page isn't live
 	Done     string // what the last action did, said once
 	Theme    string // auto, light, dark
 	Density  string // auto, compact
@@ -18,14 +18,14 @@ type Shell struct {
 	Now      time.Time
 }
 
-// htmxConfig switches off what the content policy forbids and what this product
-// doesn't want: styles put in by script, foreign requests. A live update leaves
-// alone what the reader has opened and what the page's script has shown.
+// htmxConfig switches off what the content policy forbids and what this product doesn't want:
+// styles added by script, foreign requests. A live update leaves alone what the reader has
+// opened and what the page's script has shown.
 const htmxConfig = `{"includeIndicatorCSS":false,"mode":"same-origin","history":false,"transitions":false,"extensions":"sse","morphIgnore":["data-htmx-powered","open","hidden"]}`
 
 type railEntry struct{ key, word, icon, url, letter string }
 
-var places = []railEntry{
+var navigation = []railEntry{
 	{"home", "Home", "house", "/", "h"},
 	{"inbox", "Inbox", "inbox", "/inbox", "i"},
 	{"sessions", "Sessions", "rows-3", "/sessions", "s"},
@@ -37,8 +37,8 @@ var places = []railEntry{
 
 // shown are the places that the reader may go to.
 func (s Shell) shown() []railEntry {
-	out := make([]railEntry, 0, len(places))
-	for _, p := range places {
+	out := make([]railEntry, 0, len(navigation))
+	for _, p := range navigation {
 		if p.key != "activity" || s.Audits {
 			out = append(out, p)
 		}

@@ -24,16 +24,16 @@ import (
 type part struct {
 	target string
 	draw   templ.Component
-	swap   string // "" = put the new one in the old one's place, keeping what didn't change
+	swap   string // "" = replace the old one, keeping what didn't change
 	always bool   // not a piece of the page but something new, such as output
 }
 
-// watcher looks at what a page shows, as it is now. It is called again after
-// each change and from time to time; parts that look as before aren't sent.
+// watcher reads what a page shows, as it is now. It is called again after each change and from
+// time to time; parts that haven't changed aren't sent.
 type watcher func(ctx context.Context, c engine.Caller) ([]part, position, error)
 
-// streamURL is the address of a page's live stream. The page is true up to the
-// view's event; the stream goes on from there (contract 9.3).
+// streamURL is the address of a page's live stream. The page is current up to the view's
+// event; the stream continues from there (contract 9.3).
 func streamURL(page string, view engine.View, more ...string) string {
 	q := url.Values{"page": {page}, "at": {strconv.FormatInt(view.Seq, 10)}}
 	for i := 0; i+1 < len(more); i += 2 {
@@ -44,11 +44,11 @@ func streamURL(page string, view engine.View, more ...string) string {
 
 const streamWrite = 10 * time.Second // for a reader to take a batch
 
-// stream keeps a page up to date. It tells the state, not the story: after a
-// gap of any length one look brings the page to where things are.
+// stream keeps a page up to date. It sends the state, not the history: after a gap of any
+// length one look brings the page up to date.
 func (v *visit) stream() error {
 	q := v.r.URL.Query()
-	at := place(v.r.Header.Get("Last-Event-ID"), q.Get("at"))
+	at := parsePosition(v.r.Header.Get("Last-Event-ID"), q.Get("at"))
 	f := &feed{v: v, out: http.NewResponseController(v.ResponseWriter), seen: map[string][sha256.Size]byte{}}
 	var err error
 	switch q.Get("page") {
@@ -90,12 +90,12 @@ func (v *visit) stream() error {
 	return nil
 }
 
-// position is how far a reader is: the newest event and, on a session's page,
-// the newest output.
+// position is how far a reader is: the newest event and, on a session's page, the newest
+// output.
 type position struct{ seq, item int64 }
 
-// place reads where a reader is, from the stream's last id or the page's address.
-func place(texts ...string) position {
+// parsePosition reads where a reader is, from the stream's last id or the page's address.
+func parsePosition(texts ...string) position {
 	for _, text := range texts {
 		seq, item, _ := strings.Cut(text, ".")
 		if n, err := strconv.ParseInt(seq, 10, 64); err == nil && n >= 0 {
@@ -110,14 +110,15 @@ func (p position) String() string { return fmt.Sprintf("%d.%d", p.seq, p.item) }
 
 // feed is one open stream. The request's goroutine owns it.
 type feed struct {
-	v     *visit
-	out   *http.ResponseController
-	watch watcher
-	woken func() (<-chan struct{}, func()) // more to wake for than events; nil = nothing
-	at    position
-	seen  map[string][sha256.Size]byte
-	first bool
-	pace  time.Duration // until the next look
+	v      *visit
+	out    *http.ResponseController
+	watch  watcher
+	events *engine.Stream
+	woken  func() (<-chan struct{}, func()) // what to wake for besides events; nil = nothing
+	at     position
+	seen   map[string][sha256.Size]byte
+	first  bool
+	pace   time.Duration // until the next look
 }
 
 // errNoRights ends a stream whose reader may no longer see it.
@@ -127,11 +128,20 @@ func (f *feed) run(ctx context.Context) error {
 	if err := f.write(": stint\n\n"); err != nil {
 		return err
 	}
+	caller, _, ok := f.v.web.callerOf(f.v.r)
+	if !ok {
+		return errNoRights
+	}
+	newest, err := f.v.web.engine.LastEvent(ctx)
+	if err != nil {
+		return err
+	}
+	f.events = f.v.web.engine.Follow(caller, newest) // before the first look
+	defer f.events.Close()
 	f.first = true
 	beat := time.NewTimer(f.v.web.beat)
 	defer beat.Stop()
 	for {
-		changed := f.v.web.engine.Changed() // taken before the look
 		var output <-chan struct{}
 		release := func() {}
 		if f.woken != nil {
@@ -145,7 +155,7 @@ func (f *feed) run(ctx context.Context) error {
 		if sent {
 			beat.Reset(f.v.web.beat)
 		}
-		err = f.wait(ctx, changed, output, beat)
+		err = f.wait(ctx, output, beat)
 		release()
 		if err != nil {
 			return err
@@ -153,8 +163,10 @@ func (f *feed) run(ctx context.Context) error {
 	}
 }
 
-// wait returns when there may be something new, at the earliest after the pace.
-func (f *feed) wait(ctx context.Context, changed, output <-chan struct{}, beat *time.Timer) error {
+// wait returns when there may be something new for the reader, at the earliest after the pace.
+// What happens out of their sight can also change what they see, such as a slot that another
+// user's run takes: each beat checks for that.
+func (f *feed) wait(ctx context.Context, output <-chan struct{}, beat *time.Timer) error {
 	pace := time.NewTimer(f.pace)
 	defer pace.Stop()
 	select {
@@ -162,16 +174,37 @@ func (f *feed) wait(ctx context.Context, changed, output <-chan struct{}, beat *
 		return ctx.Err()
 	case <-pace.C:
 	}
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-changed:
-	case <-output:
-	case <-beat.C:
-		beat.Reset(f.v.web.beat)
-		return f.write(": still here\n\n")
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-f.events.Ready():
+			if some, err := f.happened(ctx); some || err != nil {
+				return err
+			}
+		case <-output:
+			return nil
+		case <-beat.C:
+			beat.Reset(f.v.web.beat)
+			return f.write(": still here\n\n")
+		}
 	}
-	return nil
+}
+
+// happened reports whether anything happened that the reader may see, and counts it as seen:
+// the next look shows it.
+func (f *feed) happened(ctx context.Context) (some bool, err error) {
+	caller, _, ok := f.v.web.callerOf(f.v.r)
+	if !ok {
+		return false, errNoRights
+	}
+	for {
+		b, err := f.events.Take(ctx, caller)
+		if err != nil || b == nil {
+			return some, err
+		}
+		some = true
+	}
 }
 
 // look draws the page's parts and sends those that changed.
@@ -180,8 +213,8 @@ func (f *feed) look(ctx context.Context) (sent bool, err error) {
 	if !ok {
 		return false, errNoRights
 	}
-	// A page that is slow to draw is drawn less often, so that streams leave most
-	// of the machine to those who work.
+	// A page that is slow to draw is drawn less often, so that streams leave most of the
+	// machine to actual work.
 	begun := f.v.web.engine.Now()
 	defer func() {
 		f.pace = max(f.v.web.pace, 8*f.v.web.engine.Now().Sub(begun))
@@ -195,7 +228,12 @@ func (f *feed) look(ctx context.Context) (sent bool, err error) {
 		return false, err
 	}
 	parts = append(parts, part{target: "needs-count", draw: NeedsCount(needs)})
-	// The page already shows what was true at its own event.
+	// What was read after the reader's rights ended isn't theirs. If their rights changed they
+	// reconnect, and the page is drawn again.
+	if after, _, ok := f.v.web.callerOf(f.v.r); !ok || after.Role != caller.Role {
+		return false, errNoRights
+	}
+	// The page already shows the state at its own event.
 	quiet := f.first && now.seq == f.at.seq
 	f.first, f.at = false, now
 	var body bytes.Buffer
@@ -232,10 +270,10 @@ func writePart(body *bytes.Buffer, p part, html []byte) {
 	body.WriteString("</hx-partial>")
 }
 
-// ticking finds what changes with time alone: relative times, countdowns, rings.
+// ticking matches what changes with time alone: relative times, countdowns, rings.
 var ticking = regexp.MustCompile(`(?s)(<relative-time[^>]*>)[^<]*|(data-since="\d+">)[^<]*|data-since="\d+"|data-until="\d+">[^<]*|stroke-dasharray="[^"]*"|<b>[^<]*</b>|x[12]="[^"]*"`)
 
-// settled is HTML without what the page's own script keeps going.
+// settled is HTML without what the page's own script keeps updating.
 func settled(html []byte) []byte { return ticking.ReplaceAll(html, []byte("$1")) }
 
 // message sends HTML as one unnamed message, which the page swaps in.

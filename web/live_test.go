@@ -24,7 +24,7 @@ type reader struct {
 type message struct{ id, html string }
 
 // listen opens the stream that a page names, as of when the page was drawn.
-func (s *scene) listen(t *testing.T, server *httptest.Server, streamURL, lastID string) *reader {
+func (s *fixture) listen(t *testing.T, server *httptest.Server, streamURL, lastID string) *reader {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+streamURL, nil)
@@ -101,14 +101,13 @@ func (r *reader) until(texts ...string) message {
 }
 
 // serve answers over a real connection. It closes after all readers have gone.
-func (s *scene) serve(t *testing.T) *httptest.Server {
+func (s *fixture) serve(t *testing.T) *httptest.Server {
 	server := httptest.NewServer(s.handler)
 	closeAfter(t, server)
 	return server
 }
 
-// closeAfter closes a server at the test's end, streams that a browser still
-// holds included.
+// closeAfter closes a server at the test's end, including streams that a browser still holds.
 func closeAfter(t *testing.T, server *httptest.Server) {
 	t.Cleanup(func() {
 		server.CloseClientConnections()
@@ -117,7 +116,7 @@ func closeAfter(t *testing.T, server *httptest.Server) {
 }
 
 // streamOf is the stream that a page connects to.
-func (s *scene) streamOf(t *testing.T, path string) string {
+func (s *fixture) streamOf(t *testing.T, path string) string {
 	t.Helper()
 	m := regexp.MustCompile(`hx-sse:connect="([^"]+)"`).FindStringSubmatch(s.get(path).Body.String())
 	if m == nil {
@@ -127,7 +126,7 @@ func (s *scene) streamOf(t *testing.T, path string) string {
 }
 
 func TestStream_HomeShowsWhatHappens(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	server := s.serve(t)
 	home := s.listen(t, server, s.streamOf(t, "/"), "")
 	// What happens before the stream's first look makes it send the whole page.
@@ -138,7 +137,7 @@ func TestStream_HomeShowsWhatHappens(t *testing.T) {
 	if strings.Contains(m.html, `hx-target="#recent"`) {
 		t.Error("a band that didn't change was sent")
 	}
-	// Who comes back later gets what he missed, and nothing when there is nothing.
+	// Readers who come back later get what they missed, and nothing if there is nothing.
 	if _, err := s.CancelSession(t.Context(), s.Owner, made.ID, api.CancelInput{}); err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +146,7 @@ func TestStream_HomeShowsWhatHappens(t *testing.T) {
 }
 
 func TestStream_EveryPageIsAlive(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	server := s.serve(t)
 	active := s.sessions[api.Active]
 	base := sessionURL(active.ID)
@@ -175,7 +174,7 @@ func TestStream_EveryPageIsAlive(t *testing.T) {
 }
 
 func TestStream_OutputIsAppendedAndAnOpenLineGoesOn(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	server := s.serve(t)
 	j := s.running[0]
 	path := sessionURL(j.claim.SessionID)
@@ -196,7 +195,7 @@ func TestStream_OutputIsAppendedAndAnOpenLineGoesOn(t *testing.T) {
 	r.until("loading 100%", "done &lt;b&gt;")
 	s.print(j, "next\n")
 	last := r.until(`hx-target="#log-lines" hx-swap="beforeend"`, "next")
-	// A reader that comes back gets each line once, from where he was.
+	// A reader that comes back gets each line once, from where it was.
 	s.print(j, "after the gap\n")
 	back := s.listen(t, server, stream, last.id)
 	got := back.until("after the gap")
@@ -206,7 +205,7 @@ func TestStream_OutputIsAppendedAndAnOpenLineGoesOn(t *testing.T) {
 }
 
 func TestStream_AFloodIsCutAndSaysSo(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	server := s.serve(t)
 	j := s.running[0]
 	stream := s.streamOf(t, sessionURL(j.claim.SessionID))
@@ -225,11 +224,11 @@ func TestStream_AFloodIsCutAndSaysSo(t *testing.T) {
 }
 
 func TestStream_EndsWithTheReadersRights(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	server := s.serve(t)
 	r := s.listen(t, server, s.streamOf(t, "/"), "")
 	s.revoke()
-	s.New(s.agents["backup"], func(in *api.SessionInput) { in.Title = "Not for him" })
+	s.New(s.agents["backup"], func(in *api.SessionInput) { in.Title = "Not for them" })
 	limit := time.After(30 * time.Second)
 	for {
 		select {
@@ -237,8 +236,8 @@ func TestStream_EndsWithTheReadersRights(t *testing.T) {
 			if !ok {
 				return
 			}
-			if strings.Contains(m.html, "Not for him") {
-				t.Fatal("the stream told what its reader may no longer see")
+			if strings.Contains(m.html, "Not for them") {
+				t.Fatal("the stream sent what its reader may no longer see")
 			}
 		case <-limit:
 			t.Fatal("the stream goes on")

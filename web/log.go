@@ -8,27 +8,21 @@ import (
 // Log is what [LogView] draws.
 type Log struct {
 	Blocks      []LogBlock
-	Empty       string // said when nothing has been printed yet
+	Empty       string // shown when nothing has been printed yet
 	EarlierURL  string // "" when the first line is shown
 	LaterURL    string // "" when the last line is shown
 	DownloadURL string
 	Live        bool // more may come, and the view follows it
 }
 
-// LogBlock is a run of whole output lines under one anchor. Output that ends
-// without a line break leaves its block open: what comes next replaces the
-// block by one with the same anchor, so that progress bars overwrite
-// themselves as they do in a terminal.
+// LogBlock is a run of whole output lines under one anchor. Output that ends without a line
+// break leaves its block open: what comes next replaces the block with one that has the same
+// anchor, so that progress bars overwrite themselves as they do in a terminal.
 type LogBlock struct {
-	Anchor string // unique in the page, and stable: a link to it stays right
-	Mark   string // stands beside the first line, such as the time since the start
+	Anchor string // unique in the page, and stable: links to it stay valid
+	Mark   string // beside the first line, such as the time since the start
 	Class  string // err for what went to standard error, said for what isn't output
 	Lines  []string
-}
-
-// NewLogBlock renders what was printed.
-func NewLogBlock(anchor, mark, text string) LogBlock {
-	return LogBlock{Anchor: anchor, Mark: mark, Lines: RenderANSI(text)}
 }
 
 // html is written by hand, not as a template: within a log every space counts.

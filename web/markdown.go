@@ -1,7 +1,7 @@
 package web
 
 import (
-	"bytes"
+	"errors"
 	"html"
 	"regexp"
 	"strings"
@@ -9,22 +9,18 @@ import (
 	"github.com/microcosm-cc/bluemonday"
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
-	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/renderer"
+	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
 )
 
-// agentMarkdown turns what agents write into HTML. It is made once: it holds no state.
-var agentMarkdown = goldmark.New(
-	goldmark.WithExtensions(
-		extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignNone)), extension.Strikethrough,
-		extension.NewLinkify(extension.WithLinkifyAllowedProtocols([]string{"http:", "https:"})),
-	),
-	goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(tamed{}, 1))),
-)
+// agentMarkdown turns what agents write into HTML. It is made once: its state for a text is in
+// the context of one parse.
+var agentMarkdown = goldmark.New(goldmark.WithParser(meteredParser()), meteredRenderers())
 
-// agentHTML is all that an agent's text may become, whatever the renderer made
-// of it: no attributes but those named, links to the web alone, no pictures.
+// agentHTML is everything that an agent's text may become, whatever the renderer produced: no
+// attributes but the named ones, only links to the web, no pictures.
 var agentHTML = agentPolicy()
 
 func agentPolicy() *bluemonday.Policy {
@@ -41,36 +37,70 @@ func agentPolicy() *bluemonday.Policy {
 	return p
 }
 
-// RenderMarkdown is an agent's text as HTML that is safe to stand in a page.
-// HTML in the text is shown, never taken; a picture becomes its description.
-// A text that would cost much to parse is shown as it was written.
+// RenderMarkdown is an agent's text as HTML that is safe in a page. HTML in the text is shown,
+// never interpreted; a picture becomes its description. A text that would be expensive, or
+// would grow too much, is shown as it was written.
 func RenderMarkdown(text string) string {
 	text = PlainText(text)
-	var body bytes.Buffer
-	if costly(text) || agentMarkdown.Convert([]byte(text), &body) != nil {
-		return "<pre>" + html.EscapeString(text) + "</pre>"
+	if body, ok := markdownHTMLOf(text); ok {
+		return fitted.Replace(agentHTML.Sanitize(body))
 	}
-	return fitted.Replace(agentHTML.Sanitize(body.String()))
+	return "<pre>" + html.EscapeString(text) + "</pre>"
 }
 
-// maxBrackets bounds what is parsed as Markdown: the time to match brackets grows
-// with the square of their number.
+func markdownHTMLOf(source string) (string, bool) {
+	if costly(source) {
+		return "", false
+	}
+	m, pc := metered()
+	root := agentMarkdown.Parser().Parse(text.NewReader([]byte(source)), parser.WithContext(pc))
+	if m.over() || tooLarge(root) {
+		return "", false
+	}
+	body := bounded{most: markdownHTML}
+	if agentMarkdown.Renderer().Render(&body, []byte(source), root) != nil {
+		return "", false
+	}
+	return body.String(), true
+}
+
+// maxBrackets bounds what is parsed as Markdown: the time to match brackets grows with the
+// square of their number.
 const maxBrackets = 1000
 
 // deep is a line that begins quotes and lists more than thirty levels deep: the
 // time to parse them grows with the square of the levels.
 var deep = regexp.MustCompile(`(?m)^(?:[ \t]*(?:>|(?:[-+*]|\d{1,9}[.)])[ \t])){31}`)
 
+// costly reports whether a text isn't parsed at all.
 func costly(text string) bool {
-	return strings.Count(text, "[") > maxBrackets || deep.MatchString(text)
+	return len(text) > markdownText || strings.Count(text, "[") > maxBrackets || deep.MatchString(text)
 }
 
-// tamed renders what mustn't be in somebody else's page: headings (the page has
-// its own), pictures, and HTML.
-type tamed struct{}
+// errTooLarge ends what would exceed its bound.
+var errTooLarge = errors.New("it becomes more than a page should hold")
+
+// bounded is text that refuses to grow beyond a number of bytes.
+type bounded struct {
+	strings.Builder
+
+	most int
+}
+
+// Write appends, or refuses all of p.
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > b.most {
+		return 0, errTooLarge
+	}
+	return b.Builder.Write(p)
+}
+
+// sanitizer renders what doesn't belong in a page around the text: headings (the page has its
+// own), pictures, and HTML.
+type sanitizer struct{}
 
 // RegisterFuncs names the nodes that are rendered here.
-func (tamed) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
+func (sanitizer) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	r.Register(ast.KindHeading, func(w util.BufWriter, _ []byte, _ ast.Node, entering bool) (ast.WalkStatus, error) {
 		if entering {
 			_, err := w.WriteString(`<p class="heading">`)
@@ -118,8 +148,8 @@ func (tamed) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	})
 }
 
-// codeHTML is text in which every space counts. The lines of a diff carry
-// classes; their own + and - tell them apart without colour too.
+// codeHTML is text in which every space counts. The lines of a diff carry classes; their own +
+// and - distinguish them without colour too.
 func codeHTML(text string) string {
 	if !isDiff(text) {
 		return html.EscapeString(text)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What would cost much to parse is shown as it was written; what people and
-// agents write in earnest is rendered, long as it may be.
+// What would be expensive to parse is shown as it was written; what people and agents really
+// write is rendered, even if it is long.
 func TestRenderMarkdown_CostlyTextsAreShownAsTheyAre(t *testing.T) {
 	for name, text := range map[string]string{
 		"links": strings.Repeat("[a](", 15000), "brackets": strings.Repeat("[", 60000), "quotes": strings.Repeat(">", 30000) + "x",

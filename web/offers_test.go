@@ -7,14 +7,15 @@ import (
 	"strings"
 	"testing"
 
+	"stint/account"
 	"stint/api"
 	"stint/engine"
 )
 
-// offers are what the pages offer: to a viewer, a member, an admin, an owner. +
-// is there, - isn't. Where the page itself is refused nothing is looked for.
-// CLOUD, LOCAL, OPEN and DONE stand for an agent of either mode and for a cloud
-// session of an owner's that waits, and one that has ended.
+// offers are what the pages offer: to a viewer, a member, an admin, an owner. + is there, -
+// isn't. If the page itself is refused nothing is checked. CLOUD, LOCAL, OPEN and DONE stand
+// for an agent of either mode and for a cloud session of an owner's that waits, and one that
+// has ended.
 var offers = []struct{ page, action, who string }{
 	{"/", "/agents/new", "- - + +"},
 	{"/", "/run", "- + + +"},
@@ -44,10 +45,10 @@ var offers = []struct{ page, action, who string }{
 
 var target = regexp.MustCompile(`(href|action)="([^"#?]*)`)
 
-// What a page offers to somebody is what he may do: no more, so that nobody is
-// refused after the fact, and no less.
+// What a page offers to people is what they may do: no more, so that nobody is refused after
+// the fact, and no less.
 func TestOffers_AreWhatTheReaderMayDo(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	a := s.Agent(func(in *api.AgentInput) { in.Slug, in.Mode, in.RunsAsUserID = "cloudy", api.Cloud, 0 })
 	open, done := s.New(a), s.New(a)
 	if _, err := s.CancelSession(t.Context(), s.Owner, done.ID, api.CancelInput{}); err != nil {
@@ -55,11 +56,11 @@ func TestOffers_AreWhatTheReaderMayDo(t *testing.T) {
 	}
 	named := strings.NewReplacer("CLOUD", "cloudy", "LOCAL", "log-summary", "OPEN", open.ID.String(), "DONE", done.ID.String())
 	for i, role := range []api.Role{api.Viewer, api.Member, api.Admin, api.Owner} {
-		who, caller := engine.Identity{UserID: s.Owner.UserID, Name: s.Owner.Name}, s.Owner
+		who, caller := account.Identity{UserID: s.Owner.UserID, Name: s.Owner.Name}, s.Owner
 		if role != api.Owner {
 			who, caller = s.joins(t, role)
 		}
-		handler := New(Options{Engine: s.Engine, CallerOf: func(*http.Request) (engine.Caller, engine.Identity, bool) { return caller, who, true }})
+		handler := New(Options{Engine: s.Engine, Accounts: s.Accounts, CallerOf: func(*http.Request) (engine.Caller, account.Identity, bool) { return caller, who, true }})
 		ask := func(method, path string) *httptest.ResponseRecorder {
 			req := httptest.NewRequest(method, path, nil)
 			req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -81,7 +82,7 @@ func TestOffers_AreWhatTheReaderMayDo(t *testing.T) {
 				if m[1] == "href" && strings.HasPrefix(m[2], "/") && !looked[m[2]] && !strings.HasPrefix(m[2], "/openapi") && !strings.HasPrefix(m[2], StaticPrefix) {
 					looked[m[2]] = true
 					if to := ask(http.MethodGet, m[2]); to.Code == http.StatusForbidden {
-						t.Errorf("%s leads a %s to %s, which refuses him", page, role, m[2])
+						t.Errorf("%s leads a %s to %s, which refuses them", page, role, m[2])
 					}
 				}
 			}
@@ -92,8 +93,8 @@ func TestOffers_AreWhatTheReaderMayDo(t *testing.T) {
 	}
 }
 
-func TestRefused_WhatWasWrittenIsKept(t *testing.T) {
-	s := newScene(t, sceneEnd)
+func TestRefused_WhatWasWrittenIsThereAgain(t *testing.T) {
+	s := newFixture(t, fixtureEnd)
 	agent := []string{"slug", "x", "description", "a long thought", "mode", "local", "type", "command"}
 	for role, posts := range map[api.Role][]string{
 		api.Viewer: {"/agents", "/agents/backup/edit", "/agents/backup/run", "/run", "/settings/webhooks", "/settings/members/invite"},

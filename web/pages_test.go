@@ -15,8 +15,8 @@ import (
 	"stint/api"
 )
 
-// sceneEnd is when the past of the tests' scenes ends.
-var sceneEnd = time.Date(2026, 3, 3, 10, 7, 30, 0, time.UTC)
+// fixtureEnd is when the history of the tests' fixture ends.
+var fixtureEnd = time.Date(2026, 3, 3, 10, 7, 30, 0, time.UTC)
 
 func formValues(pairs []string) url.Values {
 	out := url.Values{}
@@ -27,7 +27,7 @@ func formValues(pairs []string) url.Values {
 }
 
 // paths are the addresses of every page, in every form that it takes.
-func (s *scene) paths() []string {
+func (s *fixture) paths() []string {
 	out := []string{
 		"/", "/inbox", "/sessions", "/sessions?status=error", "/sessions?status=nonsense&agent=backup&by=scheduler&q=round", "/sessions?q=no+such+thing",
 		"/run", "/agents", "/agents?after=backup", "/agents/new", "/agents/new?from=hello", "/workers", "/settings/members", "/settings/keys", "/settings/programs", "/settings/account",
@@ -44,7 +44,7 @@ func (s *scene) paths() []string {
 }
 
 func TestPages_AreWhole(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	linked := map[string]string{}
 	for _, path := range s.paths() {
 		res := s.get(path)
@@ -74,8 +74,7 @@ func TestPages_AreWhole(t *testing.T) {
 	}
 }
 
-// wholePage checks what every page must be, and returns where it leads within
-// the dashboard.
+// wholePage checks what every page must have, and returns where it leads within the dashboard.
 func wholePage(t *testing.T, path, page string) (links []string) {
 	t.Helper()
 	doc, err := html.Parse(strings.NewReader(page))
@@ -149,7 +148,7 @@ func attr(n *html.Node, key string) string {
 }
 
 func TestPages_WhatPeopleAndAgentsWriteIsText(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	const evil = `"><svg onload=alert(1)>'</script><script>alert(2)</script><a href="javascript:alert(3)">x</a>`
 	a := s.Agent(func(in *api.AgentInput) {
 		in.Slug, in.Name, in.Description, in.Prompt, in.Instructions = "evil", evil[:80], evil, evil, evil
@@ -157,7 +156,7 @@ func TestPages_WhatPeopleAndAgentsWriteIsText(t *testing.T) {
 		in.Schedule = "@every 1h"
 	})
 	k := s.Worker(a, func(in *api.WorkerInput) { in.Name = `<img src=x onerror=alert(1)>` })
-	one := s.New(a, func(in *api.SessionInput) { in.Title, in.Prompt, in.UntrustedContext = evil, evil, evil })
+	one := s.New(a, func(in *api.SessionInput) { in.Title, in.Prompt, in.UntrustedContext = evil, new(evil), evil })
 	j := &job{k: k, claim: k.Claim(one.ID)}
 	plan, link := evil, "https://example.test/?q=%22%3E"
 	if _, err := s.PatchSession(t.Context(), s.Owner, k.ID, one.ID, api.SessionPatch{UnderClaim: k.Under(j.claim.ClaimID), Plan: &plan, ExternalURL: &link}); err != nil {
@@ -198,7 +197,7 @@ func TestPages_WhatPeopleAndAgentsWriteIsText(t *testing.T) {
 }
 
 func TestPages_SayWhyASessionWaits(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	for status, want := range map[api.Status]string{
 		api.Queued: "The agent is at its limit", api.Pending: "told not to start before", api.Stale: "The worker is offline",
 		api.Failed: "AGENT_EXIT_NONZERO", api.AwaitingInput: "Which log shall I read first?",
@@ -210,7 +209,7 @@ func TestPages_SayWhyASessionWaits(t *testing.T) {
 }
 
 func TestPages_SignedOutAndUnknown(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	for path, want := range map[string]int{
 		"/sessions/ses_0000000000": 404, "/sessions/agt_0000000000": 404, "/sessions/x": 404, "/agents/nobody": 404, "/nothing": 404,
 		"/sessions/" + s.sessions[api.Active].ID.String() + "/retry": 405, "/ui/stream?page=nothing": 404,
@@ -235,7 +234,7 @@ func TestPages_SignedOutAndUnknown(t *testing.T) {
 }
 
 func TestSessions_PagesFollowEachOther(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	a := s.agents["issue-triage"]
 	for range 130 {
 		s.New(a)
@@ -264,7 +263,7 @@ func TestSessions_PagesFollowEachOther(t *testing.T) {
 }
 
 func TestOutput_CanBeReadBackWhole(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	j := s.running[0]
 	var want strings.Builder
 	want.WriteString(s.get(sessionURL(j.claim.SessionID) + "/output.txt").Body.String())
@@ -304,7 +303,7 @@ func TestOutput_CanBeReadBackWhole(t *testing.T) {
 }
 
 func TestPreferences(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	post := func(referer string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodPost, "/ui/preferences", strings.NewReader("theme=dark"))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")

@@ -10,10 +10,10 @@ import (
 	"stint/api"
 )
 
-// However long a command is that somebody is asked about, the buttons that decide
-// are on the screen with it.
+// However long a command is that somebody is asked about, the buttons that decide are on the
+// screen with it.
 func TestBrowser_TheButtonsOfALongApprovalAreInSight(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	j := s.converse(t)
 	long := approval
 	long.Action = &api.AskedAction{Area: "shell", Tool: "Bash", What: strings.Repeat("echo one more line of it\n", 100)}
@@ -31,10 +31,10 @@ func TestBrowser_TheButtonsOfALongApprovalAreInSight(t *testing.T) {
 	}
 }
 
-// What the agent said last, which a question may be about, is in sight beside the
-// question that stays there, and goes on being followed.
+// What the agent said last, which a question may be about, is visible beside the question,
+// which stays in place, and keeps being followed.
 func TestBrowser_AQuestionDoesNotHideTheTranscriptsEnd(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	j := s.converse(t)
 	for i := range 40 {
 		j.tell(api.ItemInput{Kind: api.ItemText, Text: fmt.Sprintf("**line %d** of what it says", i)})
@@ -49,7 +49,7 @@ func TestBrowser_AQuestionDoesNotHideTheTranscriptsEnd(t *testing.T) {
 		js[bool](b, `document.querySelector('.talk').scrollIntoView(), true`)
 		b.until(fmt.Sprintf("the end is in sight at %d × %d", size[0], size[1]), inSight)
 	}
-	// Who scrolls up is left there.
+	// A reader who scrolls up stays there.
 	b.until("it isn't followed", `(document.querySelector('.talk .view').scrollTop = 0, document.querySelector('[data-log=follow]').getAttribute('aria-pressed') === 'false')`)
 	j.tell(api.ItemInput{Kind: api.ItemText, Text: "more"})
 	b.until("what is new is counted", `!document.querySelector('[data-more]').hidden && document.querySelector('.talk .view').scrollTop < 100`)
@@ -57,7 +57,7 @@ func TestBrowser_AQuestionDoesNotHideTheTranscriptsEnd(t *testing.T) {
 
 // An option without a space in it is as wide as the page at most.
 func TestBrowser_LongOptionsAreBroken(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	j := s.converse(t)
 	j.ask(api.PromptInput{Kind: api.PromptQuestions, Text: "Which?", Choices: []api.Choice{{ID: "q", Text: strings.Repeat("W", 300), Options: []string{strings.Repeat("B", 300)}, Other: true}}})
 	b := openTab(t, s.serve(t))

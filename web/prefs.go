@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// prefs are what a reader chose for his browser. They are kept in its cookies,
-// which the page's script may write too; a value that means nothing is ignored.
+// prefs are what readers chose for their browser. They are kept in its cookies, which the
+// page's script may write too; an invalid value is ignored.
 type prefs struct {
 	theme   string
 	density string

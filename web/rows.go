@@ -14,7 +14,7 @@ type row struct {
 	engine.SessionView
 	now   time.Time
 	whole time.Duration // length that fills the ribbon; 0 = its own
-	bare  bool          // within one agent's page: its name isn't said again
+	bare  bool          // within one agent's page: its name isn't repeated
 }
 
 func rowsOf(views []engine.SessionView, now time.Time, whole time.Duration) []row {
@@ -29,10 +29,12 @@ func sessionURL(id api.SessionID) string { return "/sessions/" + id.String() }
 
 func agentURL(slug string) string { return "/agents/" + slug }
 
+const titleShown = 300 // characters
+
 // titleOf names a session; one without a title is a run of its agent.
 func titleOf(s api.Session) string {
-	if s.Title != "" {
-		return s.Title
+	if title := firstLine(s.Title, titleShown); title != "" {
+		return title
 	}
 	return "Run of " + s.AgentSlug
 }
@@ -50,8 +52,10 @@ func (r row) note() string {
 		return firstLine(r.Error.Message, 160)
 	case r.Error != nil:
 		return r.Error.Code
-	case r.Outcome == "stopped_by_user":
+	case r.Stopped():
 		return "Stopped before its end"
+	case r.Outcome == api.OutcomeUnfinished:
+		return "Ended while something of it still ran"
 	}
 	return ""
 }
@@ -63,7 +67,7 @@ func (r row) noteIsOutput() bool {
 
 // lastLineOf is the last line of output that says something.
 func lastLineOf(text string, n int) string {
-	lines := RenderANSILines(text)
+	lines := RenderANSILines(text[max(0, len(text)-excerptBytes):])
 	for i := len(lines) - 1; i >= 0; i-- {
 		if s := strings.TrimSpace(lines[i]); s != "" {
 			return firstLine(s, n)
@@ -72,7 +76,7 @@ func lastLineOf(text string, n int) string {
 	return ""
 }
 
-// when is the instant that the list's last column tells.
+// when is the instant shown in the list's last column.
 func (r row) when() time.Time {
 	switch {
 	case !r.EndedAt.IsZero():
@@ -84,7 +88,7 @@ func (r row) when() time.Time {
 	}
 }
 
-// took is how long the work itself lasted, or has lasted.
+// took is how long the work itself lasted, or has lasted so far.
 func (r row) took() time.Duration { return ranFor(r.SessionView, r.now) }
 
 // ranFor sums the time in which a worker held the session.
@@ -119,14 +123,14 @@ func ribbonOf(v engine.SessionView, now time.Time, whole time.Duration) Ribbon {
 	return NewRibbon(stretches, whole)
 }
 
-// since is the moment from which a running session's time counts, so that the
-// page's script can go on counting what took says.
+// since is the moment from which a running session's time counts, so that the page's script
+// can keep counting.
 func (r row) since() time.Time { return r.now.Add(-r.took()) }
 
 func beatsOf(runs []engine.RunView, now time.Time) []Beat {
 	out := make([]Beat, 0, len(runs))
 	for _, run := range runs {
-		b := Beat{Status: run.Status, URL: sessionURL(run.ID), Title: run.Title, Started: run.CreatedAt}
+		b := Beat{Status: run.Status, URL: sessionURL(run.ID), Title: run.Title, Started: run.CreatedAt, Stopped: run.Stopped, Unfinished: run.Unfinished}
 		if b.Title == "" {
 			b.Title = run.ID.String()
 		}
@@ -148,10 +152,10 @@ func beatsOf(runs []engine.RunView, now time.Time) []Beat {
 func success(runs []engine.RunView) string {
 	done, good := 0, 0
 	for _, r := range runs {
-		switch r.Status {
-		case api.Complete:
+		switch {
+		case r.Good():
 			done, good = done+1, good+1
-		case api.Failed:
+		case r.Status == api.Failed:
 			done++
 		}
 	}

@@ -22,8 +22,8 @@ type runPage struct {
 	zone   *time.Location
 }
 
-// chooseAgent is the way to a run where no agent was named; the quick form of
-// the home page ends here too.
+// chooseAgent leads to a run if no agent was named; the quick form of the home page ends here
+// too.
 func (v *visit) chooseAgent() error {
 	list, err := v.web.engine.AgentList(v.r.Context(), v.caller, "")
 	if err != nil {
@@ -42,7 +42,11 @@ func (v *visit) chooseAgent() error {
 // quickRun starts a session from the home page.
 func (v *visit) quickRun() error {
 	form := v.r.PostForm
-	s, _, err := v.web.engine.CreateSession(v.r.Context(), v.caller, form.Get("agent"), api.SessionInput{Prompt: lines(form.Get("prompt"))}, engine.Idempotency{})
+	var in api.SessionInput
+	if typed := lines(form.Get("prompt")); strings.TrimSpace(typed) != "" {
+		in.Prompt = &typed
+	}
+	s, _, err := v.web.engine.CreateSession(v.r.Context(), v.caller, form.Get("agent"), in, engine.Idempotency{})
 	if err != nil {
 		return err
 	}
@@ -82,12 +86,13 @@ func (v *visit) drawRun(status int, typed url.Values, bad map[string]string) err
 	return v.page(status, Shell{Title: "Run " + view.Name, Place: "agents", Now: view.At}, runDialog(p))
 }
 
-// run starts a session. The form's own key makes a second press of the button
-// answer the first one's session.
+// run starts a session. The form's own key makes a second press of the button return the first
+// one's session.
 func (v *visit) run() error {
 	form, slug := v.r.PostForm, v.path("agent")
-	in := api.SessionInput{
-		Prompt: lines(form.Get("prompt")), Title: strings.TrimSpace(form.Get("title")), UntrustedContext: lines(form.Get("untrustedContext")),
+	in := api.SessionInput{Title: form.Get("title"), UntrustedContext: lines(form.Get("untrustedContext"))}
+	if form.Has("prompt") { // the form shows the agent's own: an emptied field means none
+		in.Prompt = new(lines(form.Get("prompt")))
 	}
 	bad := map[string]string{}
 	if typed := form.Get("priority"); typed != "" {
@@ -118,7 +123,7 @@ func (v *visit) run() error {
 		}
 		if bad, ok := fieldErrors(err); ok {
 			if bad["Idempotency-Key"] != "" {
-				form.Set("key", rand.Text()) // it was changed after a first press: a new session is meant
+				form.Set("key", rand.Text()) // it was changed after a first press: this means a new session
 			}
 			return v.drawRun(http.StatusUnprocessableEntity, form, bad)
 		}

@@ -26,8 +26,8 @@ type sessionPage struct {
 	log    Log
 	talk   talkView
 	json   string
-	answer answerForm // that was refused
-	sayKey string     // makes a second press of the button the same message
+	answer answerForm // the refused one
+	sayKey string     // makes a second press of the button count as the same message
 	zone   *time.Location
 }
 
@@ -70,7 +70,14 @@ func (v *visit) drawSession(status int, answer answerForm) error {
 		}
 	}
 	at := position{seq: view.Seq}
-	before, _ := strconv.ParseInt(v.r.URL.Query().Get("before"), 10, 64)
+	var before int64
+	if text := v.r.URL.Query().Get("before"); text != "" {
+		if before, err = strconv.ParseInt(text, 10, 64); err != nil || before < 1 {
+			var bad api.Invalid
+			bad.Add("before", "must be a whole number from 1, as the page's own links have it")
+			return bad.Err()
+		}
+	}
 	switch p.view {
 	case "transcript":
 		if p.talk, at.item, err = v.readTalk(v.r.Context(), view, before); err != nil {
@@ -148,7 +155,7 @@ func (v *visit) watchSession(q url.Values, at position) (watch watcher, woken fu
 	return watch, woken, nil, nil
 }
 
-// output answers the whole output as plain text, page by page, however long it is.
+// output returns the whole output as plain text, page by page, however long it is.
 func (v *visit) output() error {
 	id, err := v.sessionID()
 	if err != nil {
@@ -230,8 +237,15 @@ func (v *visit) actSession() error {
 		if err != nil {
 			return err
 		}
-		return v.to(sessionURL(s.ID), said(s.ID == id, "Queued again", "This is the new attempt"))
+		return v.to(sessionURL(s.ID), retriedWords(id, s))
 	}
+}
+
+func retriedWords(id api.SessionID, r api.Retried) string {
+	if !r.Changed {
+		return "It was retried already: this is that attempt"
+	}
+	return said(r.ID == id, "Queued again", "This is the new attempt")
 }
 
 func said(changed bool, now, before string) string {
@@ -239,4 +253,12 @@ func said(changed bool, now, before string) string {
 		return now
 	}
 	return before
+}
+
+// shownResult is how much of the result the page shows.
+func (p sessionPage) shownResult() string {
+	if len(p.Session.Result) <= markdownText {
+		return p.Session.Result
+	}
+	return strings.ToValidUTF8(p.Session.Result[:markdownText], "")
 }

@@ -10,13 +10,13 @@ import (
 	"stint/engine"
 )
 
-// What a page shows of the output at once. More is slow to draw: 10 thousand
-// lines take a browser half a second.
+// What a page shows of the output at once. More is slow to draw: 10 thousand lines take a
+// browser half a second.
 const (
 	itemPage  = 500
 	logBytes  = 32 << 10 // of text on a page
 	logLines  = 400      // on a page
-	liveBytes = 96 << 10 // of text in one live update; what is over is left out and said so
+	liveBytes = 96 << 10 // of text in one live update; more is left out, with a note
 	blockMost = 32 << 10 // an open line is cut into blocks of this size
 )
 
@@ -52,7 +52,7 @@ func (v *visit) readLog(ctx context.Context, page engine.SessionPage, before int
 	for _, it := range shown {
 		w.add(it)
 	}
-	l.Blocks = w.blocks
+	l.Blocks = w.drawn()
 	return l, last, nil
 }
 
@@ -87,14 +87,12 @@ func newLogWriter(s engine.SessionView) *logWriter {
 func (w *logWriter) add(it api.Item) {
 	n := len(w.blocks)
 	if it.Kind == api.ItemText && n > 0 && w.open() && w.blocks[n-1].Class == streamClass(it) {
-		b := &w.blocks[n-1]
 		w.texts[n-1] += itemText(it)
-		*b = LogBlock{Anchor: b.Anchor, Mark: b.Mark, Class: b.Class, Lines: RenderANSI(w.texts[n-1])}
+		w.blocks[n-1].Lines = nil
 		return
 	}
 	mark := Clock(max(0, it.At.Sub(w.start).Truncate(time.Second)))
-	b := NewLogBlock(fmt.Sprintf("o%d", it.Seq), mark, itemText(it))
-	b.Class = streamClass(it)
+	b := LogBlock{Anchor: fmt.Sprintf("o%d", it.Seq), Mark: mark, Class: streamClass(it)}
 	if mark == w.mark {
 		b.Mark = ""
 	}
@@ -103,7 +101,18 @@ func (w *logWriter) add(it api.Item) {
 	w.texts = append(w.texts, itemText(it))
 }
 
-// open reports whether the last block's last line isn't ended yet.
+// drawn are the blocks. Each is rendered once, when everything that goes into it is there: a
+// progress bar comes in hundreds of pieces.
+func (w *logWriter) drawn() []LogBlock {
+	for i := range w.blocks {
+		if w.blocks[i].Lines == nil {
+			w.blocks[i].Lines = RenderANSI(w.texts[i])
+		}
+	}
+	return w.blocks
+}
+
+// open reports whether the last block's last line hasn't ended yet.
 func (w *logWriter) open() bool {
 	n := len(w.texts)
 	if n == 0 || w.blocks[n-1].Class == "said" {
@@ -124,8 +133,7 @@ func streamClass(it api.Item) string {
 	}
 }
 
-// itemText is what is shown of an item: output as it was printed, anything else
-// in words.
+// itemText is what is shown of an item: output as it was printed, anything else in words.
 func itemText(it api.Item) string {
 	if it.Kind == api.ItemText {
 		text := it.Text
@@ -142,8 +150,8 @@ func itemText(it api.Item) string {
 	return words[it.Kind] + PlainText(it.Text) + "\n"
 }
 
-// whole ends what an agent said: each text of a conversation stands for itself,
-// while the output of a command goes on where it was.
+// whole ends what an agent said: each text of a conversation stands for itself, while the
+// output of a command continues where it was.
 func whole(it api.Item, text string) string {
 	if it.Stream == "" && !strings.HasSuffix(text, "\n") {
 		return text + "\n"
@@ -159,8 +167,8 @@ type logTail struct {
 	w    *logWriter
 }
 
-// openTail begins after an item. The line that was open there is read again, so
-// that what follows can go on with it.
+// openTail begins after an item. The line that was open there is read again, so that what
+// follows can continue it.
 func (v *visit) openTail(ctx context.Context, id api.SessionID, last int64) (*logTail, error) {
 	t := &logTail{v: v, id: id, last: last}
 	s, err := v.web.engine.Session(ctx, v.caller, id)
@@ -184,7 +192,7 @@ func (v *visit) openTail(ctx context.Context, id api.SessionID, last int64) (*lo
 
 func (t *logTail) at() int64 { return t.last }
 
-// keepOpen forgets all blocks but the open one.
+// keepOpen forgets all blocks except the open one.
 func (t *logTail) keepOpen() {
 	if n := len(t.w.blocks); n > 0 && t.w.open() {
 		t.w.blocks, t.w.texts = t.w.blocks[n-1:], t.w.texts[n-1:]
@@ -193,7 +201,7 @@ func (t *logTail) keepOpen() {
 	t.w.blocks, t.w.texts = nil, nil
 }
 
-// read draws what was printed since: the open block anew, whole blocks after it.
+// read draws what was printed since: the open block again, whole blocks after it.
 func (t *logTail) read(ctx context.Context, c engine.Caller, page engine.SessionPage) ([]part, error) {
 	items, last, err := t.v.web.engine.Items(ctx, c, t.id, t.last, itemPage)
 	if err != nil {
@@ -203,7 +211,7 @@ func (t *logTail) read(ctx context.Context, c engine.Caller, page engine.Session
 		return nil, nil
 	}
 	if last > items[len(items)-1].Seq {
-		// Far behind: show where the output is now, not all that came before.
+		// Far behind: show where the output is now, not everything before that.
 		if items, err = t.v.web.engine.ItemsBefore(ctx, c, t.id, last+1, itemPage); err != nil {
 			return nil, err
 		}
@@ -221,11 +229,12 @@ func (t *logTail) read(ctx context.Context, c engine.Caller, page engine.Session
 	for _, it := range items {
 		t.w.add(it)
 	}
+	blocks := t.w.drawn()
 	if had == 1 {
-		b := t.w.blocks[0]
+		b := blocks[0]
 		parts = append(parts, part{target: b.Anchor, draw: LogBlocks([]LogBlock{b}), swap: "outerHTML", always: true})
 	}
-	if fresh := t.w.blocks[had:]; len(fresh) > 0 {
+	if fresh := blocks[had:]; len(fresh) > 0 {
 		parts = append(parts, part{target: "log-lines", draw: LogBlocks(append([]LogBlock(nil), fresh...)), swap: "beforeend", always: true})
 	}
 	parts = append(parts, part{target: "log-empty", draw: logEmpty("")})
@@ -234,7 +243,7 @@ func (t *logTail) read(ctx context.Context, c engine.Caller, page engine.Session
 	return parts, nil
 }
 
-// newestBytes are the last items of which the texts fit into a size; one at least.
+// newestBytes are the last items whose texts fit into a size; at least one.
 func newestBytes(items []api.Item, most int) []api.Item {
 	size, from := 0, len(items)
 	for from > 0 {

@@ -39,7 +39,7 @@ type entry struct {
 	detail string
 }
 
-// eventLook says how an event is told. In words, {who} is who did it.
+// eventLook says how an event is shown. In words, {who} is who did it.
 type eventLook struct {
 	icon   string
 	status api.Status // for the hue; "" = none
@@ -121,15 +121,17 @@ func (p sessionPage) who(actor string) string {
 
 // reasons are the words for the codes in events.
 var reasons = map[string]string{
-	"lease":              "Its lease ran out without a renewal",
-	"lapse":              "Its lease ran out without a renewal",
-	"offline":            "The worker went offline",
-	"deleted":            "The worker was deleted",
-	"retry":              "Tried again",
-	"stop":               "Because it was asked to stop",
-	"withdrawn":          "The question was withdrawn",
-	"answered":           "It was answered",
-	"predecessor_failed": "The session it waited for failed",
+	"lease":               "Its lease ran out without a renewal",
+	"lapse":               "Its lease ran out without a renewal",
+	"offline":             "The worker went offline",
+	"deleted":             "The worker was deleted",
+	"retry":               "Tried again",
+	"stop":                "Because it was asked to stop",
+	"withdrawn":           "The question was withdrawn",
+	"answered":            "It was answered",
+	"predecessor_failed":  "The session it waited for failed",
+	api.OutcomeStopped:    "Stopped before its work was done",
+	api.OutcomeUnfinished: "Ended while something of it still ran",
 }
 
 func eventDetail(ev api.Event) string {
@@ -138,9 +140,9 @@ func eventDetail(ev api.Event) string {
 		return s
 	}
 	var parts []string
-	for _, key := range []string{"reason", "code", "resolution"} {
+	for _, key := range []string{"reason", "code", "resolution", "outcome"} {
 		s := text(key)
-		if s == "" {
+		if s == "" || s == api.OutcomeSuccess {
 			continue
 		}
 		if words := reasons[s]; words != "" {
@@ -174,6 +176,7 @@ var advice = map[string]string{
 	"THREAD_POST_FAILED":         "The coordinator refuses what the worker reports: bring both to one version.",
 	"THREAD_ITEM_TOO_LARGE":      "The coordinator refuses what the worker reports: bring both to one version.",
 	"POLICY_BLOCKED":             "The worker's owner hasn't accepted what this agent would execute: “stint worker trust”.",
+	"released_repeatedly":        "Workers took it and gave it back again and again; the message says why the last one did.",
 	"lease_lapsed_repeatedly":    "Its worker was lost again and again; look at the workers' page and the machine.",
 	"never_claimed":              "No worker took it in time; look at the workers' page.",
 }
@@ -206,7 +209,7 @@ func (p sessionPage) legend() []Stretch {
 	return out
 }
 
-// remaining guesses how long it will still run; "" when there is nothing to go by.
+// remaining estimates how long it will still run; "" when there is nothing to base that on.
 func (p sessionPage) remaining() string {
 	if p.Session.Status != api.Active || p.Expected == 0 {
 		return ""
@@ -263,10 +266,10 @@ func usageWords(u api.Usage) string {
 		parts = append(parts, Count(int(u.Turns), "turn", "turns"))
 	}
 	if n := u.InputTokens + u.OutputTokens; n > 0 {
-		parts = append(parts, fmt.Sprintf("%d tokens in, %d out", u.InputTokens, u.OutputTokens))
+		parts = append(parts, Count(int(u.InputTokens), "token", "tokens")+fmt.Sprintf(" in, %d out", u.OutputTokens))
 	}
 	if u.CostMicros > 0 {
-		parts = append(parts, Dollars(u.CostMicros))
+		parts = append(parts, api.Dollars(u.CostMicros))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -278,6 +281,9 @@ type planStep struct {
 	done bool
 }
 
+// planSteps is how many lines of a plan a page shows.
+const planSteps = 500
+
 // planOf reads a plan line by line: "- [x] done", "- [ ] open", or any text.
 func planOf(plan string) []planStep {
 	var out []planStep
@@ -285,6 +291,9 @@ func planOf(plan string) []planStep {
 		line = strings.TrimSpace(line)
 		if line == "" {
 			continue
+		}
+		if len(out) == planSteps {
+			return append(out, planStep{text: "… and more: the JSON view has all of it"})
 		}
 		rest := strings.TrimSpace(strings.TrimLeft(line, "-*+ "))
 		switch {
@@ -309,7 +318,7 @@ func stepIcon(done bool) string {
 // maySay reports whether the reader may write to the agent.
 func (p sessionPage) maySay() bool { return p.conversed() && p.MayAnswer && !p.AgentGone }
 
-// sayWords tell what becomes of a message.
+// sayWords say what happens to a message.
 func (p sessionPage) sayWords() string {
 	if p.Session.Status.Terminal() {
 		return "The session has ended: the conversation goes on in a new session."
@@ -333,5 +342,5 @@ func (p sessionPage) spendLimit() string {
 	if p.Agent.SessionSpendLimitMicros == 0 {
 		return ""
 	}
-	return "of " + Dollars(p.Agent.SessionSpendLimitMicros) + " that one session may cost"
+	return "of " + api.Dollars(p.Agent.SessionSpendLimitMicros) + " that one session may cost"
 }

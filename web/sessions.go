@@ -22,7 +22,7 @@ type listPage struct {
 	cursor string
 }
 
-// listQuery is the filter of the list as the address holds it.
+// listQuery is the filter of the list in the form that the address has.
 type listQuery struct {
 	status  []api.Status
 	agent   string
@@ -32,8 +32,8 @@ type listQuery struct {
 
 var triggers = []api.Trigger{api.ByUser, api.ByScheduler, api.ByWebhook, api.ByAgent}
 
-// readList reads the filter; what means nothing is left out, so that a mistyped
-// address shows the list and not an error.
+// readList reads the filter; invalid parts are left out, so that a mistyped address shows the
+// list and not an error.
 func readList(q url.Values) listQuery {
 	out := listQuery{agent: q.Get("agent"), text: strings.TrimSpace(q.Get("q"))}
 	for _, word := range strings.Split(q.Get("status"), ",") {
@@ -112,8 +112,8 @@ func (v *visit) sessions() error {
 	return v.page(http.StatusOK, shell, sessions(p))
 }
 
-// stream is the address of the list's live stream: it names the rows by where
-// the list begins, so that only those are looked at again.
+// stream is the address of the list's live stream: it identifies the rows by where the list
+// begins, so that only those are checked again.
 func (p listPage) stream() string {
 	values := p.query.values()
 	more := []string{"cursor", p.cursor}
@@ -126,8 +126,8 @@ func (p listPage) stream() string {
 	return streamURL("sessions", p.View, more...)
 }
 
-// longest is the length of the longest row, by which all ribbons are measured;
-// without outliers it would say nothing, so it is capped at six times the median.
+// longest is the length of the longest row, by which all ribbons are measured; an outlier
+// would make it useless, so it is capped at six times the median.
 func longest(rows []engine.SessionView, now time.Time) time.Duration {
 	var all []time.Duration
 	for _, v := range rows {
@@ -144,8 +144,8 @@ func longest(rows []engine.SessionView, now time.Time) time.Duration {
 	return min(all[len(all)-1], 6*all[len(all)/2])
 }
 
-// watchSessions draws the rows of the list again, in place, and says how many
-// newer ones there are without pushing them under the pointer.
+// watchSessions draws the rows of the list again, in place, and says how many newer ones there
+// are without moving the rows under the pointer.
 func (v *visit) watchSessions(q url.Values) (watcher, error) {
 	query := readList(q)
 	first, err := v.web.engine.SessionList(v.r.Context(), v.caller, query.filter(), api.Page{Cursor: q.Get("cursor")})
@@ -154,7 +154,7 @@ func (v *visit) watchSessions(q url.Values) (watcher, error) {
 	}
 	whole := longest(first.Rows, first.At)
 	var ids []api.SessionID
-	newest := api.SessionID(place(q.Get("newest")).seq)
+	newest := api.SessionID(parsePosition(q.Get("newest")).seq)
 	for _, r := range first.Rows {
 		if newest == 0 || r.ID <= newest {
 			ids = append(ids, r.ID)
@@ -179,7 +179,7 @@ func (v *visit) watchSessions(q url.Values) (watcher, error) {
 	}, nil
 }
 
-// total says how many sessions fit, as far as that was counted.
+// total says how many sessions match, if that was counted.
 func total(counts map[api.Status]int64, of int64) string {
 	var sum int64
 	for _, n := range counts {

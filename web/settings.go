@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"stint/account"
 	"stint/api"
-	"stint/engine"
 )
 
 // WorkspaceCookie holds the slug of the workspace that a browser's pages show.
@@ -41,7 +41,7 @@ type membersPage struct {
 	tabs        []Tab
 	members     []api.WorkspaceMember
 	invitations []api.Invitation
-	invited     *api.Invitation // just now: with its link, this once
+	invited     *api.Invitation // just created: with its link, this once
 	manages     bool
 	me          api.UserID
 	now         time.Time
@@ -71,7 +71,7 @@ func (v *visit) drawMembers(status int, invited *api.Invitation, bad map[string]
 	}
 	p.members = list.Items
 	if p.manages {
-		open, err := eng.Invitations(ctx, v.caller, settingsList)
+		open, err := v.web.accounts.Invitations(ctx, v.caller, settingsList)
 		if err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func (v *visit) drawMembers(status int, invited *api.Invitation, bad map[string]
 
 func (v *visit) invite() error {
 	form := v.r.PostForm
-	i, err := v.web.engine.Invite(v.r.Context(), v.caller, api.InvitationInput{Role: api.Role(form.Get("role")), Note: form.Get("note")})
+	i, err := v.web.accounts.Invite(v.r.Context(), v.caller, api.InvitationInput{Role: api.Role(form.Get("role")), Note: form.Get("note")})
 	if bad, ok := fieldErrors(err); ok {
 		return v.drawMembers(http.StatusUnprocessableEntity, nil, bad)
 	}
@@ -98,7 +98,7 @@ func (v *visit) revokeInvitation() error {
 	if id.UnmarshalText([]byte(v.path("invitation"))) != nil {
 		return api.Refuse(api.CodeNotFound, "There is no such invitation here.")
 	}
-	if err := v.web.engine.RevokeInvitation(v.r.Context(), v.caller, id); err != nil {
+	if err := v.web.accounts.RevokeInvitation(v.r.Context(), v.caller, id); err != nil {
 		return err
 	}
 	return v.to("/settings/members", "Revoked the invitation")
@@ -166,7 +166,7 @@ func (v *visit) removeMember() error {
 type keysPage struct {
 	tabs []Tab
 	keys []api.Key
-	made *api.Key // just now: with the key itself, this once
+	made *api.Key // just created: with the key itself, this once
 	now  time.Time
 	name Input
 	bad  string // about the scopes
@@ -175,7 +175,7 @@ type keysPage struct {
 func (v *visit) keys() error { return v.drawKeys(http.StatusOK, nil, nil) }
 
 func (v *visit) drawKeys(status int, made *api.Key, bad map[string]string) error {
-	list, err := v.web.engine.Keys(v.r.Context(), v.caller, settingsList)
+	list, err := v.web.accounts.Keys(v.r.Context(), v.caller, settingsList)
 	if err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func (v *visit) createKey() error {
 			in.Scopes = append(in.Scopes, s)
 		}
 	}
-	k, err := v.web.engine.CreateKey(v.r.Context(), v.caller, in)
+	k, err := v.web.accounts.CreateKey(v.r.Context(), v.caller, in)
 	if bad, ok := fieldErrors(err); ok {
 		return v.drawKeys(http.StatusUnprocessableEntity, nil, bad)
 	}
@@ -211,7 +211,7 @@ func (v *visit) revokeKey() error {
 	if id.UnmarshalText([]byte(v.path("key"))) != nil {
 		return api.Refuse(api.CodeNotFound, "There is no such API key here.")
 	}
-	if err := v.web.engine.RevokeKey(v.r.Context(), v.caller, id); err != nil {
+	if err := v.web.accounts.RevokeKey(v.r.Context(), v.caller, id); err != nil {
 		return err
 	}
 	return v.to("/settings/keys", "Revoked the key")
@@ -244,7 +244,7 @@ type programsPage struct {
 }
 
 func (v *visit) programs() error {
-	list, err := v.web.engine.Registrations(v.r.Context(), v.who, settingsList)
+	list, err := v.web.accounts.Registrations(v.r.Context(), v.who, settingsList)
 	if err != nil {
 		return err
 	}
@@ -257,13 +257,13 @@ func (v *visit) revokeProgram() error {
 	if id.UnmarshalText([]byte(v.path("program"))) != nil {
 		return api.Refuse(api.CodeNotFound, "There is no such program here.")
 	}
-	if err := v.web.engine.RevokeRegistration(v.r.Context(), v.who, id); err != nil {
+	if err := v.web.accounts.RevokeRegistration(v.r.Context(), v.who, id); err != nil {
 		return err
 	}
 	return v.to("/settings/programs", "Revoked the program")
 }
 
-// signInWords tell how many people's sign-ins a program has.
+// signInWords say how many people are signed in through a program.
 func signInWords(n int64) string {
 	if n == 0 {
 		return "signed in by nobody"
@@ -271,7 +271,7 @@ func signInWords(n int64) string {
 	return Count(int(n), "sign-in", "sign-ins")
 }
 
-// accountPage is what settings.templ draws of the reader himself.
+// accountPage is what settings.templ draws of the reader's own account.
 type accountPage struct {
 	tabs       []Tab
 	account    api.Account
@@ -290,7 +290,7 @@ func (v *visit) drawAccount(status int, bad map[string]string) error {
 	ctx, eng := v.r.Context(), v.web.engine
 	p := accountPage{tabs: v.settingsTabs("Account"), workspace: v.caller.Workspace, mayLink: v.web.provider.Name, linksAt: v.web.provider.Name != "", now: eng.Now()}
 	var err error
-	if p.account, err = eng.Account(ctx, v.who); err != nil {
+	if p.account, err = v.web.accounts.Account(ctx, v.who); err != nil {
 		return err
 	}
 	for _, i := range p.account.Identities {
@@ -298,12 +298,12 @@ func (v *visit) drawAccount(status int, bad map[string]string) error {
 			p.mayLink = ""
 		}
 	}
-	list, err := eng.SignIns(ctx, v.who, settingsList)
+	list, err := v.web.accounts.SignIns(ctx, v.who, settingsList)
 	if err != nil {
 		return err
 	}
 	p.signIns = list.Items
-	if p.workspaces, err = eng.Workspaces(ctx, v.who); err != nil {
+	if p.workspaces, err = v.web.accounts.Workspaces(ctx, v.who); err != nil {
 		return err
 	}
 	p.typed = func(id, label, hint, kind string) Input {
@@ -316,12 +316,12 @@ func (v *visit) drawAccount(status int, bad map[string]string) error {
 		}
 		return in
 	}
-	return v.page(status, Shell{Title: "Account", Place: "settings", Now: p.now}, account(p))
+	return v.page(status, Shell{Title: "Account", Place: "settings", Now: p.now}, accountOf(p))
 }
 
 func (v *visit) setLogin() error {
 	form := v.r.PostForm
-	_, err := v.web.engine.SetLogin(v.r.Context(), v.who, api.LoginInput{
+	_, err := v.web.accounts.SetLogin(v.r.Context(), v.who, api.LoginInput{
 		Login: form.Get("login"), Name: form.Get("name"), Current: form.Get("current"), Password: form.Get("password"),
 	}, v.web.fromOf(v.r))
 	if bad, ok := fieldErrors(err); ok {
@@ -338,7 +338,7 @@ func (v *visit) endSignIn() error {
 	if id.UnmarshalText([]byte(v.path("signin"))) != nil {
 		return api.Refuse(api.CodeNotFound, "There is no such sign-in.")
 	}
-	if err := v.web.engine.EndSignIn(v.r.Context(), v.who, id); err != nil {
+	if err := v.web.accounts.EndSignIn(v.r.Context(), v.who, id); err != nil {
 		return err
 	}
 	return v.to("/settings/account", "Signed it out")
@@ -349,14 +349,14 @@ func (v *visit) unlink() error {
 	if id.UnmarshalText([]byte(v.path("identity"))) != nil {
 		return api.Refuse(api.CodeNotFound, "There is no such linked account.")
 	}
-	if err := v.web.engine.Unlink(v.r.Context(), v.who, id); err != nil {
+	if err := v.web.accounts.Unlink(v.r.Context(), v.who, id); err != nil {
 		return err
 	}
 	return v.to("/settings/account", "Unlinked; your other browsers are signed out")
 }
 
 func (v *visit) signOutEverywhere() error {
-	if _, err := v.web.engine.SignOutEverywhere(v.r.Context(), v.who); err != nil {
+	if _, err := v.web.accounts.SignOutEverywhere(v.r.Context(), v.who); err != nil {
 		return err
 	}
 	return v.to("/settings/account", "Your other browsers are signed out")
@@ -364,7 +364,7 @@ func (v *visit) signOutEverywhere() error {
 
 // chooseWorkspace makes the browser's pages show another workspace.
 func (v *visit) chooseWorkspace() error {
-	in, err := v.web.engine.In(v.r.Context(), v.who, v.r.PostForm.Get("workspace"))
+	in, err := v.web.accounts.In(v.r.Context(), v.who, v.r.PostForm.Get("workspace"))
 	if err != nil {
 		return err
 	}
@@ -372,6 +372,6 @@ func (v *visit) chooseWorkspace() error {
 	return v.to("/", "")
 }
 
-func nobodysFrom(*http.Request) engine.From { return engine.From{} }
+func nobodysFrom(*http.Request) account.From { return account.From{} }
 
 func plainHome(r *http.Request) string { return "http://" + r.Host }

@@ -14,7 +14,7 @@ import (
 type starter struct {
 	key, title, text string
 	values           map[string]string
-	project          bool // it works on a project of the user's, whose folder only he knows
+	project          bool // it works on the user's own project, whose folder only they know
 }
 
 var starters = []starter{
@@ -35,9 +35,9 @@ var starters = []starter{
 	}, false},
 }
 
-// begin fills a form with a starter's values. One that needs no project of the
-// user's gets a folder of its own, where this machine runs the agents itself: two
-// sessions never run in one folder at once (contract 10.2).
+// begin fills a form with a starter's values. One that needs no project of the user's gets a
+// folder of its own, if this machine runs the agents itself: two sessions never run in one
+// folder at once (contract 10.2).
 func (v *visit) begin(s starter, typed url.Values) {
 	for name, value := range s.values {
 		typed.Set(name, value)
@@ -47,8 +47,8 @@ func (v *visit) begin(s starter, typed url.Values) {
 	}
 }
 
-// makeFolder makes a work folder that a starter proposed. No other folder is ever
-// made: what lies elsewhere is its owner's.
+// makeFolder creates a work folder that a starter proposed. No other folder is ever created:
+// what lies elsewhere belongs to its owner.
 func (d *dashboard) makeFolder(path string, c engine.Caller) error {
 	if d.folders == "" || filepath.Dir(path) != d.folders || !c.CanEditAgents() {
 		return nil

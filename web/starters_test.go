@@ -14,12 +14,12 @@ import (
 
 var fieldValue = regexp.MustCompile(`<input id="([A-Za-z]+)" name="[A-Za-z]+" type="[a-z]+" value="([^"]*)"`)
 
-// Each example is created as it is proposed: either it works at once, in a folder
-// that is there, or the form says that it misses the project's.
+// Each example is created as proposed: either it works at once, in an existing folder, or the
+// form says that the project's folder is missing.
 func TestStarters_WorkUntouchedOrSayWhatIsMissing(t *testing.T) {
 	for _, folders := range []string{filepath.Join(t.TempDir(), "work"), ""} {
-		s := newScene(t, sceneEnd)
-		s.handler = New(Options{Engine: s.Engine, CallerOf: s.callerOf, Folders: folders})
+		s := newFixture(t, fixtureEnd)
+		s.handler = New(Options{Engine: s.Engine, Accounts: s.Accounts, CallerOf: s.callerOf, Folders: folders})
 		for _, start := range starters {
 			page := s.get("/agents/new?from=" + start.key).Body.String()
 			wholePage(t, start.key, page)
@@ -48,10 +48,10 @@ func TestStarters_WorkUntouchedOrSayWhatIsMissing(t *testing.T) {
 }
 
 func TestStarters_MakeNoOtherFolder(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	base := t.TempDir()
 	folders := filepath.Join(base, "work")
-	s.handler = New(Options{Engine: s.Engine, CallerOf: s.callerOf, Folders: folders})
+	s.handler = New(Options{Engine: s.Engine, Accounts: s.Accounts, CallerOf: s.callerOf, Folders: folders})
 	for slug, path := range map[string]string{"one": filepath.Join(base, "other"), "two": filepath.Join(folders, "a", "b"), "three": folders + "/../else"} {
 		wentTo(t, s.post("/agents", "slug", slug, "mode", "local", "type", "command", "command", "true", "timeZone", "UTC", "workFolder", path), "/agents/"+slug)
 	}
@@ -67,7 +67,7 @@ func TestStarters_MakeNoOtherFolder(t *testing.T) {
 }
 
 func TestAgentForm_MissesTheFolderWhereNothingNamesIt(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	full := []string{"slug", "elsewhere", "mode", "local", "type", "command", "command", "true", "timeZone", "UTC", "workFolder", ""}
 	refused(t, s.post("/agents", full...), `id="workFolder-error"`)
 	wentTo(t, s.post("/agents", append(full, "folderElsewhere", "true")...), "/agents/elsewhere")
@@ -75,15 +75,15 @@ func TestAgentForm_MissesTheFolderWhereNothingNamesIt(t *testing.T) {
 		t.Error("the edit of an agent without a folder asks for one")
 	}
 	refused(t, s.post("/agents/elsewhere/edit", full...), `id="workFolder-error"`)
-	in := engine.DefaultAgent()
+	in := engine.DefaultConfig().DefaultAgent()
 	if bad := fillAgent(&in, formValues(full)); len(bad) > 0 {
 		t.Errorf("the reading of it complains: %v", bad)
 	}
 }
 
-// One answer names every bad field, whoever found it, and counts them right.
+// One answer names every bad field, whoever found it, and counts them correctly.
 func TestForms_NameAllThatIsWrongAtOnce(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	bad := []string{
 		"slug", "BACKUP!", "mode", "local", "type", "command", "command", "sh 'open", "timeZone", "Mars/Base", "schedule", "61 * * * *", "workFolder", "relative",
 		"env", "A=B C=D", "maxConcurrent", "many", "leaseSeconds", "-1", "labels", "A!", "dailyLimit", "lots",
@@ -100,10 +100,11 @@ func TestForms_NameAllThatIsWrongAtOnce(t *testing.T) {
 			}
 		}
 		if strings.Contains(page, "The schedule The") || strings.Count(page, "out of range") > 1 {
-			t.Errorf("%s: the schedule's fault is told twice", path)
+			t.Errorf("%s: the schedule's fault is reported twice", path)
 		}
 	}
-	// A slug that is taken is told with the rest, where the form itself can't read a field.
+	// A slug that is taken is reported with the rest, even if the form itself can't read a
+	// field.
 	refused(t, s.post("/agents", "slug", "backup", "mode", "local", "type", "command", "command", "true", "timeZone", "UTC", "workFolder", "/srv", "maxConcurrent", "many"),
 		"2 fields need a change", `id="slug-error"`, "taken in this workspace")
 	refused(t, s.post("/agents/backup/edit", "maxConcurrent", "many"), "1 field needs a change")

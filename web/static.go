@@ -20,7 +20,7 @@ import (
 const ContentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; " +
 	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// Font is the typeface of the pages, for those that nobody needs to sign in for.
+// Font is the typeface of the pages, for those that need no sign-in.
 func Font() []byte { return assets.byName["geist.woff2"].body }
 
 // StaticPrefix is the path below which [Static] has to be mounted.
@@ -56,8 +56,8 @@ var mediaTypes = map[string]string{
 // cssURL finds the files that a style sheet names.
 var cssURL = regexp.MustCompile(`url\(([\w.-]+)\)`)
 
-// loadAssets hashes every file; style sheets come last, so that the names in
-// them can be replaced by hashed ones before they are hashed themselves.
+// loadAssets hashes every file; style sheets come last, so that the names in them can be
+// replaced by hashed ones before they are hashed themselves.
 func loadAssets(from fs.FS) assetTable {
 	names, err := fs.Glob(from, "static/*")
 	if err != nil {

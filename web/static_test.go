@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-func TestStatic_HashedNameIsKeptForAYear(t *testing.T) {
+func TestStatic_HashedNameIsCachedForAYear(t *testing.T) {
 	res := get(t, Static(), AssetURL("stint.css"))
 	if res.Code != http.StatusOK {
 		t.Fatalf("status %d", res.Code)
@@ -166,7 +166,7 @@ func TestIcons_EveryOneUsedIsInTheSprite(t *testing.T) {
 	for _, look := range eventLooks {
 		used[look.icon] = "session_words.go"
 	}
-	for _, p := range places {
+	for _, p := range navigation {
 		used[p.icon] = "layout.go"
 	}
 	for _, x := range themes {

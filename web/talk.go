@@ -21,7 +21,7 @@ const (
 // talkView is what talkView in talk.templ draws: a conversation, or a page of it.
 type talkView struct {
 	entries []talkEntry
-	first   *talkEntry // what the agent was asked to do, where the page begins at the beginning
+	first   *talkEntry // what the agent was asked to do, if the page begins at the beginning
 	empty   string
 	earlier string
 	later   string
@@ -46,7 +46,7 @@ type toolCall struct {
 	result  string
 	done    bool
 	failed  bool
-	running bool // the session still runs, so that a result may come
+	running bool // the session is still running, so a result may come
 }
 
 // conversed reports whether the session is a conversation, not the output of a command.
@@ -111,7 +111,7 @@ func emptyTalk(s engine.SessionView) string {
 	}
 }
 
-// talkWriter makes entries of items. A result goes to its call.
+// talkWriter turns items into entries. A result goes to its call.
 type talkWriter struct {
 	start   time.Time
 	running bool
@@ -129,7 +129,7 @@ func newTalkWriter(s engine.SessionView) *talkWriter {
 	return w
 }
 
-// learn reads the names of those who wrote.
+// learn reads the names of the authors.
 func (w *talkWriter) learn(ctx context.Context, v *visit, c engine.Caller, id api.SessionID, items []api.Item) error {
 	for _, it := range items {
 		if it.UserID == 0 || w.names[it.UserID] != "" {
@@ -144,7 +144,7 @@ func (w *talkWriter) learn(ctx context.Context, v *visit, c engine.Caller, id ap
 	return nil
 }
 
-// add makes an entry of an item, or answers the earlier entry that it completes.
+// add turns an item into an entry, or returns the earlier entry that it completes.
 func (w *talkWriter) add(it api.Item) (completed *talkEntry) {
 	e := &talkEntry{anchor: fmt.Sprintf("t%d", it.Seq), kind: it.Kind, text: it.Text, cut: it.Truncated, who: w.names[it.UserID]}
 	switch it.Kind {
@@ -196,7 +196,7 @@ func (e *talkEntry) copy() talkEntry {
 	return out
 }
 
-// title is the one line of a tool call that is seen while it is folded.
+// title is the one line of a tool call that is visible while it is folded.
 func (c *toolCall) title() string {
 	if c.input == "" {
 		return c.outcome()
@@ -270,8 +270,8 @@ type talkTail struct {
 	w    *talkWriter
 }
 
-// openTalk begins after an item. The calls that had no result there are read
-// again, so that results find them.
+// openTalk begins after an item. The calls that had no result there are read again, so that
+// results find them.
 func (v *visit) openTalk(ctx context.Context, id api.SessionID, last int64) (*talkTail, error) {
 	s, err := v.web.engine.Session(ctx, v.caller, id)
 	if err != nil {
@@ -294,8 +294,8 @@ func (v *visit) openTalk(ctx context.Context, id api.SessionID, last int64) (*ta
 
 func (t *talkTail) at() int64 { return t.last }
 
-// read draws what was said since: calls with their results anew, the rest after
-// what is there.
+// read draws what was said since: calls with their results again, the rest after what is
+// there.
 func (t *talkTail) read(ctx context.Context, c engine.Caller, page engine.SessionPage) ([]part, error) {
 	t.w.running = page.Session.Status.Running()
 	var parts []part
@@ -307,7 +307,7 @@ func (t *talkTail) read(ctx context.Context, c engine.Caller, page engine.Sessio
 		return nil, nil
 	}
 	if last > items[len(items)-1].Seq {
-		// Far behind: show where the conversation is now, not all that came before.
+		// Far behind: show where the conversation is now, not everything before that.
 		if items, err = t.v.web.engine.ItemsBefore(ctx, c, t.id, last+1, talkMost); err != nil {
 			return nil, err
 		}
@@ -335,7 +335,7 @@ func (t *talkTail) read(ctx context.Context, c engine.Caller, page engine.Sessio
 	return parts, nil
 }
 
-// fresh reports whether an entry goes out for the first time with this update.
+// fresh reports whether this update is the first to contain an entry.
 func (t *talkTail) fresh(e *talkEntry) bool {
 	for _, one := range t.w.list {
 		if one == e {

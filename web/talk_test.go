@@ -14,9 +14,9 @@ import (
 	"stint/engine/enginetest"
 )
 
-// talkJob is a session of an agent that converses, claimed.
+// talkJob is a claimed session of an agent that converses.
 type talkJob struct {
-	s     *scene
+	s     *fixture
 	agent api.Agent
 	k     *enginetest.Worker
 	claim api.Claim
@@ -24,14 +24,14 @@ type talkJob struct {
 }
 
 // converse begins a conversation.
-func (s *scene) converse(t *testing.T) *talkJob {
+func (s *fixture) converse(t *testing.T) *talkJob {
 	t.Helper()
 	a := s.Agent(func(in *api.AgentInput) {
 		in.Slug, in.Name, in.Type, in.Run = "helper", "Helper", api.TypeClaudeCode, api.Run{WorkFolder: "/srv/helper"}
 		in.MaxConcurrent = 3
 	})
 	k := s.Worker(a, func(in *api.WorkerInput) { in.Types = []api.AgentType{api.TypeClaudeCode} })
-	one := s.New(a, func(in *api.SessionInput) { in.Title, in.Prompt = "Tidy the parser", "Please tidy the parser." })
+	one := s.New(a, func(in *api.SessionInput) { in.Title, in.Prompt = "Tidy the parser", new("Please tidy the parser.") })
 	return &talkJob{s: s, agent: a, k: k, claim: k.Claim(one.ID)}
 }
 
@@ -63,7 +63,7 @@ func (j *talkJob) ask(p api.PromptInput) api.Prompt {
 }
 
 // another is a second session of the same agent.
-func (s *scene) another(j *talkJob) *talkJob {
+func (s *fixture) another(j *talkJob) *talkJob {
 	s.Helper()
 	next := *j
 	next.claim = j.k.Claim(s.New(j.agent, func(in *api.SessionInput) { in.Title = "Tidy the lexer" }).ID)
@@ -93,7 +93,7 @@ var (
 )
 
 func TestTranscript_ShowsWhatWasSaidAndDone(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	j := s.converse(t)
 	j.tell(
 		api.ItemInput{Kind: api.ItemThinking, Text: "Where does it begin?"},
@@ -148,7 +148,7 @@ func TestTranscript_ShowsWhatWasSaidAndDone(t *testing.T) {
 }
 
 func TestTranscript_IsReadBackPageByPageAndLive(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	j := s.converse(t)
 	server := s.serve(t)
 	for i := range 12 {
@@ -187,7 +187,7 @@ func TestTranscript_IsReadBackPageByPageAndLive(t *testing.T) {
 
 // Questions whose text only lists them are asked once.
 func TestComposer_QuestionsAreShownOnce(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	j := s.converse(t)
 	in := questions
 	in.Text = "Which colour?\nThe password?"
@@ -202,7 +202,7 @@ func TestComposer_QuestionsAreShownOnce(t *testing.T) {
 }
 
 func TestComposer_APartialAnswerComesBackWithWhatWasTyped(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	j := s.converse(t)
 	p := j.ask(questions)
 	form := func(more ...string) []string { return append([]string{"prompt", p.ID.String()}, more...) }
@@ -214,7 +214,7 @@ func TestComposer_APartialAnswerComesBackWithWhatWasTyped(t *testing.T) {
 	s.Want(j.claim.SessionID, api.Active)
 	got, err := s.AwaitAnswer(t.Context(), s.Owner, j.claim.SessionID, p.ID, j.claim.ClaimID, 0)
 	if err != nil || got.Answer == nil || got.Answer.Choices["colour"] != "blue" || got.Answer.Choices["pass"] != "s3cret" {
-		t.Errorf("the worker is told %+v, %v", got.Answer, err)
+		t.Errorf("the worker gets %+v, %v", got.Answer, err)
 	}
 	late := s.post(j.path()+"/answer", form("q0", "other", "own0", "Green, please", "own1", "t0p")...)
 	for _, want := range []string{"came too late", "answered at", "by " + s.Owner.Name, "Which colour? → Green, please"} {
@@ -228,7 +228,7 @@ func TestComposer_APartialAnswerComesBackWithWhatWasTyped(t *testing.T) {
 }
 
 func TestComposer_AnApprovalShowsTheWholeActAndTakesAButton(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	j := s.converse(t)
 	p := j.ask(approval)
 	page := s.get(j.path()).Body.String()
@@ -243,17 +243,17 @@ func TestComposer_AnApprovalShowsTheWholeActAndTakesAButton(t *testing.T) {
 	wentTo(t, s.post(j.path()+"/answer", "prompt", p.ID.String(), "verdict", "deny", "text", "Not that folder"), j.path())
 	got, err := s.Prompt(t.Context(), s.Owner, j.claim.SessionID, p.ID)
 	if err != nil || *got.Answer.Approved || got.Answer.Text != "Not that folder" {
-		t.Errorf("the worker is told %+v, %v", got.Answer, err)
+		t.Errorf("the worker gets %+v, %v", got.Answer, err)
 	}
 	again := j.ask(approval)
 	wentTo(t, s.post(j.path()+"/answer", "prompt", again.ID.String(), "verdict", "session", "text", ""), j.path())
 	if got, err := s.Prompt(t.Context(), s.Owner, j.claim.SessionID, again.ID); err != nil || !*got.Answer.Approved || !got.Answer.ForSession {
-		t.Errorf("the worker is told %+v, %v", got.Answer, err)
+		t.Errorf("the worker gets %+v, %v", got.Answer, err)
 	}
 }
 
 func TestSay_GoesOnInANewSessionOnceItHasEnded(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	j := s.converse(t)
 	if _, err := j.k.Complete(j.claim, "**All** tidy."); err != nil {
 		t.Fatal(err)
@@ -277,7 +277,7 @@ func TestSay_GoesOnInANewSessionOnceItHasEnded(t *testing.T) {
 }
 
 func TestBrowser_ATranscriptIsFollowedAndWhatIsTypedOutlivesItsQuestion(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	j := s.converse(t)
 	server := s.serve(t)
 	b := openTab(t, server)
@@ -312,7 +312,7 @@ func TestBrowser_ATranscriptIsFollowedAndWhatIsTypedOutlivesItsQuestion(t *testi
 	b.do(chromedp.Click(chromedp.CSS(".question button.main")))
 	b.until("who was first is said, what was typed is kept", `document.querySelector('#session-answer')?.innerText.includes('came too late') && document.querySelector('#session-answer').innerText.includes('green')`)
 
-	// An answer that nobody had begun goes with its question.
+	// An answer that nobody had begun disappears with its question.
 	p = j.ask(approval)
 	b.open(j.path())
 	b.until("the page is live", isLive)
@@ -321,7 +321,7 @@ func TestBrowser_ATranscriptIsFollowedAndWhatIsTypedOutlivesItsQuestion(t *testi
 }
 
 func TestBrowser_AnswersAreGivenWithoutScripts(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	j := s.converse(t)
 	p := j.ask(questions)
 	b := openTab(t, s.serve(t))
@@ -335,6 +335,6 @@ func TestBrowser_AnswersAreGivenWithoutScripts(t *testing.T) {
 	js[bool](b, `document.querySelector('[name=own1]').value = 'x', document.querySelector('.question button.main').click(), true`)
 	b.until("it was answered", `document.querySelector('#session-head .s-active')`)
 	if got, err := s.Prompt(t.Context(), s.Owner, j.claim.SessionID, p.ID); err != nil || got.Answer.Choices["colour"] != "red" {
-		t.Errorf("the worker is told %+v, %v", got.Answer, err)
+		t.Errorf("the worker gets %+v, %v", got.Answer, err)
 	}
 }

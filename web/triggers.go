@@ -6,8 +6,7 @@ import (
 	"stint/api"
 )
 
-// trigger finds the address that a page is about, among those that the reader
-// may see.
+// trigger finds the address that a page is about, among those that the reader may see.
 func (v *visit) trigger() (out api.TriggerURL, err error) {
 	var id api.TriggerID
 	if id.UnmarshalText([]byte(v.path("trigger"))) != nil {

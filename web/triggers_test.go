@@ -9,7 +9,7 @@ import (
 )
 
 func TestTriggers_AreOnTheAgentsPageForThoseWhoMayCloseThem(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	if page := s.get("/agents/backup").Body.String(); !strings.Contains(page, "stint trigger-url open backup") {
 		t.Error("the page doesn't say how to open one")
 	}

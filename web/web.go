@@ -14,30 +14,32 @@ import (
 	"github.com/a-h/templ"
 	"github.com/gorilla/mux"
 
+	"stint/account"
 	"stint/api"
 	"stint/engine"
 )
 
 // Options says what the dashboard is drawn from.
 type Options struct {
-	Engine *engine.Engine
+	Engine   *engine.Engine
+	Accounts *account.Accounts
 
-	// CallerOf says who makes a request that has passed the server's door. It
-	// is asked again before each batch of a stream; false ends that (contract 9.3).
-	CallerOf func(*http.Request) (engine.Caller, engine.Identity, bool)
+	// CallerOf says who makes a request that has passed the server's checks. It is called
+	// again before each batch of a stream; false ends that (contract 9.3).
+	CallerOf func(*http.Request) (engine.Caller, account.Identity, bool)
 
-	// FromOf says where a request comes from, HomeOf by which URL people reach
-	// this server; nil = from nowhere, and the request's own host.
-	FromOf func(*http.Request) engine.From
+	// FromOf says where a request comes from, HomeOf by which URL people reach this server;
+	// nil = from nowhere, and the request's own host.
+	FromOf func(*http.Request) account.From
 	HomeOf func(*http.Request) string
 
 	Provider Provider // through which people may sign in too
 
-	// Folders is where new agents may get a folder each to work in, on the machine
-	// that runs them; "" = they run elsewhere.
+	// Folders is where new agents may each get a folder to work in, on the machine that runs
+	// them; "" = they run elsewhere.
 	Folders string
 
-	Zone *time.Location // of readers whose browser hasn't told theirs; nil = UTC
+	Zone *time.Location // of readers whose browser hasn't sent theirs; nil = UTC
 	Log  *slog.Logger   // nil = slog.Default()
 }
 
@@ -47,8 +49,9 @@ type Provider struct{ Name, Issuer string } // empty = there is none
 // dashboard serves the pages. Its fields don't change after New.
 type dashboard struct {
 	engine   *engine.Engine
-	callerOf func(*http.Request) (engine.Caller, engine.Identity, bool)
-	fromOf   func(*http.Request) engine.From
+	accounts *account.Accounts
+	callerOf func(*http.Request) (engine.Caller, account.Identity, bool)
+	fromOf   func(*http.Request) account.From
 	homeOf   func(*http.Request) string
 	provider Provider
 	folders  string
@@ -58,12 +61,12 @@ type dashboard struct {
 	beat     time.Duration // between signs of life on a silent stream
 }
 
-// New makes the dashboard's handler. It is to be mounted at the root, or below it by way of [WithBase], behind a
-// door that checks host, origin and sign-in: the handler itself turns nobody
-// away but those whom CallerOf doesn't know.
+// New makes the dashboard's handler. It is to be mounted at the root, or below it through
+// [WithBase], behind checks of host, origin and sign-in: the handler itself turns away only
+// those whom CallerOf doesn't know.
 func New(o Options) http.Handler {
 	d := &dashboard{
-		engine: o.Engine, callerOf: o.CallerOf, fromOf: o.FromOf, homeOf: o.HomeOf, provider: o.Provider, folders: o.Folders, zone: o.Zone, log: o.Log,
+		engine: o.Engine, accounts: o.Accounts, callerOf: o.CallerOf, fromOf: o.FromOf, homeOf: o.HomeOf, provider: o.Provider, folders: o.Folders, zone: o.Zone, log: o.Log,
 		pace: 150 * time.Millisecond, beat: 15 * time.Second,
 	}
 	if d.zone == nil {
@@ -175,7 +178,7 @@ type visit struct {
 	r      *http.Request
 	web    *dashboard
 	caller engine.Caller
-	who    engine.Identity
+	who    account.Identity
 	prefs  prefs
 }
 
@@ -222,8 +225,8 @@ func readForm(r *http.Request) error {
 	return nil
 }
 
-// page draws a whole page around content. Seq is the newest event that is
-// already in it, from which its stream goes on.
+// page draws a whole page around content. Seq is the newest event that is already in it, from
+// which its stream continues.
 func (v *visit) page(status int, s Shell, content templ.Component) error {
 	needs, err := v.web.engine.NeedsYou(v.r.Context(), v.caller)
 	if err != nil {
@@ -238,8 +241,8 @@ func (v *visit) page(status int, s Shell, content templ.Component) error {
 	return v.draw(status, Layout(s), content)
 }
 
-// draw buffers, so that a page that fails half-way becomes an error page and
-// never half a page.
+// draw buffers, so that a page that fails half-way becomes an error page and never half a
+// page.
 func (v *visit) draw(status int, layout, content templ.Component) error {
 	var buf bytes.Buffer
 	ctx := v.r.Context()
@@ -259,7 +262,7 @@ func (v *visit) draw(status int, layout, content templ.Component) error {
 	return nil
 }
 
-// to sends the browser on after a form was accepted, with what was done.
+// to redirects the browser after a form was accepted, with what was done.
 func (v *visit) to(path, done string) error {
 	if done != "" {
 		http.SetCookie(v, &http.Cookie{Name: doneCookie, Value: url.QueryEscape(done), Path: "/", MaxAge: 60, HttpOnly: true, SameSite: http.SameSiteLaxMode})

@@ -14,7 +14,7 @@ import (
 type webhooksPage struct {
 	tabs  []Tab
 	list  []api.Webhook
-	made  *api.Webhook // just now: with its secret, this once
+	made  *api.Webhook // just created: with its secret, this once
 	now   time.Time
 	url   Input
 	note  Input
@@ -61,8 +61,8 @@ func (v *visit) createWebhook() error {
 	return v.drawWebhooks(http.StatusOK, &w, nil)
 }
 
-// unknownType says which type there isn't; the sixty that there are stand on the
-// help page, to which the form leads.
+// unknownType says which type doesn't exist; the sixty that do are on the help page, to which
+// the form links.
 func unknownType(fault string) string {
 	name, _, listed := strings.Cut(fault, "; they are ")
 	if !listed {
@@ -197,7 +197,7 @@ func typesWords(types []string) string {
 	return strings.Join(types, ", ")
 }
 
-// deliveryWords says what became of a message.
+// deliveryWords say what happened to a message.
 func deliveryWords(d api.Delivery) string {
 	parts := []string{string(d.State)}
 	if d.Tries > 1 {

@@ -9,7 +9,7 @@ import (
 )
 
 func TestWebhooks_MadeTestedRotatedDeleted(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	refused(t, s.post("/settings/webhooks", "url", "nowhere", "types", "agent.nonsense"), "an address such as https", "is no type of message")
 	page := s.post("/settings/webhooks", "url", "https://example.org/hook", "types", "agent.session_error, agent.session_complete", "description", "the pager").Body.String()
 	secret := regexp.MustCompile(`whsec_[A-Za-z0-9+/=]+`)
@@ -30,7 +30,7 @@ func TestWebhooks_MadeTestedRotatedDeleted(t *testing.T) {
 		t.Errorf("the page of the webhook says %s", shown)
 	}
 	wholePage(t, one, shown)
-	due, err := s.TakeDeliveries(t.Context(), 9, nil)
+	due, err := s.TakeDeliveries(t.Context(), s.Now(), 9, nil)
 	if err != nil || len(due) != 1 {
 		t.Fatal(due, err)
 	}
@@ -38,7 +38,7 @@ func TestWebhooks_MadeTestedRotatedDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if shown = s.get(one).Body.String(); !strings.Contains(shown, "answered 503") {
-		t.Error("what became of the message isn't shown")
+		t.Error("the message's outcome isn't shown")
 	}
 	if second := secret.FindString(s.post(one + "/rotate").Body.String()); second == "" || second == first {
 		t.Errorf("the new secret is %q", second)

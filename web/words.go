@@ -9,8 +9,8 @@ import (
 	"stint/api"
 )
 
-// statusLook is how a status is told: a word and an icon, since colour alone
-// tells nothing to a reader who can't see it.
+// statusLook is how a status is shown: a word and an icon, since colour alone says nothing to
+// a reader who can't see it.
 type statusLook struct{ word, icon string }
 
 var statusLooks = map[api.Status]statusLook{
@@ -32,9 +32,9 @@ func StatusIcon(s api.Status) string { return statusLooks[s].icon }
 
 func statusClass(s api.Status) string { return "s-" + string(s) }
 
-// Span writes a length of time in its two largest units: "42s", "3m 12s",
-// "2h 5m", "4d 3h". Under ten seconds it shows tenths, because that is where
-// they matter; a negative length is "0s".
+// Span writes a length of time in its two largest units: "42s", "3m 12s", "2h 5m", "4d 3h".
+// Under ten seconds it shows tenths, because that is where they matter; a negative length is
+// "0s".
 func Span(d time.Duration) string {
 	switch {
 	case d <= 0:
@@ -81,8 +81,8 @@ func Clock(d time.Duration) string {
 	return fmt.Sprintf("%d:%02d", s/60, s%60)
 }
 
-// Ago writes t as seen from now, in the words that the page's script will go
-// on with: "3 min ago", "in 2 hr", "yesterday", "5 mo ago".
+// Ago writes t as seen from now, in the words that the page's script will use as well: "3 min
+// ago", "in 2 hr", "yesterday", "5 mo ago".
 func Ago(t, now time.Time) string {
 	d := t.Sub(now)
 	n, unit := nearestUnit(d.Abs())
@@ -104,8 +104,8 @@ func Ago(t, now time.Time) string {
 	return fmt.Sprintf("in %d %s", n, unit)
 }
 
-// nearestUnit rounds where the script's library rounds: 55 s are a minute, 55
-// minutes an hour, 21 hours a day, 6 days a week, 27 days a month.
+// nearestUnit rounds as the script's library does: 55 s are a minute, 55 minutes an hour, 21
+// hours a day, 6 days a week, 27 days a month.
 func nearestUnit(d time.Duration) (int, string) {
 	const day = 24 * time.Hour
 	round := func(unit time.Duration) int { return max(1, int(math.Round(float64(d)/float64(unit)))) }
@@ -141,20 +141,17 @@ func Count(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
+// excerptBytes is how much of a text is read for one line of it.
+const excerptBytes = 8 << 10
+
 // firstLine is the first line of text that says something, cut to n runes.
 func firstLine(text string, n int) string {
+	text = strings.TrimSpace(text)
+	text = text[:min(len(text), excerptBytes)]
 	line, _, _ := strings.Cut(strings.TrimSpace(PlainText(text)), "\n")
 	runes := []rune(strings.TrimSpace(line))
 	if len(runes) <= n {
 		return string(runes)
 	}
 	return strings.TrimSpace(string(runes[:n-1])) + "…"
-}
-
-// Dollars is an amount that is kept in millionths of a US dollar.
-func Dollars(micros int64) string {
-	if micros > 0 && micros < 10_000 {
-		return fmt.Sprintf("$%.4f", float64(micros)/1e6)
-	}
-	return fmt.Sprintf("$%.2f", float64(micros)/1e6)
 }

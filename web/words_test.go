@@ -1,8 +1,12 @@
 package web
 
 import (
+	"net/url"
 	"testing"
 	"time"
+
+	"stint/api"
+	"stint/engine"
 )
 
 func TestSpan(t *testing.T) {
@@ -76,5 +80,25 @@ func TestFirstLine(t *testing.T) {
 		if got := firstLine(in, 10); got != want {
 			t.Errorf("firstLine(%q) = %q, want %q", in, got, want)
 		}
+	}
+}
+
+func TestFillAgent_SaysInWordsWhatACommandLineLacks(t *testing.T) {
+	for typed, want := range map[string]string{
+		`sh -c 'make`: `can't be read as a command line: a ' has no other ' that ends what it begins`,
+		`sh -c "make`: `can't be read as a command line: a " has no other " that ends what it begins`,
+		`make \`:      `can't be read as a command line: nothing comes after the \ at its end`,
+	} {
+		in := api.AgentInput{Type: api.TypeCommand}
+		if bad := fillAgent(&in, url.Values{"command": {typed}, "check": {typed}}); bad["run.command"] != want || bad["run.check"] != want {
+			t.Errorf("%s is refused with %q", typed, bad)
+		}
+	}
+}
+
+func TestHome_TellsOfTheDaysRunsThatMayNotHaveDoneTheirWork(t *testing.T) {
+	p := homePage{HomeView: engine.HomeView{Today: map[api.Status]int64{api.Complete: 3, api.Failed: 2}, TodayUnfinished: 1}}
+	if got, want := p.today(), "5 sessions, 2 in error, 1 unfinished"; got != want {
+		t.Errorf("the day is shown as %q, want %q", got, want)
 	}
 }

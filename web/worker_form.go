@@ -14,7 +14,7 @@ import (
 type workerForm struct {
 	filled
 	id    api.WorkerID
-	name  string // as it is
+	name  string // the current one
 	agent string
 }
 
@@ -23,7 +23,7 @@ func (v *visit) editWorker() error {
 	if err != nil {
 		return err
 	}
-	w, err := v.managed(id)
+	w, err := v.managed(id, verbEdit)
 	if err != nil {
 		return err
 	}
@@ -67,8 +67,7 @@ func (v *visit) saveWorker() error {
 	return v.drawWorkerForm(http.StatusUnprocessableEntity, w, form, bad)
 }
 
-// fillWorker reads the form into a worker, over what it was. The rules are the
-// engine's.
+// fillWorker reads the form into a worker, over its previous values. The engine has the rules.
 func fillWorker(in *api.WorkerEdit, form url.Values) map[string]string {
 	bad := map[string]string{}
 	if form.Has("name") {
@@ -85,7 +84,7 @@ func fillWorker(in *api.WorkerEdit, form url.Values) map[string]string {
 		switch {
 		case err != nil:
 			bad["maxConcurrent"] = "must be a whole number"
-		case n == 0: // which to the engine means that nothing was said
+		case n == 0: // to the engine this means that nothing was set
 			bad["maxConcurrent"] = "must be at least 1"
 		}
 		in.MaxConcurrent = n

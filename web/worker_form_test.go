@@ -10,7 +10,7 @@ import (
 )
 
 func TestWorkerForm_ChangesAWorker(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	id := s.workers["backup"].ID
 	page, edit := workerURL(id), workerURL(id)+"/edit"
 	if body := s.get(page).Body.String(); !strings.Contains(body, `href="`+edit+`"`) {
@@ -34,7 +34,7 @@ func TestWorkerForm_ChangesAWorker(t *testing.T) {
 	if w := now(); w.Name != "desk" || w.MaxConcurrent != 2 || !slices.Equal(w.Labels, api.Labels{"gpu", "linux"}) || w.Instructions != "Be kind.\nBe brief." {
 		t.Errorf("it became %+v", w)
 	}
-	// Saving it as it is shown changes nothing, and an empty field empties.
+	// Saving it as shown changes nothing, and an empty field clears.
 	before := len(s.audited(t, "worker_edited"))
 	wentTo(t, s.post(edit, "name", "desk", "maxConcurrent", "2", "labels", "gpu linux", "instructions", "Be kind.\r\nBe brief."), page)
 	if after := len(s.audited(t, "worker_edited")); after != before || before == 0 {
@@ -46,7 +46,7 @@ func TestWorkerForm_ChangesAWorker(t *testing.T) {
 	}
 }
 
-func (s *scene) audited(t *testing.T, kind string) []api.AuditEntry {
+func (s *fixture) audited(t *testing.T, kind string) []api.AuditEntry {
 	t.Helper()
 	list, err := s.Audit(t.Context(), s.Owner, api.AuditFilter{Type: kind}, api.Page{})
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *scene) audited(t *testing.T, kind string) []api.AuditEntry {
 }
 
 func TestWorkerForm_EachMistakeStandsAtItsField(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	id := s.workers["backup"].ID
 	edit := workerURL(id) + "/edit"
 	refused(t, s.post(edit, "name", "", "instructions", "typed text"), `id="name-error"`, "typed text", `aria-invalid="true"`, "1 field needs a change")
@@ -80,9 +80,9 @@ func TestWorkerForm_EachMistakeStandsAtItsField(t *testing.T) {
 	}
 }
 
-// A cloud worker is an admin's to change, a local one its owner's and an admin's.
+// An admin may change a cloud worker; only its owner a local one.
 func TestWorkerForm_RightsAreTheAPIs(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	a := s.Agent(func(in *api.AgentInput) { in.Slug, in.Mode, in.RunsAsUserID = "cloudy", api.Cloud, 0 })
 	edit := workerURL(s.Worker(a).ID) + "/edit"
 	for role, want := range map[api.Role]int{api.Viewer: 403, api.Member: 403, api.Admin: 303, api.Owner: 303} {
@@ -98,5 +98,18 @@ func TestWorkerForm_RightsAreTheAPIs(t *testing.T) {
 	_, member := s.joins(t, api.Member)
 	if _, err := s.EditWorker(t.Context(), member, s.workers["backup"].ID, func(*api.WorkerEdit) error { return nil }); api.CodeOf(err) != api.CodeNotFound {
 		t.Errorf("another's local worker: %v", err)
+	}
+	_, s.Owner = s.joins(t, api.Admin)
+	local := workerURL(s.workers["backup"].ID)
+	for _, verb := range []string{"/edit", "/forget"} {
+		if res := s.post(local+verb, "name", "taken-over"); res.Code != 403 {
+			t.Errorf("an admin's %s of another's local worker: status %d", verb, res.Code)
+		}
+		if strings.Contains(s.get(local).Body.String(), local+verb) {
+			t.Errorf("an admin is offered %s of another's local worker", verb)
+		}
+	}
+	if res := s.post(local + "/pause"); res.Code != 303 {
+		t.Errorf("an admin's signal to another's local worker: status %d", res.Code)
 	}
 }

@@ -39,8 +39,8 @@ func (p workersPage) groups() []workerGroup {
 	return out
 }
 
-// whole is the group as one worker: what runs in any of them takes one of the
-// slots that they share.
+// whole is the group as one worker: whatever runs in any of them takes one of the slots that
+// they share.
 func (g workerGroup) whole() api.Worker {
 	out := g.all[0].Worker
 	out.Running = 0
@@ -116,7 +116,13 @@ func (v *visit) watchWorker(ref string) (watcher, error) {
 	}, nil
 }
 
-// The questions before what ends something that runs.
+// What can be done to a worker besides signals.
+const (
+	verbEdit   = "edit"
+	verbForget = "forget"
+)
+
+// The questions before anything that ends something running.
 func workerQuestion(w api.Worker, verb string) Confirm {
 	c := Confirm{
 		ID: "ask-" + verb, Action: workerURL(w.ID) + "/" + verb, Keep: "Keep it", Back: workerURL(w.ID),
@@ -135,13 +141,20 @@ func workerQuestion(w api.Worker, verb string) Confirm {
 	return c
 }
 
-// managed reads a worker that the reader may change and signal.
-func (v *visit) managed(id api.WorkerID) (api.Worker, error) {
+// foreignWords reports whether a local worker's instructions were written by somebody other
+// than its owner.
+func foreignWords(w api.Worker) bool { return w.Mode == api.Local && w.SetBy != w.OwnerUserID }
+
+// managed reads a worker that the reader may change, or signal if that is asked.
+func (v *visit) managed(id api.WorkerID, verb string) (api.Worker, error) {
 	view, err := v.web.engine.WorkerPageOf(v.r.Context(), v.caller, id)
 	if err != nil {
 		return api.Worker{}, err
 	}
-	return view.Worker, v.refuse(view.Manages, "Local workers are their owners' and cloud workers the admins' to change")
+	if verb == verbEdit || verb == verbForget {
+		return view.Worker, v.refuse(view.Edits, "A local worker is its owner's alone to change or forget, a cloud worker the admins'")
+	}
+	return view.Worker, v.refuse(view.Signals, "Local workers are told what to do by their owners and admins, cloud workers by admins")
 }
 
 func (v *visit) askWorker() error {
@@ -149,7 +162,7 @@ func (v *visit) askWorker() error {
 	if err != nil {
 		return err
 	}
-	w, err := v.managed(id)
+	w, err := v.managed(id, v.path("verb"))
 	if err != nil {
 		return err
 	}
@@ -163,7 +176,7 @@ func (v *visit) actWorker() error {
 		return err
 	}
 	verb := v.path("verb")
-	if verb == "forget" {
+	if verb == verbForget {
 		if err := v.web.engine.DeleteWorker(v.r.Context(), v.caller, id); err != nil {
 			return err
 		}
@@ -176,13 +189,13 @@ func (v *visit) actWorker() error {
 	return v.to(workerURL(id), said(done.Changed, "It was told to "+verb, "It had been told to "+verb+" already"))
 }
 
-// signalWords tell a pending signal and who sent it.
+// signalWords describe a pending signal and who sent it.
 func signalWords(s api.Signal) string {
 	return "Told to " + string(s.Signal) + " by " + s.SentByName
 }
 
-// workerLook is how a worker's state is told; what it was told to do goes before
-// what it seems to do.
+// workerLook is how a worker's state is shown; a pending signal takes precedence over what it
+// seems to do.
 func workerLook(w api.Worker) (icon, class, word string) {
 	switch {
 	case w.State == api.Offline:
@@ -216,12 +229,12 @@ func workerWord(w api.Worker) string {
 func typeWords(types []api.AgentType) string {
 	words := make([]string, 0, len(types))
 	for _, t := range types {
-		words = append(words, string(t))
+		words = append(words, t.Word())
 	}
 	return strings.Join(words, ", ")
 }
 
-// workerFacts are the coarse facts that a worker tells of itself.
+// workerFacts are the coarse facts that a worker reports about itself.
 func workerFacts(w api.Worker) string {
 	facts := []string{string(w.Mode)}
 	for _, s := range []string{typeWords(w.Types), w.Platform, w.Version} {

@@ -11,7 +11,7 @@ import (
 )
 
 func TestWorkers_SignalsAreSentAndShownWithTheirSender(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	k := s.workers["backup"]
 	page := workerURL(k.ID)
 	for _, verb := range []string{"pause", "resume", "restart", "stop"} {
@@ -50,7 +50,7 @@ func TestWorkers_SignalsAreSentAndShownWithTheirSender(t *testing.T) {
 }
 
 func TestWorkers_ButtonsAreForThoseWhoMayUseThem(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	a := s.Agent(func(in *api.AgentInput) { in.Slug, in.Mode, in.RunsAsUserID = "cloudy", api.Cloud, 0 })
 	k := s.Worker(a)
 	if body := s.get(workerURL(k.ID)).Body.String(); !strings.Contains(body, "/pause") {
@@ -74,7 +74,7 @@ func TestWorkers_ButtonsAreForThoseWhoMayUseThem(t *testing.T) {
 
 // One process is one row with one pool of slots, however many agents it serves.
 func TestWorkers_OneProcessIsOneRow(t *testing.T) {
-	s := newScene(t, sceneEnd)
+	s := newFixture(t, fixtureEnd)
 	var mine []*enginetest.Worker
 	var first api.Agent
 	for _, slug := range []string{"one", "two", "three"} {

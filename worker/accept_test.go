@@ -11,7 +11,7 @@ import (
 	"stint/worker/workflow"
 )
 
-// owner is a worker process of user 7 with files of settings of its own.
+// owner is a worker process of user 7 with its own settings files.
 func owner(t *testing.T) (*Process, setup.Files) {
 	t.Helper()
 	state := t.TempDir()
@@ -26,8 +26,8 @@ func owner(t *testing.T) (*Process, setup.Files) {
 	return p, setup.Find(state)
 }
 
-// Whatever somebody else sets in a record changes nothing that is executed, until the
-// owner accepts exactly that. contract 10.2
+// Whatever somebody else sets in a record changes nothing that is executed until the owner
+// accepts exactly that. contract 10.2
 func TestPlanFor_AnotherUsersEditCountsOnlyAccepted(t *testing.T) {
 	folder, elsewhere := t.TempDir(), t.TempDir()
 	foreign := api.Trusted{
@@ -69,7 +69,8 @@ func TestPlanFor_AnotherUsersEditCountsOnlyAccepted(t *testing.T) {
 			t.Errorf("another %s: %+v, %+v", name, got, failure)
 		}
 	}
-	// The owner's own file says all that is executed; then nothing of the record counts.
+	// The owner's own file says everything that is executed; then nothing in the record
+	// counts.
 	if err := files.Save("robot", setup.Agent{Type: api.TypeCommand, Executable: []string{"true"}, Folder: folder}); err != nil {
 		t.Fatal(err)
 	}
@@ -83,8 +84,8 @@ func TestPlanFor_AnotherUsersEditCountsOnlyAccepted(t *testing.T) {
 	}
 }
 
-// What a workflow file executes is what the owner accepted, whatever a commit or an
-// agent makes of the file.
+// What a workflow file executes is what the owner accepted, whatever a commit or an agent does
+// to the file.
 func TestPlanFor_AChangedWorkflowRunsWhatWasAccepted(t *testing.T) {
 	p, files := owner(t)
 	folder := t.TempDir()

@@ -7,8 +7,11 @@ import (
 
 // ownAdapters are the programs that this worker can talk to.
 func ownAdapters() map[api.AgentType]adapter {
-	return map[api.AgentType]adapter{
-		api.TypeClaudeCode: {agent.Claude{}, "claude"},
-		api.TypeCodex:      {agent.Codex{}, "codex"},
+	all := map[api.AgentType]adapter{}
+	for _, p := range api.AgentTypes {
+		if a, converses := agent.For(p.Type); converses {
+			all[p.Type] = adapter{a, p.Program}
+		}
 	}
+	return all
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"stint/api"
@@ -19,7 +20,7 @@ func (h *host) Ask(ctx context.Context, q agent.Question) (agent.Answer, error) 
 	if a, ok := h.answeredBefore(q); ok {
 		return a, nil
 	}
-	resume := h.pace.hold()
+	resume := h.turnClock.hold()
 	defer resume()
 	h.flush(ctx)
 	if err := h.winding(); err != nil {
@@ -39,8 +40,8 @@ func (h *host) Ask(ctx context.Context, q agent.Question) (agent.Answer, error) 
 	return h.await(ctx, p, q)
 }
 
-// open opens the prompt. An answer that got lost is asked for again; a prompt of
-// an earlier life that asks the same is taken over, another one withdrawn.
+// open opens the prompt. If an answer got lost the request is repeated; a prompt of an earlier
+// process that asks the same is taken over, any other one withdrawn.
 func (h *host) open(ctx context.Context, q agent.Question) (api.Prompt, error) {
 	s := h.c.s
 	in := h.promptOf(q)
@@ -63,8 +64,8 @@ func (h *host) open(ctx context.Context, q agent.Question) (api.Prompt, error) {
 			return *got.Prompted, nil
 		case err == nil: // it was closed in the same instant
 			return api.Prompt{}, errors.New("the question was closed before anybody could answer")
-		case api.CodeOf(err) == api.CodeConflict: // a stop was requested: the beat tells
-			s.rec.kick()
+		case api.CodeOf(err) == api.CodeConflict: // a stop was requested: the beat says so
+			s.rec.wake()
 			return api.Prompt{}, agent.ErrStopped
 		case refusedForGood(err):
 			return api.Prompt{}, fmt.Errorf("ask: %w", err)
@@ -116,9 +117,9 @@ func (h *host) await(ctx context.Context, p api.Prompt, q agent.Question) (agent
 
 func (h *host) answerOf(ctx context.Context, p api.Prompt, q agent.Question) (agent.Answer, error) {
 	if p.Resolution == api.PromptAnswered && p.Answer != nil {
-		return toAnswer(*p.Answer, q), nil
+		return h.told(*p.Answer, q), nil
 	}
-	h.c.s.rec.kick() // the session was stopped or cancelled, which the beat tells
+	h.c.s.rec.wake() // the session was stopped or cancelled, as the beat will say
 	select {
 	case <-ctx.Done():
 		return agent.Answer{}, context.Cause(ctx)
@@ -127,25 +128,25 @@ func (h *host) answerOf(ctx context.Context, p api.Prompt, q agent.Question) (ag
 	}
 }
 
-// answeredBefore looks for the question among those that were answered since the
-// last finished turn. Each answer counts once.
+// answeredBefore looks for the question among those answered since the last finished turn.
+// Each answer counts once.
 func (h *host) answeredBefore(q agent.Question) (agent.Answer, bool) {
-	in := promptOf(q, h.secrets)
+	in := promptOf(q, h.secrets.now())
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	i := slices.IndexFunc(h.answered, func(p api.Prompt) bool { return p.Answer != nil && sameQuestion(p, in) })
 	if i < 0 {
 		return agent.Answer{}, false
 	}
-	a := toAnswer(*h.answered[i].Answer, q)
+	a := h.told(*h.answered[i].Answer, q)
 	h.answered = slices.Delete(h.answered, i, i+1)
 	return a, true
 }
 
-// promptOf is a question as the coordinator takes it, with the deadline that the
-// owner set and what counts then: never a yes.
+// promptOf is a question as the coordinator takes it, with the deadline that the owner set and
+// what counts once it passes: never a yes.
 func (h *host) promptOf(q agent.Question) api.PromptInput {
-	in := promptOf(q, h.secrets)
+	in := promptOf(q, h.secrets.now())
 	if h.c.plan.answerWithin <= 0 {
 		return in
 	}
@@ -175,7 +176,7 @@ func promptOf(q agent.Question, secrets [][]byte) api.PromptInput {
 	in := api.PromptInput{Kind: string(q.Kind), Text: masked(q.Text)}
 	short := func(text string) string { return api.Excerpt(maskString(text, secrets), maxChoiceText) }
 	if q.Kind == agent.AskApproval {
-		in.Action = &api.AskedAction{Area: string(q.Action.Area), What: masked(q.Action.What), Tool: q.Action.Tool, Why: short(q.Why)}
+		in.Action = &api.AskedAction{Area: string(q.Action.Area), What: masked(q.Action.What), Tool: api.Line(maskString(q.Action.Tool, secrets)), Why: short(q.Why)}
 	}
 	for i, c := range q.Choices {
 		one := api.Choice{ID: choiceID(i), Text: short(c.Text), Other: c.Other, Secret: c.Secret}
@@ -189,21 +190,56 @@ func promptOf(q agent.Question, secrets [][]byte) api.PromptInput {
 
 const maxChoiceText = 4 << 10 // bytes, the coordinator's limit
 
-// choiceID is what a question is called among those of one prompt: short, and easy
-// to type, whatever the program calls it.
+// choiceID names a question within its prompt: short and easy to type, whatever the program
+// calls it.
 func choiceID(i int) string { return fmt.Sprintf("q%d", i+1) }
 
 func sameQuestion(p api.Prompt, in api.PromptInput) bool {
 	if p.Kind != in.Kind || p.Text != in.Text || (p.Action == nil) != (in.Action == nil) || len(p.Choices) != len(in.Choices) {
 		return false
 	}
-	for i, c := range p.Choices { // the programs make ids anew, and reasons
+	for i, c := range p.Choices { // the programs generate new ids and reasons
 		if c.Text != in.Choices[i].Text || !slices.Equal(c.Options, in.Choices[i].Options) {
 			return false
 		}
 	}
 	return p.Action == nil || p.Action.Area == in.Action.Area && p.Action.What == in.Action.What && p.Action.Tool == in.Action.Tool
 }
+
+// told is an answer in the program's own words. The answer to a secret question isn't repeated
+// in anything that is reported of the session from now on.
+func (h *host) told(a api.Answer, q agent.Question) agent.Answer {
+	asked := api.Prompt{Answer: &a}
+	for i, c := range q.Choices {
+		asked.Choices = append(asked.Choices, api.Choice{ID: choiceID(i), Secret: c.Secret})
+	}
+	if said := secretAnswers(asked); len(said) > 0 {
+		secrets := secretsOf(nil, said...)
+		h.c.s.p.told.add(h.c.s.thread, secrets)
+		h.secrets.add(secrets)
+		h.c.s.out.hide(secrets)
+		h.c.out.hide(secrets)
+	}
+	return toAnswer(a, q)
+}
+
+// secretAnswers returns the answers to the secret questions of prompts, and the words beside
+// such answers.
+func secretAnswers(prompts ...api.Prompt) (out []string) {
+	for _, p := range prompts {
+		if p.Answer == nil {
+			continue
+		}
+		for _, c := range p.Choices {
+			if said := p.Answer.Choices[c.ID]; c.Secret && !strings.HasPrefix(said, nobodyAnswered) {
+				out = append(out, said, p.Answer.Text)
+			}
+		}
+	}
+	return out
+}
+
+func (h *host) mask(text string) string { return maskString(text, h.secrets.now()) }
 
 // toAnswer is an answer in the program's own words for the questions.
 func toAnswer(a api.Answer, q agent.Question) agent.Answer {

@@ -10,7 +10,7 @@ import (
 	"stint/worker/agent"
 )
 
-// What counts at a deadline is never a yes, and an answer that the question allows.
+// What counts at a deadline is never a yes, and always an answer that the question allows.
 func TestAsk_WhatCountsWhenNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	const decide = "Nobody answered in time. Decide yourself, and say what you assumed."
@@ -24,7 +24,7 @@ func TestAsk_WhatCountsWhenNobodyAnswers(t *testing.T) {
 			{Text: "one of these", Options: []string{"red", "blue"}}, {Text: "or another", Options: []string{"red"}, Other: true}, {Text: "any text"},
 		}}, api.Answer{Choices: map[string]string{"q1": "red", "q2": decide, "q3": decide}}},
 	} {
-		h := &host{c: &conversation{plan: plan{terms: terms{answerWithin: 90 * time.Second}}}}
+		h := &host{c: &conversation{plan: plan{runSettings: runSettings{answerWithin: 90 * time.Second}}}}
 		in := h.promptOf(c.q)
 		if diff := cmp.Diff(&c.want, in.Default); diff != "" || in.DeadlineSeconds != 90 {
 			t.Errorf("%s: after %d s\n%s", name, in.DeadlineSeconds, diff)

@@ -13,8 +13,8 @@ const (
 	backoffMost  = 30 * time.Second
 )
 
-// backoff spaces the repetitions of a call that must succeed some time: they go
-// on for ever, ever more slowly, and never in step with other workers.
+// backoff spaces the repetitions of a call that has to succeed some time: they never stop,
+// grow rarer, and are never in step with other workers'.
 type backoff struct{ last time.Duration }
 
 // next returns how long to wait before the next repetition; atLeast is what the
@@ -24,7 +24,7 @@ func (b *backoff) next(atLeast time.Duration) time.Duration {
 	return max(b.last/2+rand.N(b.last/2+1), min(atLeast, time.Hour))
 }
 
-// reset starts anew after a success.
+// reset starts over after a success.
 func (b *backoff) reset() { b.last = 0 }
 
 const tryFirst = 10 * time.Second
@@ -38,25 +38,25 @@ func tryDelay(try int, most time.Duration) time.Duration {
 	return min(tryFirst<<max(try-1, 0), most)
 }
 
-// sleep waits for d, or until ctx ends or kick is readable. It reports whether ctx goes on.
-func sleep(ctx context.Context, d time.Duration, kick <-chan struct{}) bool {
+// sleep waits for d, or until ctx ends or wake is readable. It reports whether ctx goes on.
+func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
-	case <-kick:
+	case <-wake:
 	case <-ctx.Done():
 		return false
 	}
 	return true
 }
 
-// sleepAwake is sleep on the boot-time clock: when the machine slept past the
-// end, it returns on wake, not later by the time asleep.
-func sleepAwake(ctx context.Context, d time.Duration, kick <-chan struct{}) bool {
+// sleepAwake is sleep on the boot-time clock: if the machine slept past the end, it returns on
+// wake-up, not later by the time asleep.
+func sleepAwake(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	alarm, err := proc.NewAlarm()
 	if err != nil { // out of descriptors: late on wake is better than not at all
-		return sleep(ctx, d, kick)
+		return sleep(ctx, d, wake)
 	}
 	defer alarm.Close()
 	end := proc.BootNow().Add(d)
@@ -66,7 +66,7 @@ func sleepAwake(ctx context.Context, d time.Duration, kick <-chan struct{}) bool
 			if proc.BootNow() >= end {
 				return ctx.Err() == nil
 			}
-		case <-kick:
+		case <-wake:
 			return ctx.Err() == nil
 		case <-ctx.Done():
 			return false

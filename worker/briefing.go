@@ -8,18 +8,17 @@ import (
 	"stint/api"
 )
 
-// briefing composes what an agent that converses is told. Trusted text goes into the
-// agent's own system channel; whatever people or other systems wrote goes into its
-// turns, between lines that nobody could have foreseen, with a label that says
-// who wrote it. contract 10.3
+// briefing composes what an agent that converses is given to read. Trusted text goes into the
+// agent's own system channel; whatever people or other systems wrote goes into its turns,
+// between unpredictable marker lines, with a label that says who wrote it. contract 10.3
 type briefing struct {
-	fence string // random for each run, so that no text can close it
+	fence string // random for each run, so that no text can close the fence
 	claim api.Claim
 }
 
 func newBriefing(c api.Claim) briefing { return briefing{fence: rand.Text()[:16], claim: c} }
 
-// system is the trusted part; own are the instructions in the worker owner's file.
+// system returns the trusted part; own are the instructions in the worker owner's file.
 func (b briefing) system(own string) string {
 	t := b.claim.Trusted
 	parts := []string{fmt.Sprintf(`You work on one session of the agent %q, which Stint runs on its owner's machine. Nobody may be watching.
@@ -35,27 +34,44 @@ What you are not allowed to do is refused with a reason. Find another way or say
 	return strings.Join(parts, "\n\n")
 }
 
-// fenced is a text between the marks, with a label.
+// fenced returns a text between the markers, with a label.
 func (b briefing) fenced(label, text string) string {
 	return fmt.Sprintf("%s begin %s\n%s\n%s end", b.fence, label, strings.TrimRight(text, "\n"), b.fence)
 }
 
+// past is what happened before a conversation begins.
+type past struct {
+	resumed bool   // the agent worked on this session before and remembers it
+	fresh   bool   // another agent session worked on this thread before
+	unknown bool   // because the program no longer knows it
+	said    string // what was said in the thread, if the agent session is fresh
+}
+
 // turn is the first turn of a conversation. template is the worker owner's own
-// text in place of the prompt, "" when there is none; resumed says that the agent
-// worked on this session before and remembers it, fresh that somebody else did.
-func (b briefing) turn(template string, resumed, fresh bool) string {
+// text in place of the prompt, "" when there is none.
+func (b briefing) turn(template string, before past) string {
 	c := b.claim
 	var parts []string
 	add := func(text string) { parts = append(parts, text) }
 	switch {
-	case resumed:
+	case before.resumed && c.Conversation != nil && c.Conversation.TurnEnded:
+		// What was asked first is done and isn't asked again. contract 10.11
+		return b.interrupted()
+	case before.resumed:
 		add("You were interrupted while you worked on this. Look at how far you got, then go on. What was asked:")
-	case fresh:
-		add("An earlier run worked on this elsewhere. Its conversation is not available here; what it left in the work folder may be. What was asked:")
+	case before.fresh:
+		add("An earlier run worked on this, and you don't remember it. What it left in the work folder may be there.")
+		if before.said != "" {
+			add("What was said in the conversation until now, in part, the oldest first:\n" + b.fenced("the conversation so far", before.said))
+		}
+		if c.Conversation != nil && c.Conversation.TurnEnded {
+			add("That run had come to the end of its turn: don't do again what is done.")
+		}
+		add("What was asked:")
 	}
 	switch {
 	case template != "":
-		// The text is the owner's; what was put into it isn't.
+		// The template is the owner's; what was filled in isn't.
 		add(b.fenced("the workflow file's text, with what people wrote put in", template))
 	case c.Untrusted.Prompt != "":
 		add(b.fenced("prompt, "+writer(c.Session), c.Untrusted.Prompt))
@@ -65,22 +81,38 @@ func (b briefing) turn(template string, resumed, fresh bool) string {
 	if c.Untrusted.Context != "" {
 		add(b.fenced("context", c.Untrusted.Context))
 	}
-	if c.Conversation == nil {
-		return strings.Join(parts, "\n\n")
-	}
-	if len(c.Conversation.Answered) > 0 {
-		add("You had asked people, and they have answered. If you need a permission that was given here, ask for it again word for word: it is granted at once.")
-		for _, p := range c.Conversation.Answered {
-			add(b.fenced("question of yours", p.Text) + "\n" + b.fenced("answer", answerText(p)))
-		}
-	}
-	if said := b.messages(c.Conversation.Messages); said != "" {
-		add(said)
-	}
-	return strings.Join(parts, "\n\n")
+	return strings.Join(append(parts, b.meanwhile()...), "\n\n")
 }
 
-// messages are what people wrote meanwhile, in the order of time.
+// interrupted is the first turn of a conversation that was cut off after a turn of
+// the session had ended.
+func (b briefing) interrupted() string {
+	later := b.meanwhile()
+	if len(later) == 0 {
+		return "You had come to the end of your turn, but what you said then was lost on the way. Don't do the work again: say in short what you did and what came of it."
+	}
+	return strings.Join(append([]string{"You were interrupted while you worked on what follows. Look at how far you got, then go on. What was said:"}, later...), "\n\n")
+}
+
+// meanwhile returns what people answered and wrote that no finished turn has taken in.
+func (b briefing) meanwhile() (parts []string) {
+	said := b.claim.Conversation
+	if said == nil {
+		return nil
+	}
+	if len(said.Answered) > 0 {
+		parts = append(parts, "You had asked people, and they have answered. If you need a permission that was given here, ask for it again word for word: it is granted at once.")
+		for _, p := range said.Answered {
+			parts = append(parts, b.fenced("question of yours", p.Text)+"\n"+b.fenced("answer", answerText(p)))
+		}
+	}
+	if text := b.messages(said.Messages); text != "" {
+		parts = append(parts, text)
+	}
+	return parts
+}
+
+// messages are what people wrote meanwhile, in order of time.
 func (b briefing) messages(all []api.Message) string {
 	parts := make([]string, 0, len(all))
 	for _, m := range all {

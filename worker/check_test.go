@@ -10,11 +10,11 @@ import (
 	"stint/worker/workertest"
 )
 
-// The check of a command decides whether its good end counts (contract 10.10): it runs
-// in the same place, is told nothing, and of a command that failed not at all.
+// The check of a command decides whether its success counts (contract 10.10): it runs in the
+// same place, gets no input, and doesn't run at all after a command that failed.
 func TestCheck_DecidesWhetherAGoodEndCounts(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.start(w.options())
 	run := func(slug, command, check string) (api.Session, string) {
 		t.Helper()
@@ -42,10 +42,10 @@ func TestCheck_DecidesWhetherAGoodEndCounts(t *testing.T) {
 	}
 }
 
-// A check that runs is ended with its session, and nothing of it is left.
+// A running check is ended with its session, and nothing of it is left.
 func TestCheck_EndsWithItsSession(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.start(w.options())
 	file := filepath.Join(t.TempDir(), "stamps")
 	a := w.agentWith("slow", func(in *api.AgentInput) { in.Run.Check = workertest.Agent(t, "deaf", file) }, "true")

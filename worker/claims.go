@@ -16,19 +16,19 @@ const workersPerRequest = 500 // the coordinator's limit
 
 var errHurried = errors.New("the request for work is made anew")
 
-// hurryClaims makes the held request for work be made anew: the records that it
-// names have changed, or a poll saw something that it missed.
-func (p *Process) hurryClaims() {
+// wakeClaims has the held request for work made again: the records that it names have changed,
+// or a poll saw something that it missed.
+func (p *Process) wakeClaims() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	close(p.hurried)
-	p.hurried = make(chan struct{})
+	close(p.woken)
+	p.woken = make(chan struct{})
 }
 
-func (p *Process) hurry() <-chan struct{} {
+func (p *Process) claimsWake() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.hurried
+	return p.woken
 }
 
 // claims asks for one session after another while a slot is free, until ctx ends.
@@ -51,6 +51,10 @@ func (p *Process) claims(ctx context.Context) {
 			p.log.Warn("a claim came for a record that is gone", "session", c.SessionID)
 			continue
 		}
+		if s := p.holder(c.SessionID); s != nil {
+			p.finishLate(s, rec, *c, sent, free)
+			continue
+		}
 		if rec.isEnding() {
 			free()
 			p.giveBack(rec, *c, reasonStopped)
@@ -60,39 +64,39 @@ func (p *Process) claims(ctx context.Context) {
 	}
 }
 
-// claimNext asks until it has a claim; nil means that ctx ended. sent is the
-// instant before the request that was answered.
+// claimNext asks until it has a claim; nil means that ctx ended. sent is the instant before
+// the answered request was sent.
 func (p *Process) claimNext(ctx context.Context) (c *api.Claim, sent proc.BootTime) {
 	var wait backoff
 	request := rand.Text()
-	unsettled := false // a request with this id may have been granted unheard
+	unsettled := false // a request with this id may have been granted without our learning of it
 	for turn := 0; ctx.Err() == nil; turn++ {
-		hurried := p.hurry() // taken before the look at the records
+		woken := p.claimsWake() // taken before the records are read
 		ids := p.eligible(turn)
 		if len(ids) == 0 {
-			sleep(ctx, p.clocks.Poll, hurried)
+			sleep(ctx, p.clocks.Poll, woken)
 			continue
 		}
 		p.at("claim")
 		sent = p.boot()
-		c, err := p.hold(ctx, hurried, api.ClaimNextRequest{
+		c, err := p.hold(ctx, woken, api.ClaimNextRequest{
 			WorkerIDs: ids, InstanceID: p.instance, WaitSeconds: int64(p.clocks.Hold / time.Second), RequestID: request,
 		})
 		switch {
 		case c != nil:
 			return c, sent
-		case err == nil: // nothing came; the next request is another one
+		case err == nil: // nothing came; the next request is a new one
 			request, unsettled = rand.Text(), false
 			if p.boot().Sub(sent) > time.Second {
 				wait.reset()
-			} else { // it wasn't held, as when the coordinator shuts down
-				sleep(ctx, wait.next(0), hurried)
+			} else { // it wasn't held, as during a coordinator's shutdown
+				sleep(ctx, wait.next(0), woken)
 			}
 		case errors.Is(err, errHurried):
-			unsettled = true // the same request again: if it was granted, it answers that claim
+			unsettled = true // the same request again: if it was granted, the answer is that claim
 		default:
 			unsettled = unsettled || api.Retriable(err)
-			p.claimFailed(ctx, err, &wait, hurried)
+			p.claimFailed(ctx, err, &wait, woken)
 		}
 	}
 	if unsettled {
@@ -101,15 +105,15 @@ func (p *Process) claimNext(ctx context.Context) (c *api.Claim, sent proc.BootTi
 	return nil, 0
 }
 
-// hold makes one held request; it ends early when the worker is hurried.
-func (p *Process) hold(ctx context.Context, hurried <-chan struct{}, in api.ClaimNextRequest) (*api.Claim, error) {
+// hold makes one held request; it ends early when the worker is woken.
+func (p *Process) hold(ctx context.Context, woken <-chan struct{}, in api.ClaimNextRequest) (*api.Claim, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	answered := make(chan struct{})
 	defer close(answered)
 	go func() {
 		select {
-		case <-hurried:
+		case <-woken:
 			cancel(errHurried)
 		case <-answered:
 		}
@@ -121,24 +125,24 @@ func (p *Process) hold(ctx context.Context, hurried <-chan struct{}, in api.Clai
 		}
 	}
 	if err != nil && context.Cause(ctx) != nil {
-		return nil, errHurried // or the worker ends, which the caller sees
+		return nil, errHurried // or the worker ends, which the caller checks
 	}
 	return c, err
 }
 
 // claimFailed waits before the request is made again.
-func (p *Process) claimFailed(ctx context.Context, err error, wait *backoff, hurried <-chan struct{}) {
+func (p *Process) claimFailed(ctx context.Context, err error, wait *backoff, woken <-chan struct{}) {
 	switch api.CodeOf(err) {
 	case api.CodeNotFound, api.CodeInstanceSuperseded:
-		p.kickAll() // a record is gone; its own beat tells which
+		p.wakeAll() // a record is gone; its own beat says which
 	}
 	pause := wait.next(api.RetryAfter(err))
 	p.log.Warn("no work could be asked for", "again in", pause, "error", err)
-	sleepAwake(ctx, pause, hurried)
+	sleepAwake(ctx, pause, woken)
 }
 
-// settle finds out, when the worker ends, whether its last request was granted
-// unheard, and gives that claim back.
+// settle finds out, when the worker ends, whether its last request was granted without its
+// learning of it, and gives that claim back.
 func (p *Process) settle(request string) {
 	ids := p.eligible(0)
 	if len(ids) == 0 {
@@ -158,7 +162,7 @@ func (p *Process) settle(request string) {
 	}
 }
 
-// giveBack releases a claim that was not taken up. Should that fail it lapses.
+// giveBack releases a claim that was not taken up. If that fails, the claim lapses.
 func (p *Process) giveBack(rec *record, c api.Claim, reason string) {
 	p.parts.Go(func() {
 		ctx, cancel := context.WithTimeout(p.reporting, sendLimit)
@@ -170,10 +174,10 @@ func (p *Process) giveBack(rec *record, c api.Claim, reason string) {
 	})
 }
 
-// eligible lists the records to claim for; a request takes only so many, so
-// they go in turns. An agent with a session that is over but may have lapsed
-// before it was reported is left out until it is: else we would be given that
-// very session, and run again what has a result already.
+// eligible lists the records to claim for; a request takes only so many, so they take turns.
+// An agent is left out while it has a session that is over, in this process or an earlier one,
+// but may have lapsed before that was reported: otherwise we could be given that very session,
+// and run again what already has a result.
 func (p *Process) eligible(turn int) []api.WorkerID {
 	limits := p.allLimits() // reads files: not under the lock
 	p.mu.Lock()
@@ -205,18 +209,18 @@ func (p *Process) eligible(turn int) []api.WorkerID {
 	return slices.Concat(out[from:], out[:from])[:workersPerRequest]
 }
 
-func (p *Process) kickAll() {
+func (p *Process) wakeAll() {
 	for _, r := range p.allRecords() {
-		r.kick()
+		r.wake()
 	}
 }
 
-// poll looks now and then at what could be claimed, on a clock of its own: a
-// held request whose wake-up got lost on the way is then made anew. contract 10.1
+// poll looks now and then, on its own clock, at what could be claimed: a held request whose
+// wake-up got lost on the way is then made again. contract 10.1
 func (p *Process) poll(ctx context.Context) {
 	for sleepAwake(ctx, p.pollEvery(), nil) {
 		if len(p.slots) == cap(p.slots) && p.allBusy() {
-			continue // there is no slot to claim for
+			continue // no slot is free to claim for
 		}
 		for _, worker := range p.eligible(0) {
 			rec := p.recordOf(worker)
@@ -229,10 +233,10 @@ func (p *Process) poll(ctx context.Context) {
 				continue
 			}
 			if list.PendingSignal != nil {
-				rec.kick()
+				rec.wake()
 			}
 			if slices.ContainsFunc(list.Items, func(c api.Claimable) bool { return c.Claimable }) {
-				p.hurryClaims()
+				p.wakeClaims()
 				break
 			}
 		}

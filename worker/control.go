@@ -9,31 +9,31 @@ import (
 )
 
 var (
-	// ErrRestart says that this process was told to restart: all is given back, and
+	// ErrRestart says that this process was asked to restart: all its work is given back, and
 	// its caller is to start it again.
-	ErrRestart = errors.New("the worker was told to restart")
+	ErrRestart = errors.New("the worker was asked to restart")
 
-	errToldToStop    = errors.New("the worker was told to stop")
-	errToldToRestart = errors.New("the worker was told to restart")
-	errAllStopped    = errors.New("every worker record was told to stop")
+	errToldToStop    = errors.New("the worker was asked to stop")
+	errToldToRestart = errors.New("the worker was asked to restart")
+	errAllStopped    = errors.New("every worker record was asked to stop")
 )
 
-// orders are what the coordinator told a record to do, as far as it is not done
-// yet. The record's lock guards them.
+// orders are the coordinator's signals to a record that aren't done yet. The record's lock
+// guards them.
 type orders struct {
 	told   *api.Signal  // pending, as the last answer said
-	acked  api.SignalID // the last one whose acknowledgement was answered
-	ending *api.Signal  // the stop or restart that is being done
+	acked  api.SignalID // the last one whose acknowledgement was accepted
+	ending *api.Signal  // the stop or restart in progress
 }
 
-// hear takes in what an answer says of the record.
+// hear takes in what an answer says about the record.
 func (r *record) hear(w api.Worker) {
 	r.mu.Lock()
 	changed := r.desired != w.DesiredState
 	r.desired, r.told = w.DesiredState, w.PendingSignal
 	r.mu.Unlock()
 	if changed {
-		r.p.hurryClaims()
+		r.p.wakeClaims()
 	}
 }
 
@@ -45,8 +45,8 @@ func (r *record) isEnding() bool {
 	return r.ending != nil
 }
 
-// order is the signal to act on, nil when there is none or it was acknowledged
-// and is only not heard of again yet; and what is being done already.
+// order returns the signal to act on, nil when there is none or its acknowledgement hasn't
+// been confirmed yet; and the one already in progress.
 func (r *record) order() (told, ending *api.Signal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,7 +56,7 @@ func (r *record) order() (told, ending *api.Signal) {
 	switch e := r.ending; {
 	case e == nil:
 	case told == nil && e.Signal == api.SignalStop && r.desired != api.DesiredStopped:
-		r.ending = nil // it is not wanted any more
+		r.ending = nil // it is no longer wanted
 	case told != nil && told.ID != e.ID && !(e.Signal == api.SignalRestart && e.ID == r.acked):
 		r.ending = nil // a newer one has replaced it; only an acknowledged restart can't be taken back
 	}
@@ -69,14 +69,13 @@ func (r *record) setEnding(told *api.Signal) {
 	r.ending = told
 	r.mu.Unlock()
 	if was == nil {
-		r.p.hurryClaims()
+		r.p.wakeClaims()
 	}
 }
 
-// obey does a step of what the record was told (contract 5.3). It is called after
-// each answer and again when a session of the record has closed. gone says that
-// the record has done all that it had to and ends, and for what; err that the
-// step must be tried again.
+// obey does one step of what the record was asked to do (contract 5.3). It is called after
+// each answer and again when a session of the record has closed. gone says that the record has
+// finished and ends, and for which signal; err that the step must be tried again.
 func (r *record) obey(ctx context.Context) (gone, err error) {
 	told, ending := r.order()
 	if told != nil {
@@ -85,7 +84,7 @@ func (r *record) obey(ctx context.Context) (gone, err error) {
 			ending = told
 			r.setEnding(told)
 		}
-		// A stop is acknowledged when it is done; there is nothing to wait for with the others.
+		// A stop is acknowledged when it is done; the others have nothing to wait for.
 		if told.Signal != api.SignalStop {
 			if err := r.acknowledge(ctx, *told); err != nil {
 				return nil, err
@@ -95,7 +94,7 @@ func (r *record) obey(ctx context.Context) (gone, err error) {
 	if ending == nil || r.wind() > 0 {
 		return nil, nil
 	}
-	if told != nil && told.Signal == api.SignalStop { // else it was acknowledged, and the answer was lost
+	if told != nil && told.Signal == api.SignalStop { // else it was acknowledged and the answer got lost
 		if err := r.acknowledge(ctx, *told); err != nil {
 			return nil, err
 		}
@@ -107,8 +106,8 @@ func (r *record) obey(ctx context.Context) (gone, err error) {
 	return errToldToStop, nil
 }
 
-// wind lets the record's sessions come to their ends: a command is interrupted,
-// and what it hasn't finished is given back. It returns how many are left.
+// wind lets the record's sessions come to an end: a command is interrupted, and what it hasn't
+// finished is given back. It returns how many are left.
 func (r *record) wind() int {
 	left := r.p.sessionsOf(r.agent)
 	for _, s := range left {
@@ -117,8 +116,8 @@ func (r *record) wind() int {
 	return len(left)
 }
 
-// acknowledge tells the coordinator that a signal was taken in. One that was
-// replaced meanwhile is none to insist on: the next beat tells the newer one.
+// acknowledge tells the coordinator that a signal was received. There is no need to insist on
+// one that was replaced meanwhile: the next beat brings the newer one.
 func (r *record) acknowledge(ctx context.Context, told api.Signal) error {
 	ctx, cancel := context.WithTimeout(ctx, r.p.clocks.Answer)
 	defer cancel()
@@ -129,12 +128,12 @@ func (r *record) acknowledge(ctx context.Context, told api.Signal) error {
 	r.p.at("acknowledged")
 	switch {
 	case api.CodeOf(err) == api.CodeStaleSignal:
-		r.kick()
+		r.wake()
 		return fmt.Errorf("the signal %s was replaced: %w", told.Signal, err)
 	case err != nil:
 		return fmt.Errorf("acknowledge the signal %s: %w", told.Signal, err)
 	}
-	r.log.Info("told to "+string(told.Signal), "by", told.SentByName)
+	r.log.Info("asked to "+string(told.Signal), "by", told.SentByName)
 	r.mu.Lock()
 	r.acked = told.ID
 	r.mu.Unlock()
@@ -142,15 +141,15 @@ func (r *record) acknowledge(ctx context.Context, told api.Signal) error {
 	return nil
 }
 
-// bye makes the record offline at once. Should that fail, its silence will.
+// bye makes the record offline at once. If that fails, its silence will.
 func (r *record) bye(ctx context.Context) {
 	if err := r.beat(ctx, true); err != nil {
 		r.log.Warn("no goodbye was said", "error", err)
 	}
 }
 
-// left takes a record off the books that has ended for a reason, and decides
-// what becomes of its agent and of this process.
+// left removes a record that has ended for a reason, and decides what happens to its agent and
+// to this process.
 func (p *Process) left(rec *record, why error) {
 	worker := rec.id()
 	rec.leave(why)
@@ -160,16 +159,19 @@ func (p *Process) left(rec *record, why error) {
 	case errors.Is(why, errToldToStop):
 		p.stopped[rec.agent] = worker
 	case errors.Is(why, errToldToRestart):
-		// The only one of a process stands for it; one of several starts again by itself.
+		// A process's only record stands for the process; one of several starts again by
+		// itself.
 		p.restart = !p.opts.Embedded && len(p.records) == 0 && len(p.stopped) == 0
 	case errors.Is(why, errRecordGone):
 		p.forgotten[rec.agent] = true
+	case errors.Is(why, ErrUnfit):
+		p.unfit[rec.agent] = misfit{rec.registering, why}
 	}
 	p.mu.Unlock()
-	if !errors.Is(why, errToldToStop) && !errors.Is(why, errToldToRestart) {
+	if !errors.Is(why, errToldToStop) && !errors.Is(why, errToldToRestart) && !errors.Is(why, ErrUnfit) {
 		p.abandon(rec)
 	}
-	p.hurryClaims()
+	p.wakeClaims()
 	p.relistAgents()
 }
 
@@ -186,8 +188,8 @@ func (p *Process) over() error {
 	return nil
 }
 
-// staysAway reports whether an agent's record is not to be served: it was told
-// to stop and nobody has told it to start since, or it was deleted.
+// staysAway reports whether an agent's record is not to be served: it was stopped and nobody
+// has started it since, or it was deleted.
 func (p *Process) staysAway(ctx context.Context, a api.Agent) (bool, error) {
 	p.mu.Lock()
 	worker, stopped := p.stopped[a.ID]
@@ -224,8 +226,7 @@ func (p *Process) staysStopped(ctx context.Context, a api.Agent, worker api.Work
 	return err != nil
 }
 
-// wasStopped reports whether a worker is one that this process served until it
-// was told to stop.
+// wasStopped reports whether this process served a worker until that was asked to stop.
 func (p *Process) wasStopped(worker api.WorkerID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,11 +7,11 @@ import (
 	"stint/api"
 )
 
-// A worker that is told to stop while its agent asks somebody gives the session back,
-// and its next life goes on with the same agent session and asks again.
+// A worker that is asked to stop while its agent asks a person something gives the session
+// back, and its next process resumes the same agent session and asks again.
 func TestSignal_StopWhileItAsksGivesBack(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	a, o, _ := w.talks("talker", nil)
 	o.Agents = []string{a.Slug}
 	g := w.start(o)

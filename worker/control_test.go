@@ -10,7 +10,7 @@ import (
 	"stint/worker/workertest"
 )
 
-func (w *world) signal(k api.Worker, kind api.SignalKind) api.SignalID {
+func (w *fixture) signal(k api.Worker, kind api.SignalKind) api.SignalID {
 	w.Helper()
 	got, err := w.client.SignalWorker(w.Context(), k.AgentID, k.ID, kind)
 	w.must(err)
@@ -18,7 +18,7 @@ func (w *world) signal(k api.Worker, kind api.SignalKind) api.SignalID {
 }
 
 // untilWorker waits for a worker's record to be as wanted.
-func (w *world) untilWorker(k api.Worker, what string, wanted func(api.Worker) bool) (out api.Worker) {
+func (w *fixture) untilWorker(k api.Worker, what string, wanted func(api.Worker) bool) (out api.Worker) {
 	w.Helper()
 	w.eventually("the worker is "+what, func() bool {
 		got, err := w.client.Worker(w.Context(), k.AgentID, k.ID)
@@ -37,7 +37,7 @@ func stopped(k api.Worker) bool {
 
 func TestSignal_PausedWorkerClaimsNothingAndLetsItsSessionRun(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.start(w.options())
 	file := filepath.Join(t.TempDir(), "go")
 	a := w.agentWith("pausable", func(in *api.AgentInput) { in.MaxConcurrent = 2 }, "sh", "-c", "echo on; while ! [ -e "+file+" ]; do sleep 0.02; done")
@@ -61,7 +61,7 @@ func TestSignal_PausedWorkerClaimsNothingAndLetsItsSessionRun(t *testing.T) {
 
 func TestSignal_StoppedWorkerGivesBackSaysSoAndEndsWell(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	o := w.options()
 	o.Agents = []string{"busy"}
 	file := filepath.Join(t.TempDir(), "stamps")
@@ -83,7 +83,7 @@ func TestSignal_StoppedWorkerGivesBackSaysSoAndEndsWell(t *testing.T) {
 		t.Errorf("after the stop the record is %+v", got)
 	}
 	w.untilDrained(a)
-	// Started again it runs: the registration ends stopped.
+	// Started again, it runs: the registration clears the stop.
 	w.start(o)
 	w.eventually("it runs again", func() bool { return len(workertest.Lives(t, file)) == 2 })
 	_, err := w.client.CancelSession(t.Context(), id, api.CancelInput{})
@@ -94,11 +94,11 @@ func TestSignal_StoppedWorkerGivesBackSaysSoAndEndsWell(t *testing.T) {
 
 func TestSignal_StoppedWorkerHandsInWhatIsDone(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	o := w.options()
 	o.Agents = []string{"done"}
 	a := w.agent("done", "echo", "result")
-	// What is done can't be reported for a while.
+	// For a while the finished work can't be reported.
 	w.proxy.Rule(func(call string, n int) workertest.Fault {
 		return workertest.Fault{Drop: call == "POST complete" && n < 4}
 	})
@@ -116,7 +116,7 @@ func TestSignal_StoppedWorkerHandsInWhatIsDone(t *testing.T) {
 
 func TestSignal_OneStoppedRecordLeavesTheOthers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	one, two := w.agent("one", "true"), w.agent("two", "true")
 	g := w.start(w.options())
 	w.untilStatus(w.trigger(one, ""), api.Complete)
@@ -126,7 +126,7 @@ func TestSignal_OneStoppedRecordLeavesTheOthers(t *testing.T) {
 	w.untilWorker(k, "stopped", stopped)
 	w.untilStatus(w.trigger(two, ""), api.Complete)
 	waits := w.trigger(one, "")
-	// It is told to start again, and the process that serves it hears that.
+	// It is asked to start again, and the process that serves it learns so.
 	w.signal(k, api.SignalRestart)
 	w.untilStatus(waits, api.Complete)
 	if got := w.untilWorker(k, "started", acknowledged); got.State != api.Online || got.DesiredState != api.DesiredRunning {
@@ -142,7 +142,7 @@ func TestSignal_OneStoppedRecordLeavesTheOthers(t *testing.T) {
 
 func TestSignal_RestartEndsTheProcessOfOneRecordWithItsCode(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	o := w.options()
 	o.Agents = []string{"again"}
 	file := filepath.Join(t.TempDir(), "stamps")
@@ -167,7 +167,7 @@ func TestSignal_RestartEndsTheProcessOfOneRecordWithItsCode(t *testing.T) {
 
 func TestSignal_RestartOfOneOfSeveralConcernsThatOne(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	files := map[string]string{}
 	for _, slug := range []string{"one", "two"} {
 		files[slug] = filepath.Join(t.TempDir(), "stamps")
@@ -191,7 +191,7 @@ func TestSignal_RestartOfOneOfSeveralConcernsThatOne(t *testing.T) {
 
 func TestSignal_NewerOneReplacesAStopUnderWay(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	o := w.options()
 	o.Agents = []string{"waver"}
 	// The record waits for the report of what it gave back.
@@ -223,7 +223,7 @@ func TestSignal_LostAnswersOfTheAcknowledgement(t *testing.T) {
 	for _, kind := range []api.SignalKind{api.SignalStop, api.SignalPause, api.SignalRestart} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := newFixture(t)
 			o := w.options()
 			o.Agents = []string{"lossy"}
 			a := w.agent("lossy", "true")
@@ -250,7 +250,7 @@ func TestSignal_LostAnswersOfTheAcknowledgement(t *testing.T) {
 
 func TestSignal_IsLearntOfWithoutTheLiveEvents(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.proxy.Rule(func(call string, _ int) workertest.Fault { return workertest.Fault{Drop: call == "GET events"} })
 	a := w.agent("deafish", "true")
 	w.start(w.options())
@@ -262,7 +262,7 @@ func TestSignal_IsLearntOfWithoutTheLiveEvents(t *testing.T) {
 
 func TestEnd_RecordDeletedWhileAwayIsNotMadeAnewUnasked(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	a := w.agent("away", "true")
 	g := w.start(w.options())
 	w.untilStatus(w.trigger(a, ""), api.Complete)
@@ -282,7 +282,7 @@ func TestEnd_RecordDeletedWhileAwayIsNotMadeAnewUnasked(t *testing.T) {
 
 func TestEnd_RecordDeletedInThisLifeStaysAway(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	a, other := w.agent("gone", "true"), w.agent("here", "true")
 	o := w.options()
 	o.Register, o.Embedded = true, true
@@ -302,7 +302,7 @@ func TestEnd_RecordDeletedInThisLifeStaysAway(t *testing.T) {
 
 func TestWorker_RenamedRecordIsFoundAgain(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	a := w.agent("named", "true")
 	g := w.start(w.options())
 	w.untilStatus(w.trigger(a, ""), api.Complete)

@@ -24,7 +24,7 @@ var (
 )
 
 const (
-	defaultTurnLimit  = time.Hour       // of an agent that converses, when it says nothing
+	defaultTurnLimit  = time.Hour       // of a conversing agent, when it sets none
 	defaultStallLimit = 5 * time.Minute // likewise
 	goodbyeGrace      = 5 * time.Second // for a program to end by itself once its input has ended
 )
@@ -37,8 +37,14 @@ type conversation struct {
 	plan  plan
 	try   int
 	brief briefing
+	moved bool    // its agent session was held in another folder
 	out   *output // the program's stderr
 	host  *host
+	env   []string // added by the adapter
+
+	begun  string // the agent session that was begun in the session before, "" for none
+	before past
+	gone   bool // the program doesn't know the agent session it was to resume
 
 	mu     sync.Mutex
 	broken *api.Failure // why it can't go on; guarded by mu
@@ -57,7 +63,19 @@ func (c *conversation) run(ctx context.Context, life proc.Record) (o outcome, ag
 		s.log.Error("what is kept of the agent session can't be read", "error", err)
 		return released("worker_state_not_readable"), false
 	}
-	job := c.job(known)
+	hidden, err := s.p.hidden()
+	if err != nil {
+		s.log.Error("what agents must not read isn't known", "error", err)
+		return released("worker_state_not_readable"), false
+	}
+	c.before.resumed = known != "" && known == c.begun
+	if c.before.fresh = known == "" && (c.moved || s.claim.Session.AgentSessionID != ""); c.before.fresh {
+		s.status(c.freshWords())
+		if c.before.said, err = s.saidSoFar(ctx); err != nil {
+			return s.ended(err, ""), false
+		}
+	}
+	job := c.job(known, hidden)
 	cmd, err := c.plan.adapter.Command(job)
 	if refused := (*agent.Refusal)(nil); errors.As(err, &refused) {
 		return failed(&refused.Failure, ""), false
@@ -69,14 +87,16 @@ func (c *conversation) run(ctx context.Context, life proc.Record) (o outcome, ag
 		s.log.Error("the agent can't be prepared", "error", err)
 		return failed(refuse(CodeCrashed, "The agent's own files can't be written."), ""), false
 	}
-	for _, sentence := range cmd.Unheld {
+	for _, sentence := range slices.Concat(cmd.Notes, cmd.Unheld) {
 		s.status(sentence)
 	}
-	secrets := secretsOf(slices.Concat(job.Env, cmd.Env), c.plan.secrets(s.p.token(), s.claim.ClaimID.String())...)
-	c.out = newOutput(s, secrets)
+	secrets := secretsOf(slices.Concat(job.Env, cmd.Env), c.plan.secrets(s.p.token(), s.claim.RunToken, s.claim.ClaimID.String())...)
+	s.out.hide(secrets)
+	secrets = longestFirst(slices.Concat(secrets, s.p.told.in(s.thread)))
+	c.out, c.env = newOutput(s, secrets), cmd.Env
 	c.host = newHost(c, secrets, m)
 	if !s.converses(c.host.windDown) {
-		return s.ended(s.leash.cause(), ""), false
+		return s.ended(s.claimContext.cause(), ""), false
 	}
 	defer s.converses(nil)
 	return c.hold(ctx, life, job, cmd)
@@ -84,40 +104,41 @@ func (c *conversation) run(ctx context.Context, life proc.Record) (o outcome, ag
 
 // lookBack finds out whether this worker can resume the session's agent session.
 func (c *conversation) lookBack() (agentSession string, m memory, err error) {
-	id, err := c.s.p.state.fact(latestName(c.s.addr.Session)) // one that this claim, or an earlier one of it, has begun
-	if err != nil {
+	if c.begun, err = c.s.p.state.fact(latestName(c.s.addr.Session)); err != nil {
 		return "", m, err
 	}
-	id = cmp.Or(id, c.s.claim.Session.AgentSessionID)
+	id := cmp.Or(c.begun, c.s.claim.Session.AgentSessionID)
 	m, known, err := c.s.p.state.remembered(id)
-	if !known {
-		id = ""
+	if c.moved = known && m.Folder != "" && m.Folder != c.plan.folder.real; c.moved {
+		m, known = memory{}, false
 	}
-	return id, m.taken(c.s.addr.Session), err
+	if !known {
+		// A new one counts from nothing; the session has used something already.
+		u := c.s.usedSoFar()
+		m = m.taken(c.s.addr.Session, c.plan.folder.real)
+		m.Base = api.Usage{InputTokens: -u.InputTokens, OutputTokens: -u.OutputTokens, CostMicros: -u.CostMicros}
+		return "", m, err
+	}
+	return id, m.taken(c.s.addr.Session, c.plan.folder.real), err
 }
 
 func latestName(s api.SessionID) string { return "agent-session-of " + s.String() }
 
-func (c *conversation) job(resume string) agent.Job {
+func (c *conversation) job(resume string, hidden []string) agent.Job {
 	s, p := c.s, c.plan
-	resumed := resume != "" && (c.try > 1 || s.claim.Fence > 1)
-	fresh := resume == "" && s.claim.Session.AgentSessionID != "" && s.claim.Session.Fence > 1
-	if fresh {
-		s.status("The agent session of the earlier run lives on another worker, or is gone; this one starts a new one.")
-	}
 	env := slices.Concat(p.env, envOf(sessionEnv(s.claim, s.p.client.URL(), s.p.client.Workspace(), promptFiles{}, c.try)))
 	return agent.Job{
 		Executable: p.executable, Dir: p.folder.real, Env: env,
 		StateDir: s.p.agentState(p.kind),
-		Hidden:   hiddenFrom(p.folder.real, slices.Concat([]string{s.p.opts.StateDir}, s.p.opts.Hidden)),
-		System:   c.brief.system(p.instructions), Turn: c.brief.turn(p.template, resumed, fresh), Session: resume, Begin: agent.NewID(),
+		Hidden:   hidden,
+		System:   c.brief.system(p.instructions), Turn: c.brief.turn(p.template, c.before), Session: resume, Begin: agent.NewID(),
 		Model: p.model, MaxTurns: p.maxTurns, Permissions: p.permissions, Policy: p.policy, OwnSettings: p.ownSettings,
 		Hook: hookCommand(), AnswerLimit: p.answerLimit, Grace: s.p.stages.Interrupt,
 	}
 }
 
-// hookCommand is this program again, as what adapters have their programs ask
-// before they use a tool; nil where it can't be found.
+// hookCommand is this program again: the command that adapters have their programs ask before
+// they use a tool; nil where it can't be found.
 func hookCommand() []string {
 	self, err := os.Executable()
 	if err != nil {
@@ -141,25 +162,17 @@ func (c *conversation) hold(ctx context.Context, life proc.Record, job agent.Job
 	if c.plan.folder.vanished() {
 		return failed(refuse(CodeFolderNotFound, "The work folder %q vanished before the agent was started.", c.plan.folder.path), ""), false
 	}
-	if !s.persist("journal the start", func() error { return s.p.state.setLife(s.heldID, life) }) {
-		return released(reasonStopped), false
-	}
-	// The program is not ended with the claim's context: the adapter interrupts it
-	// first, by its own means, which counts as the first of the stages.
+	// The program is not ended with the claim's context: the adapter interrupts it first, in
+	// its own way, which counts as the first of the stages.
 	running, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
-	deadline, _ := s.leash.deadline()
-	if !s.launching() {
-		return released(reasonStopped), false
-	}
 	stages := s.p.stages
 	stages.Interrupt = 0
 	in, feed := io.Pipe()
 	listen, heard := io.Pipe()
-	s.at("start")
-	p, err := proc.Start(running, proc.Spec{
+	p, err := s.launch(running, proc.Spec{
 		Record: life, Argv: slices.Concat(c.plan.wrapper, cmd.Argv), Dir: c.plan.folder.real, Env: with(job.Env, cmd.Env),
-		Stdin: in, Stages: stages, Deadline: deadline,
+		Stdin: in, Stages: stages,
 	}, func(chunk proc.Chunk) {
 		if chunk.Stream == proc.Stdout {
 			_, _ = heard.Write(chunk.Data) // nobody listens once the conversation is over
@@ -167,34 +180,22 @@ func (c *conversation) hold(ctx context.Context, life proc.Record, job agent.Job
 		}
 		c.out.sink(chunk)
 	})
-	s.at("started")
 	if err != nil {
-		s.launched(nil)
-		if cause := s.leash.cause(); cause != nil || errors.Is(err, proc.ErrDeadline) {
-			return s.ended(cause, ""), false
-		}
-		s.log.Warn("agent not started", "error", err)
-		return failed(startFailure(cmd.Argv[0], err), ""), false
+		return s.unlaunched(cmd.Argv[0], err), false
 	}
-	if err := s.p.state.setLife(s.heldID, p.Record()); err != nil {
-		s.log.Error("the agent's process ids can't be journaled", "error", err)
-	}
-	s.at("recorded")
 	s.log.Info("agent started", "pid", p.Record().Agent.Pid, "try", c.try, "resumed", job.Session != "")
 	s.activity(api.ActivityProgress, c.startWords(cmd, job))
 	go func() {
 		<-p.Done()
 		heard.Close() // the adapter learns that the program is gone
 	}()
-	var kept sync.WaitGroup
-	kept.Go(func() { s.keepDeadline(p, p.Done()) })
-	res, err := c.talk(ctx, p, agent.Pipes{In: feed, Out: listen}, job)
+	res, err := c.talk(ctx, agent.Pipes{In: feed, Out: listen}, job)
 	s.at("talked")
-	// Nothing is read any more, and the program's input ends: it has its grace to go by itself.
+	// Nothing is read any more, and the program's input ends: it gets its grace to exit by
+	// itself.
 	listen.CloseWithError(errTalked)
 	feed.Close()
 	r := c.end(p, end)
-	kept.Wait()
 	s.at("exited")
 	c.out.close()
 	return c.conclude(res, err, r)
@@ -212,7 +213,7 @@ func (c *conversation) startWords(cmd agent.Command, job agent.Job) string {
 	return words + "."
 }
 
-// with is env with additions that win.
+// with is env plus additions, which win.
 func with(env, additions []string) []string {
 	names := map[string]bool{}
 	for _, v := range additions {
@@ -227,18 +228,12 @@ func with(env, additions []string) []string {
 }
 
 // talk runs the adapter while it keeps the limits.
-func (c *conversation) talk(ctx context.Context, p *proc.Process, pipes agent.Pipes, job agent.Job) (agent.Result, error) {
+func (c *conversation) talk(ctx context.Context, pipes agent.Pipes, job agent.Job) (agent.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	over := make(chan struct{})
 	var limits sync.WaitGroup
 	limits.Go(func() { c.keepLimits(cancel, over) })
-	c.s.launched(func() {
-		at := c.s.p.boot().Add(c.s.p.opts.DrainGrace + c.s.p.stages.Kill)
-		if err := p.SetDeadline(at); err != nil {
-			c.s.log.Warn("the agent can't be hurried", "error", err)
-		}
-	})
 	c.s.breakable(func(f *api.Failure) {
 		c.mu.Lock()
 		if c.broken == nil {
@@ -257,19 +252,17 @@ func (c *conversation) talk(ctx context.Context, p *proc.Process, pipes agent.Pi
 	return res, err
 }
 
-// end lets the program go and sees to it that it is gone.
+// end lets the program exit and makes sure that it is gone.
 func (c *conversation) end(p *proc.Process, end context.CancelCauseFunc) proc.Result {
 	grace := time.NewTimer(goodbyeGrace)
 	defer grace.Stop()
 	select {
 	case <-p.Done():
 	case <-grace.C:
-	case <-c.s.leash.ctx.Done():
+	case <-c.s.claimContext.ctx.Done():
 	}
 	end(errTalked)
-	r := p.Wait()
-	c.s.launched(nil)
-	return r
+	return p.Wait()
 }
 
 // keepLimits cuts the conversation short when a turn takes too long, the agent is
@@ -283,7 +276,8 @@ func (c *conversation) keepLimits(cancel context.CancelCauseFunc, over <-chan st
 		case <-over:
 			return
 		case <-tick.C:
-			if err := c.host.pace.over(turn, stall); err != nil {
+			c.host.awake.Tick()
+			if err := c.host.turnClock.over(turn, stall); err != nil {
 				cancel(err)
 			}
 			if c.plan.folder.vanished() {
@@ -293,15 +287,15 @@ func (c *conversation) keepLimits(cancel context.CancelCauseFunc, over <-chan st
 	}
 }
 
-// conclude turns how the conversation went into the session's outcome.
+// conclude turns how the conversation ended into the session's outcome.
 func (c *conversation) conclude(res agent.Result, err error, r proc.Result) (o outcome, again bool) {
 	s := c.s
 	s.log.Info("agent ended", "exit", r.ExitCode, "signal", int(r.Signal), "stage", r.Stage.String(), "swept", r.Swept, "error", err)
-	text := api.Excerpt(maskString(res.Text, c.host.secrets), maxResult)
+	text := api.Excerpt(c.host.mask(res.Text), maxResult)
 	for _, line := range leftWords(r) {
 		s.status(line)
 	}
-	cause := s.leash.cause()
+	cause := s.claimContext.cause()
 	if len(r.Survivors) > 0 {
 		s.outlived()
 		if o := s.ended(cause, text); cause == nil || o.kind == entryRelease {
@@ -309,6 +303,15 @@ func (c *conversation) conclude(res agent.Result, err error, r proc.Result) (o o
 		}
 	}
 	wind := c.host.winding()
+	if said, rests := c.host.atRest(); rests && !errors.Is(err, errBroken) && (cause != nil || err != nil || wind != nil || res.Failure != nil) {
+		// Whatever ended the conversation came after its last turn, which isn't done again.
+		// contract 10.11
+		how := outcomeSuccess
+		if errors.Is(wind, agent.ErrStopped) || errors.Is(cause, errStop) {
+			how = outcomeStopped
+		}
+		return completed(how, cmp.Or(text, said)), false
+	}
 	switch {
 	case cause != nil:
 		return s.ended(cause, text), false
@@ -330,9 +333,12 @@ func (c *conversation) conclude(res agent.Result, err error, r proc.Result) (o o
 		return released(reasonStopped), false // it was in the middle of a question
 	case errors.Is(r.Cause, proc.ErrGuardianLost):
 		return s.ended(r.Cause, text), true
-	case err == nil && res.Failure == nil && wind != nil && !c.host.done():
-		return released(reasonStopped), false // people have said more, which another worker may take in
+	case err == nil && res.Failure == nil && len(res.Running) > 0:
+		return s.unfinished(c.host.running(res.Running), text), false
 	case err == nil && res.Failure == nil:
+		if r.Swept > 0 {
+			s.activity(api.ActivityProgress, leftBehind(r))
+		}
 		return completed(outcomeSuccess, text), false
 	case res.Failure == nil:
 		return failed(refuse(CodeCrashed, "The conversation with the agent broke off: %v.", err), text), true
@@ -340,14 +346,16 @@ func (c *conversation) conclude(res agent.Result, err error, r proc.Result) (o o
 	return c.failure(res, r, text)
 }
 
-// failure is the outcome of a conversation that the agent itself, or what it
-// depends on, has brought to an end.
+// failure is the outcome of a conversation that was ended by the agent itself or by something
+// it depends on.
 func (c *conversation) failure(res agent.Result, r proc.Result, text string) (o outcome, again bool) {
 	f := *res.Failure
-	f.Message = maskString(f.Message, c.host.secrets)
-	if f.Code == agent.CodeUsageLimit && res.ResetAt.After(time.Now()) {
-		c.s.status("The agent's usage limit is reached; the session goes on after " + res.ResetAt.UTC().Format("2006-01-02 15:04 UTC") + ".")
-		return outcome{entryRelease, api.ReleaseRequest{Reason: "usage_limit", NotBefore: api.Time{Time: res.ResetAt}}}, false
+	c.gone = res.Unknown
+	f.Message = c.host.mask(f.Message)
+	if f.Code == agent.CodeUsageLimit && (res.Retriable || !res.ResetAt.IsZero()) {
+		at := limitedUntil(res.ResetAt, time.Now(), c.s.claim.Session.Releases)
+		c.s.status("The agent's usage limit is reached; the session goes on after " + at.UTC().Format("2006-01-02 15:04:05 UTC") + ". " + f.Message)
+		return outcome{entryRelease, api.ReleaseRequest{Reason: "usage_limit", NotBefore: api.Time{Time: at}, Named: at.Equal(res.ResetAt)}}, false
 	}
 	if f.Code == agent.CodePolicy {
 		c.s.activity(api.ActivityPolicyDecision, f.Message)
@@ -365,7 +373,17 @@ func (c *conversation) failure(res agent.Result, r proc.Result, text string) (o 
 	return failed(&f, text), res.Retriable
 }
 
-// leftWords tells in lines for the session what was left behind.
+// unfinished is the outcome of a conversation whose last turn ended while the program still
+// ran something. The turn was over, the work may not have been: that is not a plain success.
+// contract 15.4
+func (s *session) unfinished(what []string, text string) outcome {
+	line := "When the agent's turn ended it had this still running, which was ended with it: " + strings.Join(what, "; ") + "."
+	s.status(line)
+	s.activity(api.ActivityProgress, line)
+	return completed(api.OutcomeUnfinished, text)
+}
+
+// leftWords says, in lines for the session, what was left behind.
 func leftWords(r proc.Result) []string {
 	r.Cause = nil
 	return endWords(r)

@@ -1,15 +1,10 @@
 package worker
 
 import (
-	"bufio"
-	"context"
 	"errors"
-	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,98 +14,8 @@ import (
 	"stint/worker/agent"
 )
 
-// parrot is an adapter to the play chat: it does what lines of its turns that begin
-// with an exclamation mark say, wherever they stand.
-//
-//	!say TEXT   the program says it    !ask TEXT   asks for approval
-//	!cost N     has cost N, and as many tokens, in all
-//	!hang       until it is cut short
-//	!die        the program ends       !limit      a usage limit that ends in an hour
-//	!deny       a refusal by policy    !plan TEXT
-type parrot struct{ self, file string }
-
-func (p parrot) Command(agent.Job) (agent.Command, error) {
-	return agent.Command{Argv: []string{p.self, "workertest-agent", "chat", p.file}, Files: map[string]string{"settings": "quiet"}}, nil
-}
-
-func (p parrot) Converse(ctx context.Context, pipes agent.Pipes, job agent.Job, host agent.Host) (agent.Result, error) {
-	id := job.Session
-	if id == "" {
-		id = job.Begin
-	}
-	if err := host.Began(id); err != nil {
-		return agent.Result{}, err
-	}
-	heard := make(chan string)
-	go func() {
-		defer close(heard)
-		lines := bufio.NewScanner(pipes.Out)
-		for lines.Scan() {
-			heard <- lines.Text()
-		}
-	}()
-	defer func() {
-		go func() {
-			for range heard {
-			}
-		}()
-	}()
-	words := ""
-	for turn, more := job.Turn, true; more; turn, more = host.Next(ctx) {
-		for line := range strings.Lines(turn) {
-			do, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
-			switch do {
-			case "!say", "!die":
-				text := rest
-				if do == "!die" {
-					text = "die"
-				}
-				if _, err := io.WriteString(pipes.In, text+"\n"); err != nil {
-					return agent.Result{Failure: refuse(agent.CodeCrashed, "The program is gone.")}, nil
-				}
-				select {
-				case said, ok := <-heard:
-					if !ok {
-						return agent.Result{Text: words, Failure: refuse(agent.CodeCrashed, "The program is gone."), Retriable: true}, nil
-					}
-					words = said
-					host.Item(agent.Item{Kind: api.ItemToolCall, Tool: "Echo", CallID: said, Text: said})
-					host.Item(agent.Item{Kind: api.ItemToolResult, Tool: "Echo", CallID: said, Text: said})
-					host.Item(agent.Item{Kind: api.ItemText, Text: said})
-				case <-ctx.Done():
-					return agent.Result{Text: words}, context.Cause(ctx)
-				}
-			case "!ask":
-				a, err := host.Ask(ctx, agent.Question{Kind: agent.AskApproval, Text: rest, Action: agent.Action{Area: agent.Shell, What: rest, Tool: "Bash"}})
-				if errors.Is(err, agent.ErrStopped) {
-					continue // it was refused; the turn goes on to its end
-				}
-				if err != nil {
-					return agent.Result{Text: words}, err
-				}
-				words = fmt.Sprintf("approved %v %s", a.Approved, a.Text)
-				host.Item(agent.Item{Kind: api.ItemText, Text: words})
-			case "!cost":
-				n, _ := strconv.ParseInt(rest, 10, 64)
-				host.Usage(api.Usage{CostMicros: n, OutputTokens: n, Turns: 1})
-			case "!plan":
-				host.Plan("- [ ] " + rest)
-			case "!deny":
-				host.Denied(agent.Action{Area: agent.SideEffects, What: rest, Tool: "Bash"}, agent.DenyStop)
-				return agent.Result{Failure: refuse(agent.CodePolicy, "Not allowed: %s.", rest)}, nil
-			case "!limit":
-				return agent.Result{ResetAt: time.Now().Add(time.Hour), Failure: refuse(agent.CodeUsageLimit, "Limit reached.")}, nil
-			case "!hang":
-				<-ctx.Done()
-				return agent.Result{Text: words}, context.Cause(ctx)
-			}
-		}
-	}
-	return agent.Result{Text: words}, nil
-}
-
-// talks makes an agent of the parrot's, and the options of a worker that runs it.
-func (w *world) talks(slug string, edit func(*api.AgentInput)) (api.Agent, Options, string) {
+// talks makes an agent that the parrot runs, and the options of a worker that runs it.
+func (w *fixture) talks(slug string, edit func(*api.AgentInput)) (api.Agent, Options, string) {
 	w.Helper()
 	file := filepath.Join(w.TempDir(), "heard")
 	self, err := os.Executable()
@@ -136,7 +41,7 @@ func kinds(items []api.Item, of ...api.ItemKind) (out []string) {
 	return out
 }
 
-func (w *world) answer(s api.Session, a api.Answer) {
+func (w *fixture) answer(s api.Session, a api.Answer) {
 	w.Helper()
 	_, err := w.client.AnswerPrompt(w.Context(), s.ID, api.AnswerInput{PromptID: s.Prompted.ID, Answer: a})
 	w.must(err)
@@ -146,7 +51,7 @@ func approve(yes bool) api.Answer { return api.Answer{Approved: &yes} }
 
 func TestConverse_AWholeConversation(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	a, o, _ := w.talks("talker", nil)
 	w.start(o)
 	id := w.trigger(a, "!plan see to it\n!say one\n!ask rm -r build\n!cost 1000")
@@ -163,7 +68,7 @@ func TestConverse_AWholeConversation(t *testing.T) {
 	if s.Outcome != outcomeSuccess || s.Result != "three" || s.Plan != "- [ ] see to it" || s.Usage.CostMicros != 1000 || s.AgentSessionID == "" {
 		t.Errorf("it ended as %+v", s)
 	}
-	// A machine that can't deliver the text in time asks all the same.
+	// A machine that can't deliver the text in time still asks.
 	if asks := kinds(w.items(id), api.ItemPrompt); !slices.Equal(asks, []string{"pending_prompt rm -r build"}) {
 		t.Errorf("it asked %q", asks)
 	}
@@ -180,7 +85,7 @@ func TestConverse_AWholeConversation(t *testing.T) {
 	if th.LastConsumed != th.LastPosted || th.LastConsumed == 0 {
 		t.Errorf("the thread's cursors are %+v", th)
 	}
-	// What is said afterwards goes on with the same agent session.
+	// What is said afterwards continues the same agent session.
 	posted, err := w.client.PostMessage(t.Context(), id, api.MessageInput{Text: "!say four\n!cost 1500"})
 	w.must(err)
 	next := w.untilStatus(posted.Session.ID, api.Complete)
@@ -189,11 +94,11 @@ func TestConverse_AWholeConversation(t *testing.T) {
 	}
 }
 
-// A question that nobody answers is parked: the slot is free, no process is left,
-// and the answer takes the agent session up again.
+// A question that nobody answers is parked: the slot is free, no process is left, and the
+// answer resumes the agent session.
 func TestConverse_ParksAndGoesOnWithTheAnswer(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	a, o, file := w.talks("talker", nil)
 	o.PromptHold, o.Slots = 300*time.Millisecond, 1
 	w.start(o)
@@ -220,7 +125,7 @@ func TestConverse_ParksAndGoesOnWithTheAnswer(t *testing.T) {
 
 func TestConverse_StopEndsAfterTheTurnAndClosesTheQuestion(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	a, o, _ := w.talks("talker", nil)
 	w.start(o)
 	id := w.trigger(a, "!ask push\n!say after")
@@ -243,10 +148,10 @@ func TestConverse_StopEndsAfterTheTurnAndClosesTheQuestion(t *testing.T) {
 	}
 }
 
-// Each way to end early: its code, nothing left, the slot free.
+// Each way to end early: its code, nothing left running, the slot free.
 func TestConverse_EarlyEnds(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	a, o, _ := w.talks("talker", func(in *api.AgentInput) {
 		in.MaxConcurrent, in.SessionSpendLimitMicros = 10, 5_000_000
 	})
@@ -259,7 +164,7 @@ func TestConverse_EarlyEnds(t *testing.T) {
 		"!cost 6000000\n!hang": agent.CodeSpendLimit,
 	} {
 		t.Run(want, func(t *testing.T) {
-			stall := 0 // only what shall be taken for hung may be, however slow the machine
+			stall := 0 // only what should count as hung may hang, however slow the machine
 			if want == CodeStalled {
 				stall = 2
 			}
@@ -283,14 +188,17 @@ func TestConverse_EarlyEnds(t *testing.T) {
 	if until := time.Until(s.NotBefore.Time); until < 50*time.Minute || until > time.Hour {
 		t.Errorf("it goes on in %v", until)
 	}
+	if s.Releases != 0 {
+		t.Errorf("a wait for a named end counts as given back %d times", s.Releases)
+	}
 	w.untilDrained(a)
 }
 
-// The worker is killed with -9 in mid-turn: its next life resumes the agent
-// session under the same claim; nothing of the first program lives on.
+// The worker is killed with -9 in mid-turn: its next process resumes the agent session under
+// the same claim; nothing of the first program survives.
 func TestConverse_AKilledWorkerResumesUnderTheSameClaim(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	a, o, file := w.talks("talker", func(in *api.AgentInput) { in.LeaseSeconds = 60 })
 	self, err := os.Executable()
 	w.must(err)
@@ -300,7 +208,7 @@ func TestConverse_AKilledWorkerResumesUnderTheSameClaim(t *testing.T) {
 	w.eventually("it said one", func() bool { return len(kinds(w.items(id), api.ItemText)) > 0 })
 	first.signal(syscall.SIGKILL)
 	first.wait()
-	// The second life's program is told the same, and the person has it end.
+	// The second process's program is asked the same, and the person has it end.
 	o.adapters = map[api.AgentType]adapter{api.TypeClaudeCode: {parrot{self, file}, self}}
 	w.start(o)
 	w.eventually("it is resumed", func() bool {
@@ -320,10 +228,61 @@ func TestConverse_AKilledWorkerResumesUnderTheSameClaim(t *testing.T) {
 	}
 }
 
-// A worker that shuts down gives the session back; its next life goes on with it.
+// The answer to a secret question is masked in what is said later, also in a later session of
+// the thread that continues the same agent session.
+func TestConverse_ASecretAnswerIsMaskedLater(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	a, o, _ := w.talks("talker", nil)
+	w.start(o)
+	const pin, beside = "open sesame", "or hocus pocus"
+	id := w.trigger(a, "!secret PIN?\n!say "+pin+", "+beside)
+	w.answer(w.untilStatus(id, api.AwaitingInput), api.Answer{Choices: map[string]string{"q1": pin}, Text: beside})
+	w.untilStatus(id, api.Complete)
+	if got := kinds(w.items(id), api.ItemText); !slices.Equal(got, []string{"text it has 11 bytes", "text ***, ***"}) {
+		t.Errorf("it said %q", got)
+	}
+	posted, err := w.client.PostMessage(t.Context(), id, api.MessageInput{Text: "!say once more " + pin})
+	w.must(err)
+	w.untilStatus(posted.Session.ID, api.Complete)
+	if got := kinds(w.items(posted.Session.ID), api.ItemText); !slices.Equal(got, []string{"text once more ***"}) {
+		t.Errorf("the next session said %q", got)
+	}
+	other := w.trigger(a, "!say "+pin) // knows nothing of it
+	w.untilStatus(other, api.Complete)
+	if got := kinds(w.items(other), api.ItemText); !slices.Equal(got, []string{"text " + pin}) {
+		t.Errorf("another thread said %q", got)
+	}
+}
+
+// The next process of a worker that was killed before the turn had ended masks it from the
+// first word on.
+func TestConverse_ASecretAnswerIsMaskedByTheNextLife(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	a, o, file := w.talks("talker", func(in *api.AgentInput) { in.LeaseSeconds = 60 })
+	self, err := os.Executable()
+	w.must(err)
+	const pin = "open sesame"
+	first := w.spawn(func(c *childConfig) { c.Parrot = file })
+	id := w.trigger(a, "!say "+pin+"\n!secret PIN?\n!hang")
+	w.answer(w.untilStatus(id, api.AwaitingInput), api.Answer{Choices: map[string]string{"q1": pin}})
+	said := func(texts ...string) {
+		w.Helper()
+		w.eventually("it said "+strings.Join(texts, ", "), func() bool { return slices.Equal(kinds(w.items(id), api.ItemText), texts) })
+	}
+	said("text "+pin, "text it has 11 bytes") // it wasn't known to be secret when it was said
+	first.signal(syscall.SIGKILL)
+	first.wait()
+	o.adapters = map[api.AgentType]adapter{api.TypeClaudeCode: {parrot{self, file}, self}}
+	w.start(o)
+	said("text "+pin, "text it has 11 bytes", "text ***", "text it has 11 bytes")
+}
+
+// A worker that shuts down gives the session back; its next process continues it.
 func TestConverse_AShutdownGivesBackAndTheNextLifeGoesOn(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	a, o, _ := w.talks("talker", nil)
 	first := w.start(o)
 	id := w.trigger(a, "!say one\n!ask on?\n!say two")
@@ -347,7 +306,7 @@ func TestConverse_AShutdownGivesBackAndTheNextLifeGoesOn(t *testing.T) {
 
 func TestConverse_TheOwnersOwnLimit(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	a, o, _ := w.talks("talker", nil)
 	w.owns(o, "talker", "[spend]\nsession_tokens = 100\n")
 	w.start(o)
@@ -357,8 +316,8 @@ func TestConverse_TheOwnersOwnLimit(t *testing.T) {
 	}
 }
 
-// Questions have short names for people, whatever the program calls them, and what
-// is too long for one is cut; the program hears of its own names.
+// Questions have short names for people, whatever the program calls them, and a name that is
+// too long is cut; the program gets its own names back.
 func TestAsk_QuestionsByShortNames(t *testing.T) {
 	long := strings.Repeat("Why? ", 2000)
 	q := agent.Question{Kind: agent.AskQuestions, Text: "Two", Choices: []agent.Choice{
@@ -376,7 +335,7 @@ func TestAsk_QuestionsByShortNames(t *testing.T) {
 
 func TestPace_WhatCounts(t *testing.T) {
 	at := time.Unix(0, 0)
-	p := newPace(func() time.Time { return at })
+	p := newTurnClock(func() time.Time { return at }, func() time.Duration { return at.Sub(time.Unix(0, 0)) })
 	step := func(d time.Duration, want error) {
 		t.Helper()
 		at = at.Add(d)
@@ -388,7 +347,7 @@ func TestPace_WhatCounts(t *testing.T) {
 	p.live()
 	step(9*time.Second, nil) // each sign of life counts
 	ask := p.hold()
-	step(10*time.Minute, nil) // nobody is pressed while people think
+	step(10*time.Minute, nil) // nobody is hurried while they think
 	ask()
 	step(9*time.Second, nil)
 	step(time.Second, errStalled) // counted from the answer
@@ -399,7 +358,7 @@ func TestPace_WhatCounts(t *testing.T) {
 	p.live()
 	step(9*time.Second, nil)
 	p.live()
-	step(5*time.Second, errTimeout) // 102 s in all, the waiting left out
+	step(5*time.Second, errTimeout) // 102 s in all, without the waiting
 	p.begin()
 	step(0, nil)
 }

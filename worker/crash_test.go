@@ -12,8 +12,8 @@ import (
 	"stint/worker/workertest"
 )
 
-// killPoints are the steps of a session's life between which the worker may die,
-// and whether the command's result is safe by then, so that it must not run again.
+// killPoints are the steps of a session between which the worker may be killed, and whether
+// the command's result is safe by then, so that it must not run again.
 func killPoints() []struct {
 	point string
 	on    int
@@ -24,7 +24,7 @@ func killPoints() []struct {
 		on    int
 		safe  bool
 	}{
-		{"register", 1, false}, // nothing is known of the record yet
+		{"register", 1, false}, // nothing is known about the record yet
 		{"registered", 1, false},
 		{"claim", 1, false},
 		{"claimed", 1, false}, // granted, not journaled
@@ -39,7 +39,7 @@ func killPoints() []struct {
 		{"conclude", 1, false},
 		{"concluded", 1, true}, // the result is on disk
 		{"send complete", 1, true},
-		{"sent complete", 1, true}, // accepted, not noted
+		{"sent complete", 1, true}, // accepted, but not noted
 		{"drop", 1, true},
 		{"dropped", 1, true},
 	}
@@ -50,7 +50,7 @@ func TestCrash_AtEveryStepTheNextLifeFinishesTheSession(t *testing.T) {
 	for _, k := range killPoints() {
 		t.Run(strings.ReplaceAll(k.point, " ", "-"), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := newFixture(t)
 			stamps := filepath.Join(t.TempDir(), "stamps")
 			a := w.agent("steady", workertest.Agent(t, "stamp", stamps, "60")...)
 			id := w.trigger(a, "")
@@ -88,7 +88,7 @@ func TestCrash_AtEveryStepTheNextLifeFinishesTheSession(t *testing.T) {
 
 func TestCrash_KilledWorkersCommandEndsAndRunsAgainOnce(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	first := w.spawn(nil)
 	a, id, file := w.stamping("orphan", "deaf")
 	first.signal(syscall.SIGKILL)
@@ -108,7 +108,7 @@ func TestCrash_KilledWorkersCommandEndsAndRunsAgainOnce(t *testing.T) {
 
 func TestCrash_KilledWorkerWithoutASuccessorLeavesNothingRunning(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	first := w.spawn(nil)
 	_, id, file := w.stampingWith(brief, "alone", "deaf")
 	first.signal(syscall.SIGKILL)
@@ -119,7 +119,7 @@ func TestCrash_KilledWorkerWithoutASuccessorLeavesNothingRunning(t *testing.T) {
 
 func TestCrash_StoppedWorkerCannotKeepItsCommandAlive(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	first := w.spawn(nil)
 	a, id, file := w.stampingWith(brief, "frozen", "deaf")
 	first.signal(syscall.SIGSTOP)
@@ -129,7 +129,7 @@ func TestCrash_StoppedWorkerCannotKeepItsCommandAlive(t *testing.T) {
 	w.eventually("the session runs elsewhere", func() bool { return len(workertest.Lives(t, file)) >= 2 })
 	first.signal(syscall.SIGCONT)
 	workertest.Apart(t, workertest.Lives(t, file))
-	// The one that woke gives nothing away of what it lost, and serves on.
+	// The worker that woke up reports nothing of what it lost, and goes on serving.
 	g.end()
 	w.eventually("the one that woke takes the session", func() bool { return len(workertest.Lives(t, file)) >= 3 })
 	workertest.Apart(t, workertest.Lives(t, file))
@@ -140,7 +140,7 @@ func TestCrash_StoppedWorkerCannotKeepItsCommandAlive(t *testing.T) {
 
 func TestCrash_CommandThatKillsItsWorkerFailsInTheEnd(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	// The guardian's parent is the worker.
 	a := w.agentWith("poison", func(in *api.AgentInput) { in.MaxLapses = 100 },
 		"sh", "-c", `guardian=$PPID; worker=$(awk '{print $4}' /proc/$guardian/stat); kill -9 $worker; sleep 600`)

@@ -13,26 +13,28 @@ import (
 	"stint/worker/proc"
 )
 
-// Report says exactly what a command of one agent would meet on this machine.
+// Report says exactly what a command of one agent would find on this machine.
 type Report struct {
 	Agent      string     `json:"agent"`
 	Runs       bool       `json:"runs"` // whether a worker here would start it
 	Checks     []Check    `json:"checks"`
 	Command    []string   `json:"command"`
-	Check      []string   `json:"check,omitzero"`      // what decides whether the command's good end counts
+	Check      []string   `json:"check,omitzero"`      // what decides whether the command's success counts
 	Executable string     `json:"executable,omitzero"` // where the command's first word was found
 	WorkFolder string     `json:"workFolder"`
 	RealFolder string     `json:"realFolder,omitzero"` // with links resolved
 	FolderKey  string     `json:"folderKey,omitzero"`
 	User       string     `json:"user"` // as whom it would run on this machine
 	Env        []Variable `json:"env"`
-	// Setup is how the owner's settings stand; missing where there are none and none are
+	// Setup is the state of the owner's settings; missing where there are none and none are
 	// needed.
 	Setup *Inspection `json:"setup,omitzero"`
+
+	told string // the agent's instructions, if they count here
 }
 
-// Check is one thing that was looked at. Code and Detail say what is wrong, as a
-// session would. With OK a detail is what to know of it: sessions run all the same.
+// Check is one thing that was checked. Code and Detail say what is wrong, as a session would.
+// With OK, Detail is something worth knowing: sessions run all the same.
 type Check struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
@@ -48,9 +50,9 @@ type Variable struct {
 	Stint  bool   `json:"stint,omitzero"`  // set by the worker for each session; the value is an example
 }
 
-// Doctor asks the coordinator for an agent and reports what its command would
-// meet, with this process's environment and user. It starts git and the agent's
-// own program, to ask for versions and sign-in, and needs no state directory.
+// Doctor asks the coordinator for an agent and reports what its command would find, with this
+// process's environment and user. It starts git and the agent's own program, to ask for
+// versions and sign-in, and needs no state directory.
 func Doctor(ctx context.Context, o Options, agentRef string) (Report, error) {
 	o.StateDir = cmp.Or(o.StateDir, os.TempDir())
 	o, err := o.complete()
@@ -76,6 +78,7 @@ func Doctor(ctx context.Context, o Options, agentRef string) (Report, error) {
 	seen := Inspect(ctx, o.StateDir, agent, agent.Slug, o.environ)
 	r := examine(agent, me, o, seen)
 	r.FolderKey = folderKey(machine, r.WorkFolder)
+	agent.Instructions = r.told
 	r.Env = append(r.Env, sessionVariables(client, agent)...)
 	slices.SortStableFunc(r.Env, func(a, b Variable) int { return strings.Compare(a.Name, b.Name) })
 	return r, nil
@@ -97,7 +100,8 @@ func examine(a api.Agent, me api.Whoami, o Options, seen Inspection) Report {
 	mine := a.RunSetBy == me.UserID.String() || a.RunSetBy == me.Name
 	record, foreign := trusted(api.Trusted{AgentSlug: a.Slug, Type: a.Type, Run: a.Run, Instructions: a.Instructions}, mine, me.Name, seen.own, seen.accepted)
 	check("yours or accepted", foreign)
-	t := recordTerms(record, o)
+	r.told = record.Instructions
+	t := recordSettings(record, o)
 	if err := t.override(seen.own, seen.flow, api.Claim{}); err != nil {
 		check("env files", refuse(CodePolicyBlocked, "%v.", err))
 	}

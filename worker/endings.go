@@ -12,38 +12,38 @@ import (
 func (s *session) drain() {
 	s.mu.Lock()
 	s.draining = true
-	hurry, starting := s.hurry, s.starting
+	endQuick, starting := s.endQuick, s.starting
 	s.mu.Unlock()
 	if !starting {
-		s.hasten(hurry)
+		s.endQuickly(endQuick)
 	}
 }
 
-func (s *session) hasten(hurry func()) {
-	if hurry != nil {
-		hurry() // before the context ends: an ending that has begun keeps its stages
+func (s *session) endQuickly(endQuick func()) {
+	if endQuick != nil {
+		endQuick() // before the context ends: an ending that has begun keeps its stages
 	}
-	s.leash.end(errDraining)
+	s.claimContext.end(errDraining)
 }
 
-// converses says how a conversation that begins now ends with its turn, nil when
-// it is over. It reports false when the session is to end already.
+// converses says how a conversation that begins now is to end with its turn, nil when it is
+// over. It reports false when the session is to end already.
 func (s *session) converses(gentle func(error)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gentle = gentle
-	return s.leash.ctx.Err() == nil
+	return s.claimContext.ctx.Err() == nil
 }
 
-// endGently ends the session as a person or a signal asked for: a conversation
-// with its current turn, a command at once. contract 2.5, 5.3
+// endGently ends the session because a person or a signal asked for it: a conversation with
+// its current turn, a command at once. contract 2.5, 5.3
 func (s *session) endGently(cause error) {
 	s.mu.Lock()
 	gentle := s.gentle
 	s.mu.Unlock()
 	switch {
 	case gentle == nil:
-		s.leash.end(cause)
+		s.claimContext.end(cause)
 	case errors.Is(cause, errStop):
 		gentle(agent.ErrStopped)
 	default:
@@ -51,14 +51,15 @@ func (s *session) endGently(cause error) {
 	}
 }
 
-// breakable says whom to tell when the session can't go on, nil when nobody any more.
+// breakable returns the function that ends a session that can't go on, nil when there is
+// nothing left to end.
 func (s *session) breakable(broken func(*api.Failure)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.broken = broken
 }
 
-// overspent ends a conversation that has cost too much; limit says which limit it is.
+// overspent ends a conversation that has cost too much; limit names the limit.
 func (s *session) overspent(limit string) { s.breakOff(refuse(agent.CodeSpendLimit, "%s", limit)) }
 
 // unposted ends a conversation whose transcript the coordinator refuses: nobody
@@ -71,7 +72,7 @@ func (s *session) unposted(refused error) {
 	s.breakOff(f)
 }
 
-// breakOff ends a conversation with a failure that isn't its program's.
+// breakOff ends a conversation with a failure that its program didn't cause.
 func (s *session) breakOff(f *api.Failure) {
 	s.mu.Lock()
 	broken := s.broken
@@ -81,14 +82,13 @@ func (s *session) breakOff(f *api.Failure) {
 	}
 }
 
-// gone notes that a claim is not the session's live one any more and ends what
-// runs under it.
+// gone notes that a claim is no longer the session's live one and ends what runs under it.
 func (s *session) gone(claim api.ClaimID, cause error) {
 	s.mu.Lock()
 	s.dead = claim
 	current := s.id == claim
 	s.mu.Unlock()
 	if current {
-		s.leash.end(cause)
+		s.claimContext.end(cause)
 	}
 }

@@ -15,31 +15,32 @@ import (
 	"stint/worker/workertest"
 )
 
-// A worker that can't keep its lease up has ended its agent, the deaf one too,
-// when the lease ends, whatever exactly is lost on the way (contract 4.7).
+// A worker that can't keep its lease has ended its agent, even one that ignores signals, when
+// the lease ends, whatever exactly gets lost on the way (contract 4.7).
 func TestFence_NothingRunsWhenTheLeaseEnds(t *testing.T) {
 	t.Parallel()
 	lifeline := func(call string) bool { return call == "POST renew" || call == "POST heartbeat" }
-	for name, unreachable := range map[string]func(w *world){
-		"the network is cut":              func(w *world) { w.proxy.Cut() },
-		"requests are lost":               func(w *world) { w.proxy.Rule(faultOn(lifeline, workertest.Fault{Drop: true})) },
-		"answers are lost":                func(w *world) { w.proxy.Rule(faultOn(lifeline, workertest.Fault{LoseAnswer: true})) },
-		"answers take longer than a call": func(w *world) { w.proxy.Rule(faultOn(lifeline, workertest.Fault{Delay: 5 * time.Second})) },
-		"a proxy answers": func(w *world) {
+	for name, unreachable := range map[string]func(w *fixture){
+		"the network is cut":              func(w *fixture) { w.proxy.Cut() },
+		"requests are lost":               func(w *fixture) { w.proxy.Rule(faultOn(lifeline, workertest.Fault{Drop: true})) },
+		"answers are lost":                func(w *fixture) { w.proxy.Rule(faultOn(lifeline, workertest.Fault{LoseAnswer: true})) },
+		"answers take longer than a call": func(w *fixture) { w.proxy.Rule(faultOn(lifeline, workertest.Fault{Delay: 5 * time.Second})) },
+		"a proxy answers": func(w *fixture) {
 			w.proxy.Rule(faultOn(lifeline, workertest.Fault{Status: 502, Body: "<h1>Bad gateway</h1>"}))
 		},
-		"it is overloaded": func(w *world) {
+		"it is overloaded": func(w *fixture) {
 			w.proxy.Rule(faultOn(lifeline, workertest.Fault{Status: 503, Body: `{"code":"unavailable","detail":"later","retryAfterSeconds":60}`}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := newFixture(t)
 			w.start(w.options())
 			_, id, file := w.stampingWith(brief, "fenced", "deaf")
 			unreachable(w)
 			end := w.leaseEnd(id)
-			// Where only the lifeline is cut, the session is claimed and run again: that is another life.
+			// Where only the lifeline is cut, the session is claimed and run again, in a new
+			// process.
 			w.untilDead(workertest.Lives(t, file)[0])
 			if life := workertest.Lives(t, file)[0]; life.Last >= end {
 				t.Errorf("the agent still ran %v after its lease", life.Last.Sub(end))
@@ -57,15 +58,15 @@ func faultOn(which func(call string) bool, f workertest.Fault) func(string, int)
 	}
 }
 
-// leaseEnd waits until a session runs no more and returns when its lease ended,
-// or would have.
-func (w *world) leaseEnd(id api.SessionID) (end proc.BootTime) {
+// leaseEnd waits until a session no longer runs and returns when its lease ended, or would
+// have.
+func (w *fixture) leaseEnd(id api.SessionID) (end proc.BootTime) {
 	w.Helper()
 	w.eventually("the session is taken or given back", func() bool {
 		s, err := w.client.Session(w.Context(), id)
 		w.must(err)
 		if s.Status.Running() {
-			// Two clocks of one machine, read at once; the text is cut to the millisecond.
+			// Two clocks of one machine, read together; the text is cut to the millisecond.
 			left := time.Until(s.LeaseExpiresAt.Time)
 			end = proc.BootNow().Add(left + time.Millisecond)
 		}
@@ -74,17 +75,16 @@ func (w *world) leaseEnd(id api.SessionID) (end proc.BootTime) {
 	return end
 }
 
-// Random lives of two workers with one session between them: networks that fail
-// and mend, workers that are stopped and started, signals, and never two agents
-// at once (proof I11). STINT_TEST_LIVES says how many lives, of six faults each;
-// 170 are a thousand faults.
+// Random histories of two workers that share one session: networks that fail and recover,
+// workers that are stopped and started, signals, and never two agents at once.
+// STINT_TEST_LIVES says how many histories, of six faults each; 170 are a thousand faults.
 func TestFence_TwoWorkersNeverRunOneSessionAtOnce(t *testing.T) {
 	t.Parallel()
 	for seed := range livesOf(t, 6) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
 			d := rand.New(rand.NewPCG(seed, 11))
-			w := newWorld(t)
+			w := newFixture(t)
 			file := filepath.Join(t.TempDir(), "stamps")
 			a := w.agentWith("shared", func(in *api.AgentInput) { in.LeaseSeconds, in.MaxLapses = 3, 100 },
 				workertest.Agent(t, []string{"stamp", "deaf"}[d.IntN(2)], file)...)
@@ -126,7 +126,7 @@ func TestFence_TwoWorkersNeverRunOneSessionAtOnce(t *testing.T) {
 	}
 }
 
-// livesOf is how many lives to try.
+// livesOf is how many histories to try.
 func livesOf(t *testing.T, usual uint64) uint64 {
 	t.Helper()
 	text := os.Getenv("STINT_TEST_LIVES")
@@ -140,15 +140,15 @@ func livesOf(t *testing.T, usual uint64) uint64 {
 	return n
 }
 
-// The same with a worker process that is stopped for longer than its lease, or
-// shorter, and killed with -9: its guardian keeps the deadline for it.
+// The same with a worker process that is stopped for longer than its lease, or shorter, and
+// killed with -9: its guardian keeps the deadline in its place.
 func TestFence_AStoppedOrKilledWorkerNeverRunsBesideAnother(t *testing.T) {
 	t.Parallel()
 	for seed := range livesOf(t, 2) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
 			d := rand.New(rand.NewPCG(seed, 12))
-			w := newWorld(t)
+			w := newFixture(t)
 			file := filepath.Join(t.TempDir(), "stamps")
 			a := w.agentWith("shared", func(in *api.AgentInput) { in.LeaseSeconds, in.MaxLapses = 3, 100 },
 				workertest.Agent(t, []string{"stamp", "deaf"}[d.IntN(2)], file)...)
@@ -191,8 +191,8 @@ func TestFence_AStoppedOrKilledWorkerNeverRunsBesideAnother(t *testing.T) {
 	}
 }
 
-// restartAny tells one of an agent's workers to restart.
-func (w *world) restartAny(a api.Agent, d *rand.Rand) {
+// restartAny asks one of an agent's workers to restart.
+func (w *fixture) restartAny(a api.Agent, d *rand.Rand) {
 	w.Helper()
 	list, err := w.client.AgentWorkers(w.Context(), a.Slug, api.Page{})
 	w.must(err)

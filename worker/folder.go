@@ -18,11 +18,11 @@ import (
 	"stint/api"
 )
 
-// folder is a work folder that was looked at and found fit.
+// folder is a work folder that was checked and found usable.
 type folder struct {
 	path string      // as the agent names it
 	real string      // links resolved, cleaned
-	info fs.FileInfo // which folder it was then
+	info fs.FileInfo // which folder it was at that time
 }
 
 // openFolder checks a work folder in the order of contract 10.2.
@@ -61,7 +61,7 @@ func folderFailure(path string, err error) *api.Failure {
 	}
 }
 
-// enter reads one entry and looks at one, which takes the rights to list and to search.
+// enter reads one entry and looks one up, which takes the rights to list and to search.
 func enter(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -71,11 +71,11 @@ func enter(dir string) error {
 	if _, err := d.Readdirnames(1); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	_, err = os.Stat(dir + "/.") // filepath.Join would take the dot away
+	_, err = os.Stat(dir + "/.") // filepath.Join would remove the dot
 	return err
 }
 
-// cause takes the operation and the path off a file error; the sentence has them already.
+// cause strips the operation and the path from a file error; the sentence already has them.
 func cause(err error) error {
 	if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
 		return pe.Err
@@ -83,8 +83,8 @@ func cause(err error) error {
 	return err
 }
 
-// vanished reports whether the folder that was checked is no longer where it
-// was. A disk that doesn't answer for a moment is no such sign.
+// vanished reports whether the checked folder is no longer where it was. A disk that doesn't
+// answer for a moment is not a sign of that.
 func (f folder) vanished() bool {
 	info, err := os.Stat(f.real)
 	if err != nil {
@@ -131,11 +131,10 @@ func writeOnce(file, text string) error {
 	return nil
 }
 
-// folderKey is the opaque name of a work folder that the coordinator compares;
-// it tells nobody the path. It has a part for each folder on the way, so that
-// the key of a folder begins with the key of each folder that it lies in. Links
-// and the spelling of the path make no difference; what doesn't exist yet is
-// named by its nearest existing parent.
+// folderKey is the opaque name of a work folder that the coordinator compares; it doesn't
+// reveal the path. It has a part for each folder on the way, so that the key of a folder
+// begins with the key of each folder that it lies in. Links and the spelling of the path make
+// no difference; what doesn't exist yet is named by its nearest existing parent.
 func folderKey(machine, path string) string {
 	if !filepath.IsAbs(path) {
 		return ""
@@ -175,8 +174,8 @@ func newFolders() *folders {
 	return &folders{taken: map[string]struct{}{}, freed: make(chan struct{})}
 }
 
-// take waits until nobody is in the folder, below or above it; waiting is called
-// once if that takes time. It returns the function that leaves it again.
+// take waits until nobody is in the folder, above it or below it; waiting is called once if
+// that takes time. It returns the function that leaves it again.
 func (f *folders) take(ctx context.Context, path string, waiting func(other string)) (leave func(), err error) {
 	for first := true; ; first = false {
 		f.mu.Lock()

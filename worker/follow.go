@@ -11,10 +11,9 @@ import (
 	"stint/api"
 )
 
-// follow keeps the records in step with the agents that this process is to
-// serve, on a clock and whenever something about agents happens, until ctx ends.
-// The records' own goroutines live as long as beats. It returns an error when
-// nothing is left to serve.
+// follow keeps the records in step with the agents that this process is to serve, on a clock
+// and whenever something about agents changes, until ctx ends. The records' own goroutines run
+// as long as beats does. It returns an error when nothing is left to serve.
 func (p *Process) follow(ctx, beats context.Context, beating *sync.WaitGroup) error {
 	var wait backoff
 	for first := true; ; {
@@ -44,8 +43,8 @@ func (p *Process) follow(ctx, beats context.Context, beating *sync.WaitGroup) er
 	}
 }
 
-// wanted lists the agents to serve: those that were named, else every local one
-// of a type that this process runs and that runs as this user.
+// wanted lists the agents to serve: the named ones, or else every local one of a type that
+// this process runs and that runs as this user.
 func (p *Process) wanted(ctx context.Context, first bool) ([]api.Agent, error) {
 	var out []api.Agent
 	for _, ref := range p.opts.Agents {
@@ -78,7 +77,7 @@ func (p *Process) wanted(ctx context.Context, first bool) ([]api.Agent, error) {
 	}
 }
 
-// withLeftovers adds the agents for which an earlier life still has something to hand in.
+// withLeftovers adds the agents for which an earlier process still has something to hand in.
 func (p *Process) withLeftovers(ctx context.Context, named []api.Agent) ([]api.Agent, error) {
 	for _, id := range p.leftAgents() {
 		if slices.ContainsFunc(named, func(a api.Agent) bool { return a.ID == id }) {
@@ -96,7 +95,7 @@ func (p *Process) withLeftovers(ctx context.Context, named []api.Agent) ([]api.A
 	return named, nil
 }
 
-// asked reports whether an agent is one that this process is to serve.
+// asked reports whether this process is to serve an agent.
 func (p *Process) asked(a api.Agent) bool {
 	if len(p.opts.Agents) == 0 {
 		return a.RunsAsUserID == 0 || a.RunsAsUserID == p.me.UserID
@@ -104,8 +103,8 @@ func (p *Process) asked(a api.Agent) bool {
 	return slices.Contains(p.opts.Agents, a.ID.String()) || slices.Contains(p.opts.Agents, a.Slug)
 }
 
-// adopt starts a record for each agent that has none, and registers one again
-// whose agent has changed in what the registration says.
+// adopt starts a record for each agent that has none, and registers one again when something
+// in the agent that the registration mentions has changed.
 func (p *Process) adopt(ctx, beats context.Context, beating *sync.WaitGroup, wanted []api.Agent) error {
 	away := false
 	for _, a := range wanted {
@@ -116,27 +115,57 @@ func (p *Process) adopt(ctx, beats context.Context, beating *sync.WaitGroup, wan
 			rec.refresh(beats, a)
 			continue
 		}
+		if p.doesNotFit(a) {
+			continue
+		}
 		stays, err := p.staysAway(ctx, a)
 		if err != nil {
 			return err
 		}
 		if stays {
 			away = true
-			p.log.Debug("the worker record for this agent was deleted or told to stop", "agent", a.Slug)
+			p.log.Debug("the worker record for this agent was deleted or asked to stop", "agent", a.Slug)
 			continue
 		}
 		p.serveRecord(beats, beating, a)
 	}
 	p.mu.Lock()
 	none := len(p.records) == 0 && len(p.stopped) == 0
+	var refused error
+	for id, m := range p.unfit {
+		if slices.ContainsFunc(wanted, func(a api.Agent) bool { return a.ID == id }) {
+			refused = m.why
+		}
+	}
 	p.mu.Unlock()
-	// contract 5.2: 3 when no record is left. A process that was given no agents
-	// goes on while there is none, since one may be made.
+	if none && !p.opts.Embedded && refused != nil {
+		return refused
+	}
+	// contract 5.2: 3 when no record is left. A process that was given no agents keeps going
+	// while there is none, since one may be created.
 	if none && !p.opts.Embedded && (away || (len(p.opts.Agents) > 0 && !p.opts.Register)) {
 		return ErrNoRecord
 	}
 	p.orphans(wanted)
 	return nil
+}
+
+// misfit is an agent for which the coordinator refused this process.
+type misfit struct {
+	version int64 // of the agent
+	why     error
+}
+
+// doesNotFit reports whether this process was refused for the agent as it is now.
+func (p *Process) doesNotFit(a api.Agent) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m, refused := p.unfit[a.ID]
+	if refused && m.version != a.Version {
+		delete(p.unfit, a.ID)
+		return false
+	}
+	return refused
 }
 
 // serveRecord runs an agent's record until beats ends or the record is gone.
@@ -156,12 +185,13 @@ func (p *Process) serveRecord(beats context.Context, beating *sync.WaitGroup, a 
 	})
 }
 
-// refresh registers the record again when the agent's folder has changed, so
-// that the coordinator keeps sessions of one folder apart.
+// refresh registers the record again when the agent's folder has changed, or whether its
+// sessions share it, so that the coordinator keeps sessions of one folder apart and no others.
+// Both may come from the owner's files: from a newly accepted workflow file, for example.
 func (r *record) refresh(ctx context.Context, a api.Agent) {
-	_, folder, _ := r.p.self(a)
+	_, folder, alone := r.p.self(a)
 	r.mu.Lock()
-	stale := r.worker != 0 && r.ending == nil && folderKey(r.p.machine, folder) != r.folderKey
+	stale := r.worker != 0 && r.ending == nil && (folderKey(r.p.machine, folder) != r.folderKey || alone != r.alone)
 	r.mu.Unlock()
 	if !stale {
 		return
@@ -178,15 +208,15 @@ func (p *Process) relistAgents() {
 	}
 }
 
-// hear listens to the live events, which only hurry what the clocks would do:
-// agents that come and go, sessions that are to end.
+// hear listens to the live events, which only bring forward what the clocks would do: agents
+// that come and go, sessions that are to end.
 func (p *Process) hear(ctx context.Context) {
 	var wait backoff
 	last := int64(-1)
 	for {
-		opened := func() { // what happened before, while nobody listened
+		opened := func() { // what happened before anybody listened
 			p.relistAgents()
-			p.kickAll()
+			p.wakeAll()
 		}
 		err := p.client.Follow(ctx, last, opened, func(e api.Event) error {
 			last = e.Seq
@@ -209,21 +239,21 @@ func (p *Process) heed(e api.Event) {
 	case strings.HasPrefix(e.Type, "agent_"), e.Type == "worker_deleted":
 		p.relistAgents()
 		if e.Type == "worker_deleted" || e.Type == "agent_deleted" {
-			p.kickAll()
+			p.wakeAll()
 		}
 	case e.Type == "signal_sent":
 		p.heedSignal(e)
 	case e.Type == "stop_requested", e.Type == "session_cancelled", e.Type == "session_stale":
 		for _, s := range p.sessionsOf(e.AgentID) {
 			if s.addr.Session == e.SessionID {
-				s.rec.kick()
+				s.rec.wake()
 			}
 		}
 	}
 }
 
-// heedSignal has the record ask at once what it was told; one that was stopped
-// may be told to start.
+// heedSignal has the record ask at once which signal it was sent; one that was stopped may be
+// asked to start.
 func (p *Process) heedSignal(e api.Event) {
 	text, _ := e.Data["worker"].(string)
 	worker, err := api.ParseWorkerID(text)
@@ -231,7 +261,7 @@ func (p *Process) heedSignal(e api.Event) {
 		return
 	}
 	if rec := p.recordOf(worker); rec != nil {
-		rec.kick()
+		rec.wake()
 	} else if p.wasStopped(worker) {
 		p.relistAgents()
 	}

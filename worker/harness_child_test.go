@@ -16,24 +16,24 @@ import (
 	"stint/api"
 )
 
-// child is a worker process of its own, which can be killed.
+// child is a worker in its own process, which can be killed.
 type child struct {
-	w   *world
+	w   *fixture
 	cmd *exec.Cmd
 	err chan error
 }
 
-// childConfig crosses to the child in its arguments.
+// childConfig is passed to the child in its arguments.
 type childConfig struct {
 	URL, Token, StateDir, MachineFile, Name string
 	KillAt                                  string // a point of the journal
-	KillOn                                  int    // the how manyeth time it is passed, from 1
+	KillOn                                  int    // the how manyeth time it is reached, from 1
 	Register                                bool
 	Parrot                                  string   // the file of the parrot's program; empty = no parrot
 	Environ, Env                            []string // as of Options; empty = this process's
 }
 
-func (w *world) spawn(edit func(*childConfig)) *child {
+func (w *fixture) spawn(edit func(*childConfig)) *child {
 	w.Helper()
 	o := w.options()
 	c := childConfig{URL: o.URL, Token: o.Token, StateDir: o.StateDir, MachineFile: o.MachineFile, Name: o.Name}
@@ -106,7 +106,7 @@ func childMain(config string) {
 			}
 			if passed++; passed == c.KillOn {
 				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-				select {} // it comes at any moment
+				select {} // the kill can come at any moment
 			}
 		},
 	})

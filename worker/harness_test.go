@@ -15,11 +15,14 @@ import (
 
 	"go.uber.org/goleak"
 
+	"stint/account"
 	"stint/api"
 	"stint/db"
 	"stint/engine"
+	"stint/engine/enginetest"
 	"stint/server"
 	"stint/worker/agent"
+	"stint/worker/agent/agenttest"
 	"stint/worker/proc"
 	"stint/worker/workertest"
 )
@@ -30,22 +33,23 @@ func TestMain(m *testing.M) {
 	proc.GuardianMain()
 	agent.HookMain()
 	workertest.AgentMain()
+	agenttest.AsOrdinaryUser()
 	if len(os.Args) > 2 && os.Args[1] == childArg {
 		childMain(os.Args[2])
 	}
 	flag.Parse()
-	// They wait for clocks more than they compute: several at a time fit two cores.
+	// They wait for clocks more than they compute: two cores are enough for several at a time.
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
 	goleak.VerifyTestMain(m)
 }
 
-// patience is how long a test waits for something that should come soon; only a
-// failure takes that long.
+// patience is how long a test waits for something that should come soon; only a failure takes
+// that long.
 const patience = 3 * time.Minute
 
-// Short lengths for everything that is configuration.
+// Short durations for everything that is configurable.
 func testStages() proc.Stages {
 	return proc.Stages{Interrupt: 300 * time.Millisecond, Term: 300 * time.Millisecond, Kill: 500 * time.Millisecond}
 }
@@ -57,39 +61,42 @@ func testClocks() Clocks {
 	}
 }
 
-// world is a real coordinator on a real file behind a proxy, and its owner.
-type world struct {
+// fixture is a real coordinator on a real file behind a proxy, and its owner.
+type fixture struct {
 	*testing.T
-	dir    string
-	engine *engine.Engine
-	proxy  *workertest.Proxy
-	direct string // the coordinator's own URL
-	token  string
-	client *api.Client // past the proxy
-	me     api.Whoami
+	dir      string
+	engine   *engine.Engine
+	accounts *account.Accounts
+	proxy    *workertest.Proxy
+	direct   string // the coordinator's own URL
+	token    string
+	client   *api.Client // bypasses the proxy
+	me       api.Whoami
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	return newWorldWith(t, func(*engine.Config) {})
+	return newFixtureWith(t, func(*engine.Config) {})
 }
 
-func newWorldWith(t *testing.T, edit func(*engine.Config)) *world {
+func newFixtureWith(t *testing.T, edit func(*engine.Config)) *fixture {
 	t.Helper()
-	w := &world{T: t, dir: t.TempDir()}
+	w := &fixture{T: t, dir: t.TempDir()}
 	log := slog.New(slog.NewTextHandler(testLog{t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	store, err := db.Open(t.Context(), db.Options{Path: filepath.Join(w.dir, "stint.db"), Log: log})
+	path := filepath.Join(w.dir, "stint.db")
+	enginetest.Lay(t, path)
+	store, err := db.Open(t.Context(), db.Options{Path: path, Log: log})
 	w.must(err)
 	cfg := engine.DefaultConfig()
 	cfg.MinLease, cfg.DefaultLease, cfg.BeatEvery = time.Second, time.Minute, time.Second
 	cfg.StaleAfter, cfg.Log = 2*time.Second, log
 	edit(&cfg)
-	w.engine = engine.New(store, cfg)
-	w.token, _, err = w.engine.EnsureOwner(t.Context())
+	w.engine, w.accounts = engine.New(store, cfg), account.New(store, account.DefaultConfig())
+	w.token, _, err = w.accounts.EnsureOwner(t.Context())
 	w.must(err)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	w.must(err)
-	srv := server.New(server.Options{Engine: w.engine, Addr: ln.Addr().String(), Log: log})
+	srv := server.New(server.Options{Engine: w.engine, Accounts: w.accounts, Addr: ln.Addr().String(), Log: log})
 	ctx, stop := context.WithCancel(context.Background())
 	var parts sync.WaitGroup
 	parts.Go(func() { _ = w.engine.Run(ctx) })
@@ -112,7 +119,7 @@ func newWorldWith(t *testing.T, edit func(*engine.Config)) *world {
 	return w
 }
 
-func (w *world) must(err error) {
+func (w *fixture) must(err error) {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)
@@ -120,14 +127,14 @@ func (w *world) must(err error) {
 }
 
 // agent makes an agent with a work folder of its own.
-func (w *world) agent(slug string, command ...string) api.Agent {
+func (w *fixture) agent(slug string, command ...string) api.Agent {
 	w.Helper()
 	return w.agentWith(slug, nil, command...)
 }
 
-func (w *world) agentWith(slug string, edit func(*api.AgentInput), command ...string) api.Agent {
+func (w *fixture) agentWith(slug string, edit func(*api.AgentInput), command ...string) api.Agent {
 	w.Helper()
-	in := engine.DefaultAgent()
+	in := engine.DefaultConfig().DefaultAgent()
 	in.Slug, in.Name, in.Type, in.Mode = slug, slug, api.TypeCommand, api.Local
 	in.Run = api.Run{Command: command, WorkFolder: w.TempDir()}
 	if edit != nil {
@@ -138,15 +145,15 @@ func (w *world) agentWith(slug string, edit func(*api.AgentInput), command ...st
 	return a
 }
 
-func (w *world) trigger(a api.Agent, prompt string) api.SessionID {
+func (w *fixture) trigger(a api.Agent, prompt string) api.SessionID {
 	w.Helper()
-	s, _, err := w.client.CreateSession(w.Context(), a.Slug, api.SessionInput{Prompt: prompt}, "")
+	s, _, err := w.client.CreateSession(w.Context(), a.Slug, api.SessionInput{Prompt: new(prompt)}, "")
 	w.must(err)
 	return s.ID
 }
 
-// until waits for a session to be as wanted.
-func (w *world) until(id api.SessionID, what string, wanted func(api.Session) bool) api.Session {
+// until waits for a session to become as wanted.
+func (w *fixture) until(id api.SessionID, what string, wanted func(api.Session) bool) api.Session {
 	w.Helper()
 	late := time.NewTimer(patience)
 	defer late.Stop()
@@ -165,7 +172,7 @@ func (w *world) until(id api.SessionID, what string, wanted func(api.Session) bo
 	}
 }
 
-func (w *world) untilStatus(id api.SessionID, want api.Status) api.Session {
+func (w *fixture) untilStatus(id api.SessionID, want api.Status) api.Session {
 	w.Helper()
 	return w.until(id, string(want), func(s api.Session) bool {
 		if s.Status != want && s.Status.Terminal() {
@@ -175,8 +182,8 @@ func (w *world) untilStatus(id api.SessionID, want api.Status) api.Session {
 	})
 }
 
-// eventually waits for something that no event tells.
-func (w *world) eventually(what string, ok func() bool) {
+// eventually waits for something that no event announces.
+func (w *fixture) eventually(what string, ok func() bool) {
 	w.Helper()
 	for end := time.Now().Add(patience); !ok(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -186,7 +193,7 @@ func (w *world) eventually(what string, ok func() bool) {
 }
 
 // untilDrained waits until no claim of the agent is live or undrained.
-func (w *world) untilDrained(a api.Agent) {
+func (w *fixture) untilDrained(a api.Agent) {
 	w.Helper()
 	w.eventually("all claims are drained", func() bool {
 		got, err := w.client.Agent(w.Context(), a.Slug)
@@ -196,7 +203,7 @@ func (w *world) untilDrained(a api.Agent) {
 }
 
 // items reads all items of a session.
-func (w *world) items(id api.SessionID) []api.Item {
+func (w *fixture) items(id api.SessionID) []api.Item {
 	w.Helper()
 	var out []api.Item
 	for after := int64(0); ; {
@@ -211,7 +218,7 @@ func (w *world) items(id api.SessionID) []api.Item {
 }
 
 // text is what a session printed on a stream.
-func (w *world) text(id api.SessionID, stream string) string {
+func (w *fixture) text(id api.SessionID, stream string) string {
 	w.Helper()
 	var b strings.Builder
 	for _, it := range w.items(id) {
@@ -222,16 +229,16 @@ func (w *world) text(id api.SessionID, stream string) string {
 	return b.String()
 }
 
-// brief makes an agent's leases short, for what happens when they lapse. A
-// machine that is slow beyond that only makes the session start once more.
+// brief makes an agent's leases short, for what happens when they lapse. On a machine that is
+// even slower, the session only starts once more.
 func brief(in *api.AgentInput) { in.LeaseSeconds = 4 }
 
-// longer makes leases short that the command should still keep.
+// longer makes leases short, but long enough for the command to keep them.
 func longer(in *api.AgentInput) { in.LeaseSeconds = 8 }
 
 // options are those of a worker that reaches the coordinator through the proxy.
-func (w *world) options() Options {
-	// An owner's files of its own: those of whoever runs the tests stay out.
+func (w *fixture) options() Options {
+	// Own settings files: those of whoever runs the tests stay out of it.
 	w.must(os.MkdirAll(filepath.Join(w.dir, "worker", "setup"), 0o700))
 	return Options{
 		URL: w.proxy.URL, Token: w.token, StateDir: filepath.Join(w.dir, "worker"), MachineFile: filepath.Join(w.dir, "machine"),
@@ -242,17 +249,18 @@ func (w *world) options() Options {
 
 // guest is a worker process inside the test process.
 type guest struct {
-	w    *world
+	w    *fixture
+	o    Options
 	stop context.CancelFunc
 	done chan struct{}
 	code int
 	err  error
 }
 
-func (w *world) start(o Options) *guest {
+func (w *fixture) start(o Options) *guest {
 	w.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	g := &guest{w: w, stop: stop, done: make(chan struct{})}
+	g := &guest{w: w, o: o, stop: stop, done: make(chan struct{})}
 	transport := &quietTransport{}
 	if o.transport == nil {
 		o.transport = transport
@@ -312,7 +320,7 @@ func countLines(t *testing.T, file string) int {
 }
 
 // inState counts the outbox entries and the claims in the worker's state file.
-func (w *world) inState() (n [2]int) {
+func (w *fixture) inState() (n [2]int) {
 	w.Helper()
 	s, err := openState(w.options().StateDir)
 	w.must(err)

@@ -10,16 +10,18 @@ import (
 
 	"stint/api"
 	"stint/worker/agent"
+	"stint/worker/proc"
 	"stint/worker/setup"
 )
 
-// host is the worker's side of one conversation: what the agent says goes through
-// the outbox, what it asks to people.
+// host is the worker's side of one conversation: what the agent says goes through the outbox,
+// what it asks goes to people.
 type host struct {
-	c       *conversation
-	pace    *pace
-	secrets [][]byte
-	prefix  string // of the items' client ids
+	c         *conversation
+	awake     *proc.Awake // ticked by whoever enforces the limits
+	turnClock *turnClock
+	secrets   hushed
+	prefix    string // of the items' client ids
 
 	mu       sync.Mutex
 	count    int                     // items made; guarded by mu
@@ -29,13 +31,15 @@ type host struct {
 	plan     string                  // reported; guarded by mu
 	answered []api.Prompt            // not asked for again yet; guarded by mu
 	consumed api.MessageID           // the last message in a turn that was begun; guarded by mu
-	wind     error                   // why the turn that runs is the last; guarded by mu
+	wind     error                   // why the current turn is the last; guarded by mu
 	question context.CancelCauseFunc // ends the question that is asked; guarded by mu
-	finished bool                    // the last turn had nothing left to take in; guarded by mu
+	rests    bool                    // a turn has ended and no other has begun; guarded by mu
+	last     string                  // what the agent said at its end; guarded by mu
 }
 
 func newHost(c *conversation, secrets [][]byte, m memory) *host {
-	h := &host{c: c, pace: newPace(time.Now), secrets: secrets, prefix: rand.Text()[:10], memory: m}
+	awake := proc.NewAwake(c.s.p.clocks.Look)
+	h := &host{c: c, awake: awake, turnClock: newTurnClock(time.Now, awake.Now), secrets: hushed{all: secrets}, prefix: rand.Text()[:10], memory: m}
 	if said := c.s.claim.Conversation; said != nil {
 		h.answered, h.consumed = said.Answered, said.LastConsumed
 		if n := len(said.Messages); n > 0 {
@@ -45,39 +49,47 @@ func newHost(c *conversation, secrets [][]byte, m memory) *host {
 	return h
 }
 
-// Began keeps the id by which the conversation can be resumed, here and with the session.
+// Began keeps the id by which the conversation can be resumed, here and in the session's
+// record.
 func (h *host) Began(agentSession string) error {
 	h.mu.Lock()
 	h.session = agentSession
 	m := h.memory
 	h.mu.Unlock()
 	state, session := h.c.s.p.state, h.c.s.addr.Session
-	kept := h.c.s.persist("keep the agent session", func() error {
+	stored := h.c.s.persist("keep the agent session", func() error {
 		return errors.Join(state.remember(agentSession, m), state.setFact(latestName(session), agentSession))
 	})
-	if !kept {
+	if !stored {
 		return errReportsOver
 	}
 	h.c.s.at("began")
-	h.report(api.SessionPatch{AgentSessionID: &agentSession})
-	h.pace.begin()
+	patch := api.SessionPatch{AgentSessionID: &agentSession}
+	if h.c.s.claim.Session.Mode == api.Local {
+		patch.ResumeCommand = new(h.c.resumeCommand(agentSession))
+	}
+	h.report(patch)
+	h.turnClock.begin()
 	return nil
 }
 
+// Notice is part of [agent.Host].
+func (h *host) Notice(text string) { h.c.s.status(h.mask(text)) }
+
 // Item appends a line of the transcript, when there is room.
 func (h *host) Item(it agent.Item) {
-	_ = h.c.s.leash.check()
-	h.pace.live()
+	_ = h.c.s.claimContext.check()
+	h.turnClock.live()
 	switch it.Kind {
 	case api.ItemToolCall:
-		h.pace.tool(it.CallID, true)
+		h.turnClock.tool(it.CallID, true)
 	case api.ItemToolResult:
-		h.pace.tool(it.CallID, false)
+		h.turnClock.tool(it.CallID, false)
 	}
-	held := h.pace.hold()
+	held := h.turnClock.hold()
 	defer held()
-	h.c.s.out.room(h.c.s.leash.ctx)
-	text := maskString(it.Text, h.secrets)
+	h.c.s.out.room(h.c.s.claimContext.ctx)
+	text := h.mask(it.Text)
 	pieces := []string{api.Excerpt(text, itemBytes)}
 	if it.Kind == api.ItemText {
 		pieces = cut(text, itemBytes)
@@ -88,7 +100,7 @@ func (h *host) Item(it agent.Item) {
 		n := h.count
 		h.mu.Unlock()
 		h.c.s.report(entryItem, api.ItemInput{
-			ClientID: fmt.Sprintf("%s-%d", h.prefix, n), Kind: it.Kind, Tool: api.Excerpt(it.Tool, 200), CallID: it.CallID, Failed: it.Failed,
+			ClientID: fmt.Sprintf("%s-%d", h.prefix, n), Kind: it.Kind, Tool: api.Line(api.Excerpt(it.Tool, 200)), CallID: api.Line(it.CallID), Failed: it.Failed,
 			Text: piece, At: api.Time{Time: time.Now()},
 		})
 	}
@@ -96,13 +108,13 @@ func (h *host) Item(it agent.Item) {
 
 // Alive notes real progress.
 func (h *host) Alive() {
-	_ = h.c.s.leash.check()
-	h.pace.live()
+	_ = h.c.s.claimContext.check()
+	h.turnClock.live()
 }
 
 // Plan replaces the session's plan.
 func (h *host) Plan(markdown string) {
-	markdown = api.Excerpt(maskString(markdown, h.secrets), itemBytes)
+	markdown = api.Excerpt(h.mask(markdown), itemBytes)
 	h.mu.Lock()
 	same := markdown == h.plan
 	h.plan = markdown
@@ -114,7 +126,7 @@ func (h *host) Plan(markdown string) {
 	h.c.s.activity(api.ActivityPlanUpdated, "The plan was changed.")
 }
 
-// Usage reports what the session has used; the answer may say that it is too much.
+// Usage reports what the session has used; the answer may say that this is too much.
 func (h *host) Usage(total api.Usage) {
 	h.mu.Lock()
 	u := h.memory.used(total)
@@ -130,44 +142,48 @@ func (h *host) Usage(total api.Usage) {
 			h.c.s.log.Error("what the agent session used can't be kept", "error", err)
 		}
 	}
+	h.c.s.uses(u)
 	h.report(api.SessionPatch{Usage: &u})
 	if limit := overOwn(h.c.plan.spend, u); limit != "" {
 		h.c.s.overspent(limit)
 	}
 }
 
-// overOwn says which limit of the owner's own file a session has reached, "" for none.
+// overOwn says which limit in the owner's own file a session has reached, "" for none.
 func overOwn(limit setup.Spend, u api.Usage) string {
 	tokens := u.InputTokens + u.OutputTokens
 	switch {
 	case limit.SessionUSD > 0 && u.CostMicros >= limit.SessionMicros():
-		return fmt.Sprintf("The session has cost $%.2f; the worker's owner allows $%.2f for one.", float64(u.CostMicros)/1e6, limit.SessionUSD)
+		return fmt.Sprintf("The session has cost %s; the worker's owner allows %s for one.", api.Dollars(u.CostMicros), api.Dollars(limit.SessionMicros()))
 	case limit.SessionTokens > 0 && tokens >= limit.SessionTokens:
 		return fmt.Sprintf("The session has used %d tokens; the worker's owner allows %d for one.", tokens, limit.SessionTokens)
 	}
 	return ""
 }
 
-// Denied tells people what the policy refused.
+// Denied shows people what the policy refused.
 func (h *host) Denied(a agent.Action, r agent.Ruling) {
 	words := "was refused; the run goes on"
 	if r == agent.DenyStop {
 		words = "was refused and ends the run"
 	}
-	h.c.s.activity(api.ActivityPolicyDecision, fmt.Sprintf("The policy on %s: %s (%s) %s.", a.Area, api.Excerpt(maskString(a.What, h.secrets), 2000), a.Tool, words))
+	h.c.s.activity(api.ActivityPolicyDecision, fmt.Sprintf("The policy on %s: %s (%s) %s.", a.Area, api.Excerpt(h.mask(a.What), 2000), a.Tool, words))
 }
 
-// Next ends a turn: what it had taken in is consumed. It answers what people wrote
-// meanwhile; a coordinator that can't be reached is waited for as long as the
-// claim lives, since what it would say may be a next turn.
-func (h *host) Next(ctx context.Context) (turn string, more bool) {
-	held := h.pace.hold()
+// Next ends a turn: what it had taken in is consumed, and its result is kept, so that it is
+// handed in whatever follows and never done again (contract 10.11). It returns what people
+// wrote meanwhile; it waits for a coordinator that can't be reached as long as the claim
+// lasts, since the answer may be a next turn.
+func (h *host) Next(ctx context.Context, text string) (turn string, more bool) {
+	held := h.turnClock.hold()
 	defer held()
 	h.mu.Lock()
 	last := h.consumed
 	h.answered = nil
 	h.mu.Unlock()
-	h.report(api.SessionPatch{TurnEnded: true, LastConsumed: last})
+	if !h.turnEnded(last, api.Excerpt(h.mask(text), maxResult)) {
+		return "", false
+	}
 	h.c.s.at("turn ended")
 	if errors.Is(h.winding(), agent.ErrStopped) {
 		return "", false
@@ -176,24 +192,47 @@ func (h *host) Next(ctx context.Context) (turn string, more bool) {
 	if err != nil {
 		return "", false
 	}
-	if len(said) == 0 {
-		h.mu.Lock()
-		h.finished = true
-		h.mu.Unlock()
+	if len(said) == 0 || h.winding() != nil {
+		return "", false // what is said to an ending session becomes a session of its own
+	}
+	if !h.turnBegins(ctx, said[len(said)-1].ID) {
 		return "", false
 	}
-	if h.winding() != nil {
-		return "", false
-	}
-	h.mu.Lock()
-	h.consumed = said[len(said)-1].ID
-	h.mu.Unlock()
 	held()
-	h.pace.begin()
+	h.turnClock.begin()
+	h.c.s.at("turn begun")
 	return h.c.brief.messages(said), true
 }
 
-// said reads the messages after the last that was taken in.
+// turnEnded keeps and reports the end of a turn that had taken in the messages up to one. It
+// reports false when this process ends before that is stored.
+func (h *host) turnEnded(consumed api.MessageID, said string) bool {
+	s := h.c.s
+	e, err := newEntry(entryPatch, api.SessionPatch{TurnEnded: true, LastConsumed: consumed})
+	if err != nil {
+		s.log.Error("a turn's end can't be encoded", "error", err)
+		return false
+	}
+	h.mu.Lock()
+	h.rests, h.last = true, said
+	h.mu.Unlock()
+	return s.persist("keep the turn's end", func() error { return s.out.turnEnds(e, said) })
+}
+
+// turnBegins notes that a turn begins which takes in the messages up to one. It reports false
+// when the claim's time is over: then no turn begins.
+func (h *host) turnBegins(ctx context.Context, takesIn api.MessageID) bool {
+	s := h.c.s
+	if ctx.Err() != nil || !s.persist("journal the turn's begin", func() error { return s.p.state.turnBegins(s.heldID) }) {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.consumed, h.rests, h.last = takesIn, false, ""
+	return true
+}
+
+// said reads the messages after the last one that was taken in.
 func (h *host) said(ctx context.Context, after api.MessageID) ([]api.Message, error) {
 	var wait backoff
 	for {
@@ -211,18 +250,27 @@ func (h *host) said(ctx context.Context, after api.MessageID) ([]api.Message, er
 	}
 }
 
+// running are the things that an agent had running, in a form that can be shown.
+func (h *host) running(what []string) []string {
+	out := make([]string, 0, len(what))
+	for _, one := range what[:min(len(what), 8)] {
+		out = append(out, api.Excerpt(oneLine(h.mask(one)), 200))
+	}
+	return out
+}
+
 // report puts a change of the session into the outbox.
 func (h *host) report(in api.SessionPatch) { h.c.s.report(entryPatch, in) }
 
-// flush waits until what was said before is delivered, so that a question stands
-// behind what led to it; not for long, since it may not be deliverable.
+// flush waits until what was said before is delivered, so that a question appears after what
+// led to it; not for long, since it may not be deliverable.
 func (h *host) flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	h.c.s.out.empty(ctx)
 }
 
-// windDown makes the turn that runs the last one, and ends a question.
+// windDown makes the current turn the last one, and ends a question.
 func (h *host) windDown(cause error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -257,9 +305,9 @@ func (h *host) asked() {
 	h.question = nil
 }
 
-// done reports whether the conversation came to its own end.
-func (h *host) done() bool {
+// atRest is what the agent said last, if its turn has ended and no other has begun.
+func (h *host) atRest() (said string, rests bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.finished
+	return h.last, h.rests
 }

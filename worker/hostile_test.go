@@ -13,8 +13,8 @@ import (
 	"stint/worker/workertest"
 )
 
-// hostileClaims are what a coordinator that is not ours, or somebody between,
-// may make of a claim. None may have an effect on this machine. contract 10.2
+// hostileClaims are what a foreign coordinator, or somebody in between, may make of a claim.
+// None may have an effect on this machine. contract 10.2
 func hostileClaims() map[string]func(claim, trusted, run map[string]any) {
 	return map[string]func(claim, trusted, run map[string]any){
 		"another-user":      func(_, t, _ map[string]any) { t["runSetBy"] = api.UserID(9).String() },
@@ -44,7 +44,7 @@ func hostileClaims() map[string]func(claim, trusted, run map[string]any) {
 
 func TestHostile_ForgedClaimsHaveNoEffect(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	canaries := t.TempDir()
 	forgeries := hostileClaims()
 	w.proxy.Rule(func(call string, _ int) workertest.Fault {
@@ -80,7 +80,7 @@ func TestHostile_ForgedClaimsHaveNoEffect(t *testing.T) {
 	for name, id := range ids {
 		w.until(id, name+" claimed", func(s api.Session) bool { return s.Fence > 0 })
 	}
-	// The worker is none the worse for it.
+	// The worker is unharmed.
 	w.untilStatus(w.trigger(w.agent("honest", "touch", filepath.Join(canaries, "honest")), ""), api.Complete)
 	left, err := os.ReadDir(canaries)
 	w.must(err)
@@ -106,7 +106,7 @@ func TestHostile_ForgedClaimsHaveNoEffect(t *testing.T) {
 
 func TestHostile_NonsenseAnswersAreWaitedOut(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	nonsense := []string{"null", "[]", "<html>", `{"claimId":"x"`, `{"sessionId":"wrk_"}`, `{}`, `{"items":[{}]}`, `"ok"`, ""}
 	calls := []string{"POST claim-next", "POST workers", "POST heartbeat", "POST renew", "POST complete", "GET whoami", "GET workspaces", "GET agents"}
 	w.proxy.Rule(func(call string, n int) workertest.Fault {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -15,7 +16,7 @@ import (
 	"stint/worker/workflow"
 )
 
-// Inspection is what the owner's files of an agent come to on this machine.
+// Inspection is what the owner's files of an agent amount to on this machine.
 type Inspection struct {
 	File      string      `json:"file"`  // where the settings are, or would be
 	Found     bool        `json:"found"` // there are some
@@ -28,8 +29,8 @@ type Inspection struct {
 	Root      string      `json:"root,omitzero"` // where workspaces are made
 	Workflow  *FlowReport `json:"workflow,omitzero"`
 	Variables []string    `json:"variables,omitzero"` // names out of env files
-	// Rights, Policy and Holds are what the agent may do: its permissions, the rules in
-	// words, and by area what holds of them for its type.
+	// Rights, Policy and Holds are what the agent may do: its permissions, the rules in words,
+	// and for each area what applies to its type.
 	Rights string            `json:"rights,omitzero"`
 	Policy []string          `json:"policy,omitzero"`
 	Holds  map[string]string `json:"holds,omitzero"`
@@ -48,14 +49,14 @@ type FlowReport struct {
 	Unknown  []string `json:"unknown,omitzero"` // variables and tags of the template that are left as written
 }
 
-// Fine reports whether every check is.
+// Fine reports whether every check passed.
 func (i Inspection) Fine() bool {
 	return !slices.ContainsFunc(i.Checks, func(c Check) bool { return !c.OK })
 }
 
-// Inspect looks at the owner's files of an agent, and at the programs and folders
-// that they name. record is the agent's own, the zero value when nobody was asked.
-// It starts git and the agent's program, to ask them for their versions.
+// Inspect checks the owner's files of an agent, and the programs and folders that they name.
+// record is the agent's own, the zero value when the coordinator wasn't asked. It starts git
+// and the agent's program, to ask them for their versions.
 func Inspect(ctx context.Context, stateDir string, record api.Agent, slug string, source []string) Inspection {
 	files := setup.Find(stateDir)
 	i := Inspection{File: files.Path(slug)}
@@ -69,7 +70,7 @@ func Inspect(ctx context.Context, stateDir string, record api.Agent, slug string
 	i.check("what was accepted", unfit(CodePolicyBlocked, err))
 	i.accepted = accepted
 	if own.Workflow != "" {
-		own = i.follow(own, accepted)
+		own = i.follow(own, accepted, cmp.Or(own.Type, record.Type))
 	}
 	i.own = own
 	kind := cmp.Or(own.Type, record.Type)
@@ -88,7 +89,7 @@ func Inspect(ctx context.Context, stateDir string, record api.Agent, slug string
 		return i
 	}
 	i.allow(kind, own)
-	i.place(ctx, own, record, stateDir, env)
+	i.workplace(ctx, own, record, stateDir, env)
 	i.program(ctx, kind, own, record, env)
 	return i
 }
@@ -101,7 +102,7 @@ func (i *Inspection) check(name string, f *api.Failure) {
 	i.Checks = append(i.Checks, c)
 }
 
-// unfit words an error, nil for none.
+// unfit puts an error into words, nil for none.
 func unfit(code string, err error) *api.Failure {
 	if err == nil {
 		return nil
@@ -109,15 +110,15 @@ func unfit(code string, err error) *api.Failure {
 	return refuse(code, "%v", err)
 }
 
-// follow looks at the workflow file and fills in what the settings leave to it.
-func (i *Inspection) follow(own setup.Agent, accepted setup.Accepted) setup.Agent {
+// follow reads the workflow file and fills in what the settings leave to it.
+func (i *Inspection) follow(own setup.Agent, accepted setup.Accepted, kind api.AgentType) setup.Agent {
 	i.Workflow = &FlowReport{Path: own.Workflow}
 	w, err := LoadWorkflow(own.Workflow)
 	i.check("workflow file", unfit(CodePolicyBlocked, err))
 	if err != nil {
 		return own
 	}
-	for _, f := range w.Ignored {
+	for _, f := range slices.Concat(w.Ignored, ineffective(kind, w)) {
 		i.Workflow.Ignored = append(i.Workflow.Ignored, f.Field+": "+f.Reason)
 	}
 	i.Workflow.Unknown = w.Unknown()
@@ -138,7 +139,7 @@ func (i *Inspection) follow(own setup.Agent, accepted setup.Accepted) setup.Agen
 	return own.Under(follow)
 }
 
-// allow says what the owner's settings allow; without settings the record says it.
+// allow says what the owner's settings allow; without settings, what the record allows.
 func (i *Inspection) allow(kind api.AgentType, own setup.Agent) {
 	i.Holds = map[string]string{}
 	for _, h := range agent.Held(kind) {
@@ -158,8 +159,8 @@ func (i *Inspection) allow(kind api.AgentType, own setup.Agent) {
 	i.Policy = append(i.Policy, string(cmp.Or(p.Otherwise, agent.Ask))+" otherwise")
 }
 
-// place looks at the folder, and at git where it is needed.
-func (i *Inspection) place(ctx context.Context, own setup.Agent, record api.Agent, stateDir string, env []string) {
+// workplace checks the folder, and git where it is needed.
+func (i *Inspection) workplace(ctx context.Context, own setup.Agent, record api.Agent, stateDir string, env []string) {
 	i.Folder = cmp.Or(own.Folder, record.Run.WorkFolder)
 	i.Mode = cmp.Or(own.Workspace.Mode, record.Run.Workspace, workflow.ModeFolder)
 	if i.Mode != workflow.ModeFolder {
@@ -188,7 +189,7 @@ func (i *Inspection) place(ctx context.Context, own setup.Agent, record api.Agen
 	i.check("repository", unfit(CodeFolderNotFound, err))
 }
 
-// program looks at what is started: the sandbox, if any, and the agent.
+// program checks what is started: the sandbox, if any, and the agent.
 func (i *Inspection) program(ctx context.Context, kind api.AgentType, own setup.Agent, record api.Agent, env []string) {
 	if len(own.Wrapper) > 0 {
 		_, err := proc.LookPath(own.Wrapper[0], "/", env)
@@ -213,7 +214,66 @@ func (i *Inspection) program(ctx context.Context, kind api.AgentType, own setup.
 	p, failure := Probe(ctx, kind, argv, env)
 	i.Program = p
 	i.check("program", failure)
+	i.sandbox(ctx, kind, own, record, env)
 	if p.SignedIn == "no" {
-		i.check("sign-in", refuse("AGENT_NOT_SIGNED_IN", "%s says that nobody is signed in. Run: %s", p.Path, SignInCommand(kind)))
+		i.signIn(ctx, kind, own, argv, env)
 	}
+}
+
+// sandbox tries the sandbox of a program that has one, inside the owner's own where there is
+// one: one within the other may fail, and then no command runs.
+func (i *Inspection) sandbox(ctx context.Context, kind api.AgentType, own setup.Agent, record api.Agent, env []string) {
+	policy := agent.PolicyOf(record.Run)
+	if i.Found {
+		policy = own.Policy()
+	}
+	trial := agent.Trial(kind, policy, env)
+	if len(trial) == 0 {
+		return
+	}
+	words, err := try(ctx, env, slices.Concat(own.Wrapper, trial))
+	if err == nil {
+		i.check("sandbox", nil)
+		return
+	}
+	where, mend := "", "See that bubblewrap may make user namespaces here."
+	if len(own.Wrapper) > 0 {
+		where = " within the wrapper"
+		mend = "Run the worker as an ordinary user, or have the wrapper keep the system's /proc: --bind /proc /proc in place of --proc /proc, and no --unshare-pid."
+	}
+	i.check("sandbox", refuse(CodePermissionsUnsupported, "The sandbox in which %s starts commands does not work%s (%s), so it runs none. %s",
+		i.Program.Path, where, cmp.Or(lastLines(words, 1), api.Plain(err)), mend))
+}
+
+// signIn says what to do when nobody is signed in. Codex may use a model provider that needs
+// no sign-in.
+func (i *Inspection) signIn(ctx context.Context, kind api.AgentType, own setup.Agent, argv, env []string) {
+	path := i.Program.Path
+	program, _ := kind.Describe()
+	words := fmt.Sprintf("%s says that nobody is signed in. Run: %s", path, program.SignIn)
+	if kind != api.TypeCodex {
+		i.check("sign-in", refuse("AGENT_NOT_SIGNED_IN", "%s", words))
+		return
+	}
+	if !own.OwnSettings {
+		if name := agent.CodexProvider(env); name != "" {
+			words += fmt.Sprintf(", or, as its own settings, which a worker doesn't read, name the model provider %q, name that in the executable or set own_settings = true", name)
+		}
+		empty, err := os.MkdirTemp("", "stint-")
+		if err != nil {
+			i.check("sign-in", unfit("AGENT_NOT_SIGNED_IN", err))
+			return
+		}
+		defer os.RemoveAll(empty)
+		env = with(env, []string{"CODEX_HOME=" + empty})
+	}
+	ctx, cancel := context.WithTimeout(ctx, programPatience)
+	defer cancel()
+	if needs, err := agent.CodexNeedsAccount(ctx, append([]string{path}, argv[min(1, len(argv)):]...), env); err == nil && !needs {
+		i.Program.SignedIn = ""
+		i.check("sign-in", nil)
+		i.Checks[len(i.Checks)-1].Detail = "nobody is signed in to Codex, and its model provider wants no sign-in of Codex's"
+		return
+	}
+	i.check("sign-in", refuse("AGENT_NOT_SIGNED_IN", "%s", words))
 }

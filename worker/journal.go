@@ -18,9 +18,10 @@ type heldRow struct {
 	claim api.Claim
 	life  proc.Record
 	ended bool
+	said  sql.NullString // the agent's last words, if its turn has ended
 }
 
-// hold journals a claim and the life that may be started for it.
+// hold journals a claim and the process that may be started for it.
 func (s *state) hold(agent api.AgentID, c api.Claim, life proc.Record) (id int64, err error) {
 	claim, err := claimText(c)
 	if err != nil {
@@ -56,7 +57,12 @@ func (s *state) setLife(id int64, life proc.Record) error {
 	return s.exec("journal the start", "UPDATE held SET life = ?2 WHERE id = ?1", id, string(b))
 }
 
-// setClaim journals the claim that took the place of the lapsed one.
+// turnBegins journals that another turn is about to begin.
+func (s *state) turnBegins(id int64) error {
+	return s.exec("journal the turn's begin", "UPDATE held SET said = NULL WHERE id = ?1", id)
+}
+
+// setClaim journals the claim that replaced the lapsed one.
 func (s *state) setClaim(id int64, c api.Claim) error {
 	claim, err := claimText(c)
 	if err != nil {
@@ -66,7 +72,7 @@ func (s *state) setClaim(id int64, c api.Claim) error {
 }
 
 func (s *state) heldRows() ([]heldRow, error) {
-	rows, err := s.db.QueryContext(durable(), "SELECT id, agent_id, claim, life, ended FROM held ORDER BY id")
+	rows, err := s.db.QueryContext(durable(), "SELECT id, agent_id, claim, life, ended, said FROM held ORDER BY id")
 	if err != nil {
 		return nil, fmt.Errorf("read the journal: %w", err)
 	}
@@ -75,7 +81,7 @@ func (s *state) heldRows() ([]heldRow, error) {
 	for rows.Next() {
 		var h heldRow
 		var claim, life string
-		if err := rows.Scan(&h.id, text{&h.agent}, &claim, &life, &h.ended); err != nil {
+		if err := rows.Scan(&h.id, text{&h.agent}, &claim, &life, &h.ended, &h.said); err != nil {
 			return nil, fmt.Errorf("read the journal: %w", err)
 		}
 		if err := errors.Join(json.Unmarshal([]byte(claim), &h.claim), json.Unmarshal([]byte(life), &h.life)); err != nil {
@@ -86,8 +92,8 @@ func (s *state) heldRows() ([]heldRow, error) {
 	return out, rows.Err()
 }
 
-// drop removes a claim's line and what is left of its output. A claim that was
-// not closed by our own report is noted as drained in the same step.
+// drop removes a claim's line and what is left of its output. A claim that our own report
+// didn't close is noted as drained in the same step.
 func (s *state) drop(id int64, drained api.ClaimID, worker api.WorkerID) error {
 	return s.tx("close the journal's line", func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(durable(), "DELETE FROM outbox WHERE held_id = ?1", id); err != nil {
@@ -130,7 +136,7 @@ func (s *state) drained(worker api.WorkerID) ([]api.ClaimID, error) {
 	return out, rows.Err()
 }
 
-// reported forgets drained claims that the coordinator knows of now.
+// reported forgets drained claims that the coordinator now knows of.
 func (s *state) reported(claims []api.ClaimID) error {
 	return s.tx("forget the drained claims", func(tx *sql.Tx) error {
 		for _, c := range claims {
@@ -142,7 +148,7 @@ func (s *state) reported(claims []api.ClaimID) error {
 	})
 }
 
-// crashed counts that a life of this worker ended while it ran a session.
+// crashed counts that a process of this worker ended while it ran a session.
 func (s *state) crashed(id api.SessionID) (times int, err error) {
 	err = s.tx("count the crash", func(tx *sql.Tx) error {
 		return tx.QueryRowContext(durable(), `INSERT INTO crashes (session_id, times) VALUES (?1, 1)
@@ -151,6 +157,13 @@ func (s *state) crashed(id api.SessionID) (times int, err error) {
 	return times, err
 }
 
-func (s *state) forgetCrashes(id api.SessionID) error {
-	return s.exec("forget the crashes", "DELETE FROM crashes WHERE session_id = ?1", id.String())
+// forgetTroubles forgets what is counted for a session that is over: crashes and tries.
+func (s *state) forgetTroubles(id api.SessionID) error {
+	return s.tx("forget the crashes", func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(durable(), "DELETE FROM facts WHERE name = ?1", triesName(id)); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(durable(), "DELETE FROM crashes WHERE session_id = ?1", id.String())
+		return err
+	})
 }

@@ -8,15 +8,14 @@ import (
 	"stint/worker/setup"
 )
 
-// limits are what an owner's files say about an agent apart from its sessions' terms.
-// They are read anew each time, so that a change takes effect at the next request for
-// work. contract 10.5
+// limits are what an owner's files say about an agent apart from its sessions' terms. They are
+// read each time, so that a change takes effect at the next request for work. contract 10.5
 type limits struct {
-	sessions int           // that run here at once; 0 = as many as there are slots
+	sessions int           // how many may run here at once; 0 = as many as there are slots
 	poll     time.Duration // how often to look for work; 0 = the process's own clock
 }
 
-// limits reads those of one agent. Files that can't be read limit nothing: its
+// limits reads those of one agent. Files that can't be read limit nothing: the agent's
 // sessions say what is wrong with them.
 func (p *Process) limits(slug string) limits {
 	own, found, err := setup.Find(p.opts.StateDir).Agent(slug)
@@ -45,8 +44,8 @@ func (p *Process) allLimits() map[api.AgentID]limits {
 	return all
 }
 
-// pollEvery is the shortest pace that any agent's workflow asks for, else the
-// process's own clock.
+// pollEvery is the shortest interval that any agent's workflow asks for, else the process's
+// own.
 func (p *Process) pollEvery() time.Duration {
 	var least time.Duration
 	for _, l := range p.allLimits() {

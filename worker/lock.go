@@ -14,11 +14,11 @@ import (
 // ErrAlreadyRunning says that another worker process uses the state directory.
 var ErrAlreadyRunning = errors.New("WORKER_ALREADY_RUNNING")
 
-// lock keeps a state directory for one process. The system gives it up when the
-// process ends, however it ends.
+// lock reserves a state directory for one process. The system releases it when the process
+// ends, however it ends.
 type lock struct{ file *os.File }
 
-// takeLock makes the directory, private, and takes it for this process.
+// takeLock makes the directory, private, and locks it for this process.
 func takeLock(dir string) (lock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return lock{}, fmt.Errorf("make the state directory: %w", err)
@@ -28,7 +28,7 @@ func takeLock(dir string) (lock, error) {
 		return lock{}, fmt.Errorf("look at the state directory: %w", err)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		// It holds prompts and output: nobody else's.
+		// It holds prompts and output: nobody else may read them.
 		if err := os.Chmod(dir, 0o700); err != nil {
 			return lock{}, fmt.Errorf("make the state directory private: %w", err)
 		}
@@ -46,7 +46,7 @@ func takeLock(dir string) (lock, error) {
 		}
 		return lock{}, fmt.Errorf("lock the state directory: %w", err)
 	}
-	// The number is for people; what counts is the lock.
+	// The number is for people; only the lock counts.
 	if err := errors.Join(f.Truncate(0), writePid(f)); err != nil {
 		_ = f.Close()
 		return lock{}, fmt.Errorf("write the pid file: %w", err)
@@ -54,8 +54,8 @@ func takeLock(dir string) (lock, error) {
 	return lock{f}, nil
 }
 
-// flock takes the lock, for a moment with patience: a child that a dying
-// process was just starting may hold it until its exec.
+// flock takes the lock, with a moment's patience: a child that a dying process was just
+// starting may hold it until its exec.
 func flock(f *os.File) error {
 	for end := time.Now().Add(time.Second); ; time.Sleep(20 * time.Millisecond) {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)

@@ -9,10 +9,22 @@ import (
 	"stint/worker/workflow"
 )
 
-// notices are what the owner of this worker should look at for an agent: a file of
-// his own that can't be used, a workflow file that is broken, or that executes what
-// he has not accepted. No path is told.
+// notices are what the owner of this worker should look at for an agent: a file of theirs that
+// can't be used, a workflow file that is broken, or one that executes what they have not
+// accepted. Neither a path nor a secret is included: a file may quote one.
 func (p *Process) notices(slug string) []api.Notice {
+	out := p.unmaskedNotices(slug)
+	if len(out) == 0 {
+		return nil
+	}
+	secrets := secretsOf(p.source, p.token())
+	for i := range out {
+		out[i].Text = maskString(out[i].Text, secrets)
+	}
+	return out
+}
+
+func (p *Process) unmaskedNotices(slug string) []api.Notice {
 	files := setup.Find(p.opts.StateDir)
 	own, found, err := files.Agent(slug)
 	if err != nil {

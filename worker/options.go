@@ -12,47 +12,47 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/adrg/xdg"
-
 	"stint/api"
 	"stint/worker/agent"
+	"stint/worker/places"
 	"stint/worker/proc"
 )
 
-// Options says what a worker process serves and how. URL, Token and StateDir
-// have no defaults; the zero value of everything else means what its comment says.
+// Options says what a worker process serves and how. URL, Token and StateDir have no defaults;
+// for everything else the zero value means what its comment says.
 type Options struct {
 	URL   string // the coordinator's, as for [api.ClientConfig]
 	Token string // of the user whose sessions this process runs
-	// Credentials answers that token for each call, in place of Token, as for [api.ClientConfig].
+	// Credentials returns that token for each call, in place of Token, as for
+	// [api.ClientConfig].
 	Credentials func(context.Context) (string, error)
 	Workspace   string // id or slug; empty = default
 
-	// StateDir is this process's own folder: its lock, its journal, its outbox. One
-	// process at a time uses it. It is made, with mode 0700, where it doesn't exist.
+	// StateDir is this process's own folder: its lock, its journal, its outbox. One process at
+	// a time uses it. It is created with mode 0700 if it doesn't exist.
 	StateDir string
-	// MachineFile keeps the random name of this machine that folder keys are made
-	// with; empty = one file of the user's, shared by all worker processes, so that
-	// they keep out of each other's folders.
+	// MachineFile keeps the random name of this machine that folder keys are made with; empty
+	// = one file per user, shared by all worker processes, so that they keep out of each
+	// other's folders.
 	MachineFile string
 
-	// Agents are the ids or slugs to serve; none = every local agent of a type that this process runs
-	// that runs as this user, also those made later.
+	// Agents are the ids or slugs to serve; none = every local agent of a type that this
+	// process runs and that runs as this user, including those created later.
 	Agents []string
-	// Register allows to make a worker record anew that was deleted, and to take a
-	// state directory over from another account or server.
+	// Register allows this process to create a deleted worker record again, and to take over a
+	// state directory from another account or server.
 	Register bool
-	// Embedded says that this process is part of a larger one, which a signal to a
-	// worker must not end: a stopped record waits to be started again, a restarted
-	// one is registered again.
+	// Embedded says that this process is part of a larger one, which a signal to a worker must
+	// not end: a stopped record waits to be started again, a restarted one is registered
+	// again.
 	Embedded bool
-	// Name tells this worker from the user's others; empty = one made of the
+	// Name distinguishes this worker from the user's others; empty = a name made from the
 	// machine's random name, never the host's own.
 	Name string
 	// Slots is how many commands may run at once; 0 = 4.
 	Slots  int
 	Labels api.Labels
-	// Env names further variables of this process that every command gets.
+	// Env names more of this process's variables that every command gets.
 	Env []string
 	// FolderShared says that several sessions may use one work folder at once.
 	FolderShared bool
@@ -65,8 +65,8 @@ type Options struct {
 
 	// Stages are the graces when a command is ended; zero = those of contract 10.7.
 	Stages proc.Stages
-	// DrainGrace is the time a command has, in place of that of Stages, between the
-	// interrupt and KILL when this process shuts down, TERM in between; 0 = 1.5 s.
+	// DrainGrace is the time that a command has between the interrupt and KILL when this
+	// process shuts down, in place of the one in Stages, with TERM in between; 0 = 1.5 s.
 	DrainGrace time.Duration
 	// Goodbye bounds the reports at a shutdown; what is unsent then stays in the
 	// outbox for the next start. 0 = 10 s.
@@ -81,8 +81,13 @@ type Options struct {
 	// OwnSettings lets agents load settings, tool servers and hooks that lie in the
 	// work folder or in the home of this user. contract 10.2
 	OwnSettings bool
-	// Hidden are paths besides StateDir that agents must not read, absolute.
+	// Hidden are absolute paths that agents must not read, besides those of Stint's that this
+	// process knows by itself: its own, those that every installation has, and those in
+	// Places.
 	Hidden []string
+	// Places has the directories of other processes; empty = the user's own, or the folder
+	// beside MachineFile where that is named.
+	Places places.Books
 
 	Clocks Clocks
 	Log    *slog.Logger // nil = slog.Default()
@@ -96,7 +101,7 @@ type Options struct {
 
 // Clocks are the paces of a worker process. The zero value of each means its default.
 type Clocks struct {
-	Beat   time.Duration // 30 s; a coordinator that wants beats oftener gets them
+	Beat   time.Duration // 30 s; shorter if the coordinator wants that
 	Signal time.Duration // 5 s: the pace of beats while a command runs
 	Poll   time.Duration // 30 s
 	Agents time.Duration // 30 s: how often the list of agents is read again
@@ -133,7 +138,14 @@ func (o Options) complete() (Options, error) {
 		return o, fmt.Errorf("find the state directory: %w", err)
 	}
 	o.StateDir = dir
-	o.MachineFile = cmp.Or(o.MachineFile, filepath.Join(xdg.StateHome, "stint", "machine-id"))
+	switch {
+	case len(o.Places) > 0:
+	case o.MachineFile == "":
+		o.Places = places.Own()
+	default:
+		o.Places = places.Books{places.Book(filepath.Join(filepath.Dir(o.MachineFile), "places"))}
+	}
+	o.MachineFile = cmp.Or(o.MachineFile, filepath.Join(places.State(), "machine-id"))
 	o.Slots = cmp.Or(o.Slots, 4)
 	o.MaxRetryBackoff = cmp.Or(o.MaxRetryBackoff, 5*time.Minute)
 	o.Stages = cmp.Or(o.Stages, proc.DefaultStages())

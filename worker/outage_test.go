@@ -15,7 +15,7 @@ import (
 
 func TestOutage_ShorterThanTheLeaseIsNotNoticed(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.start(w.options())
 	file := filepath.Join(t.TempDir(), "stamps")
 	a := w.agentWith("brief", longer, workertest.Agent(t, "stamp", file, "200")...)
@@ -35,7 +35,7 @@ func TestOutage_ShorterThanTheLeaseIsNotNoticed(t *testing.T) {
 
 func TestOutage_LongerThanTheLeaseEndsTheCommandBeforeItCanStartElsewhere(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.start(w.options())
 	_, id, file := w.stampingWith(brief, "long", "deaf")
 	w.proxy.Cut()
@@ -51,7 +51,7 @@ func TestOutage_LongerThanTheLeaseEndsTheCommandBeforeItCanStartElsewhere(t *tes
 
 func TestOutage_ResultIsHandedInAfterIt(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.start(w.options())
 	file := filepath.Join(t.TempDir(), "go")
 	runs := filepath.Join(t.TempDir(), "runs")
@@ -77,7 +77,7 @@ func TestOutage_ResultIsHandedInAfterIt(t *testing.T) {
 
 func TestOutage_ResultGoesToTheThreadWhenSomebodyElseHasTheSession(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.start(w.options())
 	file := filepath.Join(t.TempDir(), "go")
 	a := w.agentWith("taken", longer,
@@ -110,7 +110,7 @@ func TestOutage_ResultGoesToTheThreadWhenSomebodyElseHasTheSession(t *testing.T)
 
 func TestOutage_ProxysErrorPagesAreWaitedOut(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	a := w.agent("later", "true")
 	w.proxy.Rule(func(string, int) workertest.Fault {
 		return workertest.Fault{Status: 502, Body: "<h1>Bad gateway</h1>"}
@@ -141,7 +141,7 @@ func TestLost_EachCallUndeliveredOrUnansweredDoesNoHarm(t *testing.T) {
 	for _, fault := range []workertest.Fault{{Drop: true}, {LoseAnswer: true}} {
 		t.Run(fmt.Sprintf("answer lost %v", fault.LoseAnswer), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := newFixture(t)
 			lost := map[string]bool{}
 			for _, c := range calls() {
 				lost[c] = true
@@ -186,7 +186,7 @@ func TestLost_EachCallUndeliveredOrUnansweredDoesNoHarm(t *testing.T) {
 
 func TestLost_AnswersOfReleaseFailCancelAndHandIn(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.proxy.Rule(func(call string, n int) workertest.Fault {
 		return workertest.Fault{LoseAnswer: n < 2 && (call == "POST release" || call == "POST fail" || call == "POST claim" || call == "POST late-results")}
 	})
@@ -210,7 +210,7 @@ func TestRefused_EntriesAreTriedOnceAndTheResultStillGoes(t *testing.T) {
 	}{{409, api.CodeClaimNotActive}, {413, api.CodeTooLarge}, {422, api.CodeInvalid}, {404, api.CodeNotFound}} {
 		t.Run(fmt.Sprint(body.status), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := newFixture(t)
 			var complete int
 			w.proxy.Rule(func(call string, n int) workertest.Fault {
 				switch {
@@ -242,7 +242,7 @@ func TestRefused_EntriesAreTriedOnceAndTheResultStillGoes(t *testing.T) {
 
 func TestRefused_UnfitResultIsSaidShorter(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.proxy.Rule(func(call string, n int) workertest.Fault {
 		if call == "POST complete" && n == 0 {
 			return workertest.Fault{Status: 413, Body: `{"code":"too_large","detail":"no"}`}
@@ -256,12 +256,12 @@ func TestRefused_UnfitResultIsSaidShorter(t *testing.T) {
 	}
 }
 
-// untilGone waits until the process is gone whose number is in a file.
-func (w *world) untilGone(file string) {
+// untilGone waits until the process whose number is in a file is gone.
+func (w *fixture) untilGone(file string) {
 	w.Helper()
 	b, err := os.ReadFile(file)
 	w.must(err)
 	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
 	w.must(err)
-	w.untilDead(workertest.Life{Pid: pid})
+	w.untilDead(workertest.AgentRun{Pid: pid})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/go-json-experiment/json"
@@ -12,8 +13,8 @@ import (
 	"stint/api"
 )
 
-// The kinds of outbox entries. The last three finish a claim; at most one of
-// them is ever added for a claim.
+// The kinds of outbox entries. The last three finish a claim; at most one of them is ever
+// added for a claim.
 const (
 	entryItem     = "item"
 	entryActivity = "activity"
@@ -27,8 +28,8 @@ func finishes(kind string) bool {
 	return kind == entryComplete || kind == entryFail || kind == entryRelease
 }
 
-// entry is one thing to be reported. Its body has neither claim nor instance
-// id: those may change before it is accepted.
+// entry is one thing to report. Its body has neither claim nor instance id: those may change
+// before it is accepted.
 type entry struct {
 	seq  int64
 	kind string
@@ -48,8 +49,8 @@ const (
 	batchLines = 200
 )
 
-// outbox is what is still to be reported of one claim, in order. It is on disk
-// before it is sent. contract 10.8
+// outbox is what is still to be reported of one claim, in order. It is on disk before it is
+// sent. contract 10.8
 type outbox struct {
 	state  *state
 	heldID int64
@@ -60,8 +61,16 @@ type outbox struct {
 	done     bool          // the finishing entry is in; guarded by mu
 	discard  bool          // nothing can be reported any more; guarded by mu
 	added    chan struct{} // one token: the sender should look
-	shrunk   chan struct{} // closed and made anew when room was made; guarded by mu
+	shrunk   chan struct{} // closed and replaced when room was made; guarded by mu
 	sentUpTo int64         // entries that were answered; guarded by mu
+	secrets  [][]byte      // kept out of every text that is added; guarded by mu
+}
+
+// hide keeps more secrets out of what is added from now on.
+func (o *outbox) hide(secrets [][]byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.secrets = slices.Concat(o.secrets, secrets)
 }
 
 // newOutbox takes up what the file holds for the claim.
@@ -86,8 +95,8 @@ func (o *outbox) wake() {
 	}
 }
 
-// room waits until output may be added. It goes on at once when ctx has ended:
-// then the agent is being ended and little more can come.
+// room waits until output may be added. It returns at once when ctx has ended: then the agent
+// is being ended and little more can come.
 func (o *outbox) room(ctx context.Context) {
 	for {
 		o.mu.Lock()
@@ -118,16 +127,29 @@ func (o *outbox) finish(e entry) error {
 	})
 }
 
+// turnEnds appends a turn's end and notes in the same step what the agent said last.
+func (o *outbox) turnEnds(e entry, said string) error {
+	return o.insert([]entry{e}, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(durable(), "UPDATE held SET said = ?2 WHERE id = ?1", o.heldID, said)
+		return err
+	})
+}
+
 func (o *outbox) insert(entries []entry, also func(*sql.Tx) error) error {
 	o.mu.Lock()
-	gone, acked := o.discard || o.done, o.sentUpTo
+	gone, acked, secrets := o.discard || o.done, o.sentUpTo, o.secrets
 	o.mu.Unlock()
 	if gone {
 		return nil
 	}
+	entries, err := masked(entries, secrets)
+	if err != nil {
+		return err
+	}
 	var bytes int64
-	err := o.state.tx("put into the outbox", func(tx *sql.Tx) error {
-		// What was answered goes with the next entries, so that it costs no sync of its own.
+	err = o.state.tx("put into the outbox", func(tx *sql.Tx) error {
+		// What was answered is deleted with the next entries, so that it costs no sync of its
+		// own.
 		if _, err := tx.ExecContext(durable(), "DELETE FROM outbox WHERE held_id = ?1 AND seq <= ?2", o.heldID, acked); err != nil {
 			return err
 		}
@@ -153,7 +175,7 @@ func (o *outbox) insert(entries []entry, also func(*sql.Tx) error) error {
 	return nil
 }
 
-// empty waits until all was answered, or ctx ends.
+// empty waits until everything was answered, or ctx ends.
 func (o *outbox) empty(ctx context.Context) {
 	for {
 		o.mu.Lock()
@@ -177,8 +199,8 @@ func (o *outbox) finished() bool {
 	return o.done
 }
 
-// next returns the entries to send next: some items, or one of another kind.
-// It is empty when all was answered.
+// next returns the entries to send next: some items, or one of another kind. It is empty when
+// everything was answered.
 func (o *outbox) next() ([]entry, error) {
 	o.mu.Lock()
 	after, discard := o.sentUpTo, o.discard
@@ -239,7 +261,7 @@ func (o *outbox) finishing() (entry, error) {
 // skipTo gives up everything up to e.
 func (o *outbox) skipTo(e entry) { o.answered([]entry{e}) }
 
-// drop lets nothing more in: the claim is gone and nothing of it can be reported.
+// drop lets nothing more in: the claim is gone and nothing can be reported for it.
 func (o *outbox) drop() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -3,6 +3,7 @@ package worker
 import (
 	"crypto/rand"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 
 const (
 	itemBytes  = 64 << 10  // of one item's text, the coordinator's limit
-	flushBytes = 128 << 10 // gathered text that is not waited with
+	flushBytes = 128 << 10 // gathered text that is written without waiting for more
 	flushAfter = 100 * time.Millisecond
 )
 
@@ -31,11 +32,12 @@ type output struct {
 	size    int    // bytes in parts; guarded by mu
 	count   int    // items made; guarded by mu
 	timer   *time.Timer
-	last    time.Time // when the command last printed; guarded by mu
-	holding bool      // the command waits for us; guarded by mu
+	awake   *proc.Awake   // ticked by whoever asks for the silence
+	last    time.Duration // when the command last printed, by awake; guarded by mu
+	holding bool          // the command waits for us; guarded by mu
 }
 
-// stream is what is remembered of one of the two outputs.
+// stream is the state of one of the two outputs.
 type stream struct {
 	mask masker
 	text texts
@@ -50,18 +52,27 @@ type part struct {
 }
 
 func newOutput(s *session, secrets [][]byte) *output {
-	o := &output{s: s, prefix: rand.Text()[:10], last: time.Now(), streams: map[proc.Stream]*stream{}}
+	o := &output{s: s, prefix: rand.Text()[:10], awake: proc.NewAwake(s.p.clocks.Look), streams: map[proc.Stream]*stream{}}
 	for _, name := range []proc.Stream{proc.Stdout, proc.Stderr} {
 		o.streams[name] = &stream{mask: masker{secrets: secrets}, tail: tail{most: maxResult}}
 	}
 	return o
 }
 
+// hide masks more secrets in what comes from now on.
+func (o *output) hide(secrets [][]byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, st := range o.streams {
+		st.mask.secrets = longestFirst(slices.Concat(st.mask.secrets, secrets))
+	}
+}
+
 // sink takes a chunk from the command. While it works the command's next output waits.
 func (o *output) sink(c proc.Chunk) {
-	_ = o.s.leash.check() // after sleep the lease comes before the output
+	_ = o.s.claimContext.check() // after sleep the lease comes before the output
 	o.mu.Lock()
-	o.last, o.holding = time.Now(), true
+	o.last, o.holding = o.awake.Now(), true
 	st := o.streams[c.Stream]
 	o.append(c.Stream, st, st.text.write(st.mask.write(c.Data)))
 	full := o.size >= flushBytes
@@ -73,7 +84,7 @@ func (o *output) sink(c proc.Chunk) {
 		o.flush()
 	}
 	o.mu.Lock()
-	o.last, o.holding = time.Now(), false
+	o.last, o.holding = o.awake.Now(), false
 	o.mu.Unlock()
 }
 
@@ -95,7 +106,7 @@ func (o *output) append(name proc.Stream, st *stream, text string) {
 func (o *output) flush() {
 	o.flushing.Lock()
 	defer o.flushing.Unlock()
-	o.s.out.room(o.s.leash.ctx)
+	o.s.out.room(o.s.claimContext.ctx)
 	entries, err := o.items()
 	if err != nil {
 		o.s.log.Error("output can't be encoded", "error", err)
@@ -132,8 +143,8 @@ func (o *output) items() ([]entry, error) {
 	return out, nil
 }
 
-// store waits for a full disk as long as the command may run; what it still
-// prints while it is being ended may be lost then.
+// store waits for space on a full disk as long as the command may run; what the command prints
+// while it is being ended may then be lost.
 func (o *output) store(entries []entry) {
 	var wait backoff
 	for {
@@ -143,7 +154,7 @@ func (o *output) store(entries []entry) {
 			return
 		}
 		o.s.log.Error("output can't be stored", "error", err)
-		if !sleep(o.s.leash.ctx, wait.next(0), nil) {
+		if !sleep(o.s.claimContext.ctx, wait.next(0), nil) {
 			return
 		}
 	}
@@ -160,14 +171,15 @@ func (o *output) close() {
 	o.flush()
 }
 
-// silence is how long the command has printed nothing that we were ready to take.
+// silence is how long the command has printed nothing, counted only while we were awake and
+// ready to take output. contract 10.11
 func (o *output) silence() time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.holding {
 		return 0
 	}
-	return time.Since(o.last)
+	return o.awake.Now() - o.last
 }
 
 // end returns the last lines of a stream, at most its tail's size.
@@ -177,7 +189,7 @@ func (o *output) end(name proc.Stream) string {
 	return o.streams[name].tail.String()
 }
 
-// status appends a line about the session that isn't the command's own.
+// status appends a line about the session that the command didn't print.
 func (s *session) status(line string) {
 	s.report(entryItem, api.ItemInput{
 		ClientID: "status-" + rand.Text()[:16], Kind: api.ItemStatus, Text: line, At: api.Time{Time: time.Now()},
@@ -189,7 +201,7 @@ func (s *session) activity(kind api.ActivityType, line string) {
 	s.report(entryActivity, api.ActivityInput{Key: rand.Text()[:16], Type: kind, Text: cut(line, maxMessage)[0]})
 }
 
-// report adds what a session can do without when the disk is full.
+// report adds what can be dropped when the disk is full.
 func (s *session) report(kind string, body any) {
 	e, err := newEntry(kind, body)
 	if err == nil {

@@ -10,15 +10,15 @@ import (
 	"stint/worker/workertest"
 )
 
-// A conversation whose transcript the coordinator refuses for good is ended: nobody
-// could read what it does.
+// A conversation whose transcript the coordinator refuses for good is ended: nobody could read
+// what it does.
 func TestPost_ARefusedTranscriptEndsAConversation(t *testing.T) {
 	t.Parallel()
 	for code, fault := range map[string]workertest.Fault{
 		CodePostFailed:   {Status: 422, Body: `{"code":"invalid","detail":"no such kind"}`},
 		CodeItemTooLarge: {Status: 413, Body: `{"code":"too_large","detail":"too large"}`},
 	} {
-		w := newWorld(t)
+		w := newFixture(t)
 		a, o, _ := w.talks("talker", nil)
 		w.proxy.Rule(faultOn(func(call string) bool { return call == "POST items" }, fault))
 		w.start(o)
@@ -30,10 +30,10 @@ func TestPost_ARefusedTranscriptEndsAConversation(t *testing.T) {
 	}
 }
 
-// What is refused with others is sent by itself: the others are kept.
+// A refused entry is sent by itself: the others of its batch are kept.
 func TestPost_OneOfManyIsRefusedAlone(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	a, o, _ := w.talks("talker", nil)
 	w.proxy.Rule(func(call string, n int) workertest.Fault {
 		if call != "POST items" || n > 0 {

@@ -25,7 +25,7 @@ const (
 	ExitNoRecord  = 3  // every worker record was deleted, or an agent to serve doesn't exist
 	ExitNotSigned = 4  // the token is not accepted
 	ExitConflict  = 5  // another process uses the state directory
-	ExitRestart   = 75 // told to restart: the caller is to start it again
+	ExitRestart   = 75 // asked to restart: the caller is to start it again
 )
 
 var (
@@ -34,6 +34,11 @@ var (
 	// ErrAccountChanged says that the state directory belongs to another server,
 	// workspace or user than it is to be used with.
 	ErrAccountChanged = errors.New("the state directory belongs to another account")
+
+	// ErrUnfit says that the coordinator refuses what this process says about itself for an
+	// agent, for example when the agent's leases are shorter than the time that the process
+	// takes to end what it runs. Asking again doesn't help: one of the settings has to change.
+	ErrUnfit = errors.New("this worker does not fit the agent")
 
 	errReportsOver = errors.New("the worker ends")
 )
@@ -60,25 +65,28 @@ type Process struct {
 	reporting context.Context // reports are sent until it ends
 	stopAll   context.CancelCauseFunc
 	parts     sync.WaitGroup // sessions
-	relist    chan struct{}  // one token: read the list of agents again
+	told      told
+	relist    chan struct{} // one token: read the list of agents again
 
 	mu        sync.Mutex
 	records   map[api.AgentID]*record      // guarded by mu
 	flows     map[string]*workflow.Watcher // by path; guarded by mu
 	sessions  map[int64]*session           // by line of the journal; guarded by mu
-	leftovers map[int64]*leftover          // of an earlier life, not taken up yet; guarded by mu
-	stopped   map[api.AgentID]api.WorkerID // records that were told to stop; guarded by mu
-	forgotten map[api.AgentID]bool         // records that were deleted in this life; guarded by mu
-	restart   bool                         // this process was told to restart; guarded by mu
+	leftovers map[int64]*leftover          // of an earlier process, not taken up yet; guarded by mu
+	stopped   map[api.AgentID]api.WorkerID // records that were asked to stop; guarded by mu
+	forgotten map[api.AgentID]bool         // records that were deleted while this process ran; guarded by mu
+	unfit     map[api.AgentID]misfit       // agents that this process doesn't fit; guarded by mu
+	said      map[string]bool              // said once only; guarded by mu
+	restart   bool                         // this process was asked to restart; guarded by mu
 	draining  bool                         // guarded by mu
-	hurried   chan struct{}                // closed and made anew when claims should be asked for anew; guarded by mu
+	woken     chan struct{}                // closed and replaced when claims should be asked for again; guarded by mu
 }
 
-// Run serves agents until ctx ends or there is nothing left to serve, and
-// returns the process's exit code. It waits for a coordinator that can't be
-// reached, for ever. It also ends when each of its records was told to stop, and
-// with [ErrRestart] when its only one was told to restart. When ctx ends it claims nothing more, ends what runs in
-// short stages, gives those sessions back, and says goodbye.
+// Run serves agents until ctx ends or there is nothing left to serve, and returns the
+// process's exit code. If the coordinator can't be reached it waits, for ever. It also ends
+// when each of its records was asked to stop, with [ErrRestart] when its only one was asked to
+// restart, and with [ErrUnfit] when it fits none of its agents. When ctx ends it claims
+// nothing more, ends what runs in short stages, gives those sessions back, and says goodbye.
 //
 // The program must call [proc.GuardianMain] first thing in main.
 func Run(ctx context.Context, o Options) (exitCode int, err error) {
@@ -104,7 +112,7 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 	return ExitFailed, err
 }
 
-// opened is what must be undone in reverse.
+// opened is what must be undone in reverse order.
 type opened struct {
 	*Process
 	lock lock
@@ -145,8 +153,11 @@ func newProcess(o Options, client *api.Client) (*Process, error) {
 		opts: o, clocks: o.Clocks, stages: o.Stages, client: client, state: s, log: o.Log, boot: o.boot, at: o.at, source: o.environ,
 		machine: machine, instance: "ins_" + strings.ToLower(rand.Text()),
 		folders: newFolders(), slots: make(chan struct{}, o.Slots), relist: make(chan struct{}, 1),
-		records: map[api.AgentID]*record{}, flows: map[string]*workflow.Watcher{}, sessions: map[int64]*session{}, leftovers: map[int64]*leftover{}, hurried: make(chan struct{}),
-		stopped: map[api.AgentID]api.WorkerID{}, forgotten: map[api.AgentID]bool{},
+		records: map[api.AgentID]*record{}, flows: map[string]*workflow.Watcher{}, sessions: map[int64]*session{}, leftovers: map[int64]*leftover{}, woken: make(chan struct{}),
+		stopped: map[api.AgentID]api.WorkerID{}, forgotten: map[api.AgentID]bool{}, unfit: map[api.AgentID]misfit{},
+	}
+	if err := errors.Join(o.Places.Note(o.StateDir), o.Places.NoteUsual()); err != nil {
+		return nil, errors.Join(err, s.close())
 	}
 	p.reporting, p.stopAll = context.WithCancelCause(context.Background())
 	if err := errors.Join(p.nameProcess(), p.sweepPrompts()); err != nil {
@@ -155,7 +166,8 @@ func newProcess(o Options, client *api.Client) (*Process, error) {
 	return p, nil
 }
 
-// nameProcess reads or makes the name by which agent sessions find back to this process.
+// nameProcess reads or creates the name by which agent sessions find their way back to this
+// process.
 func (p *Process) nameProcess() (err error) {
 	if p.processID, err = p.state.fact("process"); err != nil || p.processID != "" {
 		return err
@@ -201,16 +213,16 @@ func (p *Process) identify(ctx context.Context) error {
 	}
 	ids := workspace.String() + " " + p.me.UserID.String()
 	account := p.client.URL() + " " + ids
-	kept, err := p.state.fact("account")
-	if err != nil || kept == account {
+	stored, err := p.state.fact("account")
+	if err != nil || stored == account {
 		return err
 	}
-	if kept != "" {
+	if stored != "" {
 		if !p.opts.Register {
-			return fmt.Errorf("%w: it was used with %q and is to be used with %q; use another one, or allow to register anew", ErrAccountChanged, kept, account)
+			return fmt.Errorf("%w: it was used with %q and is to be used with %q; use another one, or allow to register anew", ErrAccountChanged, stored, account)
 		}
-		if !strings.HasSuffix(kept, " "+ids) { // not merely another address
-			p.log.Warn("the state directory is taken over from another account", "was", kept, "is", account)
+		if !strings.HasSuffix(stored, " "+ids) { // not merely another address
+			p.log.Warn("the state directory is taken over from another account", "was", stored, "is", account)
 			if err := p.forget(); err != nil {
 				return err
 			}
@@ -219,7 +231,7 @@ func (p *Process) identify(ctx context.Context) error {
 	return p.state.setFact("account", account)
 }
 
-// workspace is the id of the workspace that is served, however it was named.
+// workspace is the id of the served workspace, however it was named.
 func (p *Process) workspace(ctx context.Context) (api.WorkspaceID, error) {
 	list, err := p.client.Workspaces(ctx)
 	if err != nil {
@@ -236,7 +248,7 @@ func (p *Process) workspace(ctx context.Context) (api.WorkspaceID, error) {
 	return 0, ours(nil, 0, 1) // everybody has one
 }
 
-// insist repeats a call until it is answered: nil, or refused for good.
+// insist repeats a call until it gets an answer: nil, or a final refusal.
 func (p *Process) insist(ctx context.Context, doing string, do func() error) error {
 	var wait backoff
 	for {
@@ -281,7 +293,7 @@ func (p *Process) serve(ctx context.Context) error {
 	running.Go(func() { p.poll(loops) })
 	running.Go(func() {
 		select {
-		case <-swept: // nothing is claimed while something of an earlier life may run
+		case <-swept: // nothing is claimed while something of an earlier process may run
 			p.claims(loops)
 		case <-loops.Done():
 		}
@@ -303,7 +315,7 @@ func (p *Process) serve(ctx context.Context) error {
 	return reason
 }
 
-// drain ends every session's command; their reports go on.
+// drain ends every session's command; reporting goes on.
 func (p *Process) drain() {
 	p.mu.Lock()
 	p.draining = true
@@ -335,7 +347,7 @@ func (p *Process) sayGoodbye() {
 	all.Wait()
 }
 
-// sessionsOf returns the sessions that run for an agent.
+// sessionsOf returns the running sessions of an agent.
 func (p *Process) sessionsOf(agent api.AgentID) []*session {
 	p.mu.Lock()
 	defer p.mu.Unlock()

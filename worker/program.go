@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os/exec"
 	"regexp"
+	"strings"
 	"syscall"
 	"time"
 
@@ -12,25 +13,12 @@ import (
 	"stint/worker/proc"
 )
 
-// Program is what is known of an agent's program on this machine.
+// Program is what is known about an agent's program on this machine.
 type Program struct {
 	Path     string `json:"path,omitzero"`
 	Version  string `json:"version,omitzero"`
-	SignedIn string `json:"signedIn,omitzero"` // yes, no or empty: nobody can tell
+	SignedIn string `json:"signedIn,omitzero"` // yes, no or empty: can't be told
 }
-
-// programs are the agent programs that can be asked about themselves. It is a table.
-var programs = map[api.AgentType]struct {
-	name   string
-	signIn []string // exits with 0 when somebody is signed in
-	fix    string
-}{
-	api.TypeCodex:      {"codex", []string{"login", "status"}, "codex login"},
-	api.TypeClaudeCode: {"claude", []string{"auth", "status"}, "claude auth login"},
-}
-
-// SignInCommand is how a person signs a type's program in; "" when there is no need.
-func SignInCommand(kind api.AgentType) string { return programs[kind].fix }
 
 const (
 	programPatience = 15 * time.Second
@@ -39,13 +27,13 @@ const (
 
 var versionWord = regexp.MustCompile(`\d+\.\d+[0-9A-Za-z.+-]*`)
 
-// Probe looks for the program of an agent and asks it for its version and whether it
-// is signed in. argv is what to start; empty = the type's own program. env is the
-// exact environment. A failure is about a program that isn't there.
+// Probe looks for the program of an agent and asks it for its version and whether it is signed
+// in. argv is what to start; empty = the type's own program. env is the exact environment. It
+// fails only for a program that isn't there.
 func Probe(ctx context.Context, kind api.AgentType, argv, env []string) (Program, *api.Failure) {
-	known, asks := programs[kind]
+	known, _ := kind.Describe()
 	if len(argv) == 0 {
-		argv = []string{known.name}
+		argv = []string{known.Program}
 	}
 	if argv[0] == "" {
 		return Program{}, refuse(CodeExecutableNotFound, "The agent names no command.")
@@ -55,13 +43,13 @@ func Probe(ctx context.Context, kind api.AgentType, argv, env []string) (Program
 		return Program{}, executableFailure(argv[0], err)
 	}
 	p := Program{Path: path}
-	if !asks { // a command: to start it is to run it
+	if known.Program == "" { // a command: starting it would run it
 		return p, nil
 	}
 	if out, err := ask(ctx, env, path, append(argv[1:len(argv):len(argv)], "--version")); err == nil {
 		p.Version = versionWord.FindString(out)
 	}
-	switch _, err := ask(ctx, env, path, append(argv[1:len(argv):len(argv)], known.signIn...)); {
+	switch _, err := ask(ctx, env, path, append(argv[1:len(argv):len(argv)], known.SignedIn...)); {
 	case err == nil:
 		p.SignedIn = "yes"
 	case refused(err):
@@ -70,7 +58,7 @@ func Probe(ctx context.Context, kind api.AgentType, argv, env []string) (Program
 	return p, nil
 }
 
-// refused reports whether a program answered, by an exit code of its own.
+// refused reports whether a program answered by an exit code of its own.
 func refused(err error) bool {
 	var ended *exec.ExitError
 	return errors.As(err, &ended) && ended.ExitCode() > 0
@@ -91,10 +79,26 @@ func ask(ctx context.Context, env []string, path string, args []string) (string,
 	return string(*out), err
 }
 
+// try runs a command to see whether it ends well, and what it prints about that.
+func try(ctx context.Context, env, argv []string) (words string, err error) {
+	path, err := proc.LookPath(argv[0], "/", env)
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, programPatience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, argv[1:]...)
+	cmd.Dir, cmd.Env, cmd.WaitDelay = "/", env, time.Second
+	said := &beginning{}
+	cmd.Stdout, cmd.Stderr = said, said
+	err = cmd.Run()
+	return strings.TrimSpace(string(*said)), err
+}
+
 // beginning keeps the first bytes of what is written.
 type beginning []byte
 
-// Write takes all and keeps what fits.
+// Write accepts everything and keeps what fits.
 func (b *beginning) Write(p []byte) (int, error) {
 	*b = append(*b, p[:min(len(p), programAnswer-len(*b))]...)
 	return len(p), nil

@@ -12,7 +12,7 @@ import (
 
 const promptInEnv = 64 << 10 // bytes up to which the prompt is in the environment too
 
-// promptFiles are the files in which a command finds what it was asked.
+// promptFiles are the files in which a command finds its prompt.
 type promptFiles struct {
 	dir    string
 	prompt string // path
@@ -20,8 +20,8 @@ type promptFiles struct {
 	text   string
 }
 
-// writePrompt keeps the prompt in files that only the worker's user can read. It
-// never goes into arguments, where everybody could. contract 10.10
+// writePrompt keeps the prompt in files that only the worker's user can read. It never goes
+// into arguments, where everybody could read it. contract 10.10
 func (p *Process) writePrompt(c api.Claim) (promptFiles, error) {
 	dir, err := os.MkdirTemp(p.promptDir(), c.SessionID.String()+"-*") // 0700
 	if err != nil {
@@ -43,7 +43,7 @@ func (f promptFiles) remove() { _ = os.RemoveAll(f.dir) } // the next start of t
 
 func (p *Process) promptDir() string { return filepath.Join(p.opts.StateDir, "prompts") }
 
-// sweepPrompts empties the folder of prompts that an earlier life left behind.
+// sweepPrompts empties the folder of prompts that an earlier process left behind.
 func (p *Process) sweepPrompts() error {
 	if err := os.RemoveAll(p.promptDir()); err != nil {
 		return fmt.Errorf("remove old prompts: %w", err)
@@ -54,9 +54,9 @@ func (p *Process) sweepPrompts() error {
 	return nil
 }
 
-// sessionEnv are the variables that tell an agent about its session; one that
-// converses has no files. The one
-// token among them is the run's own, which dies with the claim. contract 8.4, 10.4
+// sessionEnv returns the variables that tell an agent about its session; one that converses
+// has no files. The only token among them is the run's own, which is void once the claim ends.
+// contract 8.4, 10.4
 func sessionEnv(c api.Claim, url, workspace string, f promptFiles, try int) map[string]string {
 	env := map[string]string{
 		"STINT_URL":          url,

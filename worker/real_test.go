@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -19,16 +20,16 @@ import (
 	"stint/worker/agent/agenttest"
 )
 
-// These tests have the real programs run for a real worker and a real coordinator;
-// only the model is ours.
+// These tests run the real programs with a real worker and a real coordinator; only the model
+// is ours.
 
 // real is one of the programs.
 type real struct {
 	kind     api.AgentType
 	adapter  agent.Agent
-	variable string                              // that names the program
+	variable string                              // names the program
 	args     func(m *agenttest.Model) []string   // likewise with env; nil = none
-	env      func(m *agenttest.Model) []string   // in which the program takes the model for its own
+	env      func(m *agenttest.Model) []string   // makes the program use our model
 	shell    func(command string) agenttest.Call // how the model asks for a command
 }
 
@@ -41,7 +42,7 @@ var reals = map[string]real{
 	},
 	"codex": {
 		kind: api.TypeCodex, adapter: agent.Codex{}, variable: agenttest.CodexVar, args: agenttest.CodexArgs,
-		env: func(*agenttest.Model) []string { return []string{"OPENAI_API_KEY=" + agenttest.Key} },
+		env: func(*agenttest.Model) []string { return nil },
 		shell: func(command string) agenttest.Call {
 			return agenttest.Call{Tool: "exec_command", Input: map[string]any{"cmd": command}}
 		},
@@ -49,7 +50,7 @@ var reals = map[string]real{
 }
 
 // each runs a test for each program.
-func each(t *testing.T, do func(t *testing.T, w *world, r real)) {
+func each(t *testing.T, do func(t *testing.T, w *fixture, r real)) {
 	t.Parallel()
 	for name, r := range reals {
 		t.Run(name, func(t *testing.T) {
@@ -57,14 +58,14 @@ func each(t *testing.T, do func(t *testing.T, w *world, r real)) {
 			if os.Getenv(r.variable) == "" {
 				t.Fatalf("%s names no program: run make test-agents", r.variable)
 			}
-			do(t, newWorldWith(t, func(c *engine.Config) { c.AffinityWait = 2 * time.Second }), r)
+			do(t, newFixtureWith(t, func(c *engine.Config) { c.AffinityWait = 2 * time.Second }), r)
 		})
 	}
 }
 
 // agent makes an agent of the program, which asks about each command, and the
 // options of a worker that runs it.
-func (r real) agent(w *world, m *agenttest.Model, edit func(*api.AgentInput)) (api.Agent, Options) {
+func (r real) agent(w *fixture, m *agenttest.Model, edit func(*api.AgentInput)) (api.Agent, Options) {
 	w.Helper()
 	o := w.options()
 	o.StateDir = filepath.Join(agenttest.Folder(w.T), "worker") // Codex runs no commands with its own below /tmp
@@ -88,7 +89,9 @@ func (r real) agent(w *world, m *agenttest.Model, edit func(*api.AgentInput)) (a
 	return a, o
 }
 
-func (r real) environ(w *world, m *agenttest.Model) []string {
+// environ is that of a user who has signed in to the programs.
+func (r real) environ(w *fixture, m *agenttest.Model) []string {
+	agenttest.SignIn(w.T, filepath.Join(w.dir, "home"))
 	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(w.dir, "home"), "LANG=C.UTF-8"}, r.env(m)...)
 }
 
@@ -105,7 +108,7 @@ func exists(path string) bool {
 }
 
 func TestReal_AskedAnsweredAndToldMore(t *testing.T) {
-	each(t, func(t *testing.T, w *world, r real) {
+	each(t, func(t *testing.T, w *fixture, r real) {
 		m := agenttest.NewModel(t, r.shell("touch good"), r.shell("touch bad"), agenttest.Say("first"), agenttest.Say("second"))
 		a, o := r.agent(w, m, nil)
 		w.start(o)
@@ -139,7 +142,7 @@ func TestReal_AskedAnsweredAndToldMore(t *testing.T) {
 }
 
 func TestReal_CancelInterrupts(t *testing.T) {
-	each(t, func(t *testing.T, w *world, r real) {
+	each(t, func(t *testing.T, w *fixture, r real) {
 		m := agenttest.NewModel(t, r.shell("touch begun; tail -f /dev/null"))
 		a, o := r.agent(w, m, func(in *api.AgentInput) { in.Run.Rules = []api.RunRule{{Area: "shell", Ruling: "allow"}} })
 		w.start(o)
@@ -171,7 +174,7 @@ func in(folder string) (pids []string) {
 // The program is killed with -9 while it waits for the model: the next try resumes
 // its session.
 func TestReal_AKilledProgramIsResumed(t *testing.T) {
-	each(t, func(t *testing.T, w *world, r real) {
+	each(t, func(t *testing.T, w *fixture, r real) {
 		m := agenttest.NewModel(t, r.shell("echo before"), agenttest.Hang{}, agenttest.Say("after"))
 		a, o := r.agent(w, m, func(in *api.AgentInput) { in.Run.Rules = []api.RunRule{{Area: "shell", Ruling: "allow"}} })
 		o.MaxRetryAttempts, o.MaxRetryBackoff = 1, 50*time.Millisecond
@@ -196,10 +199,10 @@ func TestReal_AKilledProgramIsResumed(t *testing.T) {
 	})
 }
 
-// The worker process is killed with -9 in the middle of a turn: its next life
-// resumes the agent session under the same claim.
+// The worker process is killed with -9 in the middle of a turn: its next process resumes the
+// agent session under the same claim.
 func TestReal_AKilledWorkerResumes(t *testing.T) {
-	each(t, func(t *testing.T, w *world, r real) {
+	each(t, func(t *testing.T, w *fixture, r real) {
 		m := agenttest.NewModel(t, r.shell("echo before"), agenttest.Hang{}, agenttest.Say("after"))
 		a, o := r.agent(w, m, func(in *api.AgentInput) { in.Run.Rules = []api.RunRule{{Area: "shell", Ruling: "allow"}} })
 		first := w.spawn(r.child(o, ""))
@@ -216,12 +219,12 @@ func TestReal_AKilledWorkerResumes(t *testing.T) {
 	})
 }
 
-// A question is parked, its worker is gone, and the answer comes after a restart:
-// the same agent session goes on; elsewhere, a new one says so.
+// A question is parked, its worker is gone, and the answer comes after a restart: the same
+// agent session continues; elsewhere, a new one says so.
 func TestReal_AnsweredAfterARestartAndElsewhere(t *testing.T) {
 	for _, where := range []string{"here", "elsewhere"} {
 		t.Run(where, func(t *testing.T) {
-			each(t, func(t *testing.T, w *world, r real) {
+			each(t, func(t *testing.T, w *fixture, r real) {
 				m := agenttest.NewModel(t, r.shell("touch good"), r.shell("touch good"), agenttest.Say("done"))
 				a, o := r.agent(w, m, nil)
 				o.PromptHold = 200 * time.Millisecond
@@ -247,7 +250,7 @@ func TestReal_AnsweredAfterARestartAndElsewhere(t *testing.T) {
 				if resumed := done.AgentSessionID == s.AgentSessionID; resumed != (where == "here") {
 					t.Errorf("its agent session is %s, was %s", done.AgentSessionID, s.AgentSessionID)
 				}
-				said := slices.ContainsFunc(kinds(w.items(id), api.ItemStatus), func(line string) bool { return strings.Contains(line, "starts a new one") })
+				said := slices.ContainsFunc(kinds(w.items(id), api.ItemStatus), func(line string) bool { return strings.Contains(line, "a new one goes on") })
 				if said != (where == "elsewhere") {
 					t.Errorf("the session tells %q", kinds(w.items(id), api.ItemStatus))
 				}
@@ -259,10 +262,10 @@ func TestReal_AnsweredAfterARestartAndElsewhere(t *testing.T) {
 	}
 }
 
-// The worker is told to stop while the program asks: the session goes back, and the
-// next life resumes the agent session, which asks again.
+// The worker is asked to stop while the program asks: the session goes back, and the next
+// process resumes the agent session, which asks again.
 func TestReal_ToldToStopWhileItAsks(t *testing.T) {
-	each(t, func(t *testing.T, w *world, r real) {
+	each(t, func(t *testing.T, w *fixture, r real) {
 		m := agenttest.NewModel(t, r.shell("touch good"), r.shell("touch good"), agenttest.Say("done"))
 		a, o := r.agent(w, m, nil)
 		o.Agents = []string{a.Slug}
@@ -283,12 +286,12 @@ func TestReal_ToldToStopWhileItAsks(t *testing.T) {
 	})
 }
 
-// Nobody answers: at the deadline's instant the question is answered by itself, and
-// the agent session goes on, whether the program still waits or the session is parked.
+// Nobody answers: exactly at the deadline the question is answered automatically, and the
+// agent session continues, whether the program still waits or the session is parked.
 func TestReal_TheDeadlineAnswers(t *testing.T) {
 	for name, hold := range map[string]time.Duration{"held": time.Minute, "parked": 200 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
-			each(t, func(t *testing.T, w *world, r real) {
+			each(t, func(t *testing.T, w *fixture, r real) {
 				m := agenttest.NewModel(t, r.shell("touch bad"), agenttest.Say("done"))
 				if name == "parked" {
 					m = agenttest.NewModel(t, r.shell("touch bad"), r.shell("touch bad"), agenttest.Say("done"))
@@ -319,7 +322,7 @@ func TestReal_TheDeadlineAnswers(t *testing.T) {
 }
 
 func TestReal_ASilentModelIsAStall(t *testing.T) {
-	each(t, func(t *testing.T, w *world, r real) {
+	each(t, func(t *testing.T, w *fixture, r real) {
 		m := agenttest.NewModel(t, agenttest.Hang{})
 		a, o := r.agent(w, m, func(in *api.AgentInput) { in.StallTimeoutSeconds = 3 })
 		w.start(o)
@@ -331,8 +334,8 @@ func TestReal_ASilentModelIsAStall(t *testing.T) {
 	})
 }
 
-// developer is the trusted part of a request of Codex.
-func developer(w *world, body map[string]any) string {
+// developer is the trusted part of a Codex request.
+func developer(w *fixture, body map[string]any) string {
 	var out []any
 	input, _ := body["input"].([]any)
 	for _, m := range input {
@@ -342,13 +345,17 @@ func developer(w *world, body map[string]any) string {
 	}
 	b, err := json.Marshal(out)
 	w.must(err)
-	return string(b)
+	return hiddenLine.ReplaceAllString(string(b), "")
 }
+
+// hiddenLine is one of the paths that Codex tells its model are hidden: some come and go with
+// its own files.
+var hiddenLine = regexp.MustCompile("- path `[^`]*`(\\\\n)?")
 
 // What a context says changes nothing of what is executed: not the command line,
 // the folder, the environment, or the system text.
 func TestReal_InjectedTextChangesNothing(t *testing.T) {
-	each(t, func(t *testing.T, w *world, r real) {
+	each(t, func(t *testing.T, w *fixture, r real) {
 		m := agenttest.NewModel(t)
 		a, o := r.agent(w, m, func(in *api.AgentInput) { in.Instructions = "OURS"; in.MaxConcurrent = 1 })
 		w.start(o)

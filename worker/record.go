@@ -15,13 +15,13 @@ import (
 	"stint/worker/proc"
 )
 
-// record is one worker record: this process in its part for one agent.
+// record is one worker record: this process in its role for one agent.
 type record struct {
 	p     *Process
 	agent api.AgentID
 	log   *slog.Logger
 	ended chan struct{} // closed when its goroutine has ended
-	kicks chan struct{} // one token: beat now
+	wakes chan struct{} // one token: beat now
 
 	crowded bool // as many sessions run as its owner allows; guarded by p.mu
 
@@ -30,25 +30,28 @@ type record struct {
 	mu        sync.Mutex
 	slug      string
 	folderKey string        // as registered; guarded by mu
+	alone     bool          // likewise: its sessions don't share the folder; guarded by mu
 	version   int64         // of the agent, as registered; guarded by mu
 	worker    api.WorkerID  // zero until registered; guarded by mu
 	beatAt    proc.BootTime // before the last good beat was sent; guarded by mu
 	beatEvery time.Duration // guarded by mu
 	desired   api.Desired   // guarded by mu
 	orders                  // guarded by mu
-	idle      bool          // it only hands in what an earlier life held
+	idle      bool          // it only hands in what an earlier process held
+
+	registering int64 // the agent's version that it was made for
 }
 
 func (p *Process) newRecord(a api.Agent) *record {
 	return &record{
-		p: p, agent: a.ID, slug: a.Slug, log: p.log.With("agent", a.Slug),
-		ended: make(chan struct{}), kicks: make(chan struct{}, 1), beatEvery: p.clocks.Beat,
+		p: p, agent: a.ID, slug: a.Slug, registering: a.Version, log: p.log.With("agent", a.Slug),
+		ended: make(chan struct{}), wakes: make(chan struct{}, 1), beatEvery: p.clocks.Beat,
 	}
 }
 
-func (r *record) kick() {
+func (r *record) wake() {
 	select {
-	case r.kicks <- struct{}{}:
+	case r.wakes <- struct{}{}:
 	default: // one is due already
 	}
 }
@@ -65,15 +68,15 @@ func (r *record) id() api.WorkerID {
 	return r.worker
 }
 
-// eligible reports whether claims may be asked for in this record's name.
+// eligible reports whether claims may be requested in this record's name.
 func (r *record) eligible() (api.WorkerID, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.worker, r.worker != 0 && !r.idle && r.desired == api.DesiredRunning && r.ending == nil
 }
 
-// run registers the record, retrying for ever, and then beats until ctx ends or
-// the record is gone for good. It returns why.
+// run registers the record, retrying for as long as that may help, and then beats until ctx
+// ends or the record is gone for good. It returns why.
 func (r *record) run(ctx context.Context, a api.Agent) error {
 	var wait backoff
 	said := slog.LevelWarn
@@ -85,10 +88,13 @@ func (r *record) run(ctx context.Context, a api.Agent) error {
 		if api.CodeOf(err) == api.CodeNotFound {
 			return fmt.Errorf("%w, or the agent %s was", errRecordGone, a.Slug)
 		}
+		if api.CodeOf(err) == api.CodeInvalid {
+			return fmt.Errorf("%w %s: %w", ErrUnfit, a.Slug, err)
+		}
 		pause := wait.next(api.RetryAfter(err))
 		r.log.Log(ctx, said, "not registered", "again in", pause, "error", err)
 		if api.CodeOf(err) == api.CodeWorkerRunning {
-			said = slog.LevelDebug // once is enough: it is so until the other one ends
+			said = slog.LevelDebug // once is enough: nothing changes until the other one ends
 		}
 		if !sleep(ctx, pause, nil) {
 			return context.Cause(ctx)
@@ -97,8 +103,8 @@ func (r *record) run(ctx context.Context, a api.Agent) error {
 	return r.keepBeating(ctx)
 }
 
-// register makes this process the record's current instance. The claims that an
-// earlier life held come with it and are taken up or given back. contract 5.1
+// register makes this process the record's current instance. The claims that an earlier
+// process held come with it and are taken up or given back. contract 5.1
 func (r *record) register(ctx context.Context, a api.Agent) error {
 	known, err := r.p.state.worker(a.ID)
 	if err != nil {
@@ -106,7 +112,7 @@ func (r *record) register(ctx context.Context, a api.Agent) error {
 	}
 	in := r.p.registration(a)
 	in.WorkerID = known.worker
-	// The one that was sent last may have been accepted without our hearing of it.
+	// The last request may have been accepted without our learning of it.
 	previous := []string{known.instance}
 	if known.pending != known.instance {
 		previous = []string{known.pending, known.instance}
@@ -127,7 +133,7 @@ func (r *record) register(ctx context.Context, a api.Agent) error {
 		}
 	}
 	if api.CodeOf(err) == api.CodeNotFound && in.WorkerID != 0 && r.p.opts.Register {
-		// It was deleted while this process was away, which is allowed to make it anew.
+		// It was deleted while this process was away, and this process may create it again.
 		in.WorkerID, in.PreviousInstanceID = 0, ""
 		sent = r.p.boot()
 		got, err = r.call(ctx, in)
@@ -146,7 +152,7 @@ func (r *record) register(ctx context.Context, a api.Agent) error {
 	first := r.worker == 0
 	r.worker, r.beatAt = got.Worker.ID, sent
 	r.desired, r.told = got.Worker.DesiredState, got.Worker.PendingSignal
-	r.folderKey, r.version = in.FolderKey, a.Version
+	r.folderKey, r.alone, r.version = in.FolderKey, in.FolderShared, a.Version
 	if got.BeatSeconds > 0 {
 		r.beatEvery = min(r.p.clocks.Beat, time.Duration(got.BeatSeconds)*time.Second)
 	}
@@ -155,7 +161,7 @@ func (r *record) register(ctx context.Context, a api.Agent) error {
 		r.log.Info("registered", "worker", got.Worker.ID.String(), "claims taken over", len(got.Claims))
 		r.p.takeOver(r, got.Claims, sent, got.ServerTime)
 	}
-	r.p.hurryClaims()
+	r.p.wakeClaims()
 	return nil
 }
 
@@ -167,14 +173,14 @@ func (r *record) call(ctx context.Context, in api.WorkerInput) (api.Registered, 
 	return got, ours(err, got.Worker.ID == 0, false)
 }
 
-// registration is what this process says of itself for an agent.
+// registration is what this process says about itself for an agent.
 func (p *Process) registration(a api.Agent) api.WorkerInput {
 	name, folder, alone := p.self(a)
 	return api.WorkerInput{
 		Name: name, InstanceID: p.instance, ProcessID: p.processID, Mode: a.Mode,
-		Types: p.types(), Labels: p.opts.Labels, MaxConcurrent: int64(p.opts.Slots),
+		Types: p.types(), Labels: p.opts.Labels, MaxConcurrent: int64(p.opts.Slots), ProcessSlots: int64(p.opts.Slots),
 		Platform: runtime.GOOS + "/" + runtime.GOARCH, Version: p.opts.Version,
-		FolderKey: folderKey(p.machine, folder), FolderShared: alone,
+		FolderKey: folderKey(p.machine, folder), FolderShared: alone, StagingSeconds: int64(p.stages.Total().Round(time.Second) / time.Second),
 	}
 }
 
@@ -183,13 +189,13 @@ func (p *Process) types() []api.AgentType {
 	return append([]api.AgentType{api.TypeCommand}, slices.Sorted(maps.Keys(p.opts.adapters))...)
 }
 
-// keepBeating beats on its own clock, oftener while something runs, and at once
-// when there is something to say. It depends on nothing that an agent does.
+// keepBeating beats on its own clock, more often while something runs, and at once when there
+// is something to say. It depends on nothing that an agent does.
 func (r *record) keepBeating(ctx context.Context) error {
 	var wait backoff
 	away := false
 	for {
-		pause := r.pace()
+		pause := r.turnClock()
 		err := r.beat(ctx, false)
 		if err == nil {
 			var gone error
@@ -217,26 +223,23 @@ func (r *record) keepBeating(ctx context.Context) error {
 			}
 			away = false
 		}
-		if !sleepAwake(ctx, pause, r.kicks) {
+		if !sleepAwake(ctx, pause, r.wakes) {
 			return context.Cause(ctx)
 		}
 	}
 }
 
-// reconnected hurries what waits for its next try: the coordinator is back.
+// reconnected wakes what waits for its next try: the coordinator is back.
 func (p *Process) reconnected(r *record) {
 	for _, s := range p.sessionsOf(r.agent) {
-		select {
-		case s.retry <- struct{}{}:
-		default: // it is due already
-		}
+		s.nudge()
 	}
-	p.hurryClaims()
+	p.wakeClaims()
 }
 
-// pace is the time to the next beat: while something runs, a beat is also how
-// a cancel or a stop is learnt of. contract 10.1
-func (r *record) pace() time.Duration {
+// turnClock is the time to the next beat: while something runs, a beat also brings news of a
+// cancel or a stop. contract 10.1
+func (r *record) turnClock() time.Duration {
 	r.mu.Lock()
 	every := r.beatEvery
 	r.mu.Unlock()
@@ -246,8 +249,8 @@ func (r *record) pace() time.Duration {
 	return every
 }
 
-// beat says once that this process lives, lists the claims it holds, and tells
-// which ones are drained. goodbye makes the worker offline at once.
+// beat reports once that this process is alive, lists the claims it holds, and says which ones
+// are drained. goodbye makes the worker offline at once.
 func (r *record) beat(ctx context.Context, goodbye bool) error {
 	r.beating.Lock()
 	defer r.beating.Unlock()
@@ -285,14 +288,14 @@ func (r *record) beat(ctx context.Context, goodbye bool) error {
 	return nil
 }
 
-// beaten takes in a good beat's answer. sent is the instant before it was sent.
+// beaten takes in the answer to a good beat. sent is the instant before it was sent.
 func (r *record) beaten(sent proc.BootTime, answer api.BeatAnswer, held map[api.ClaimID]*session) {
 	r.mu.Lock()
 	r.beatAt = max(r.beatAt, sent)
 	r.mu.Unlock()
 	r.hear(answer.Worker)
 	for _, s := range r.p.sessionsOf(r.agent) {
-		s.leash.beaten(sent.Add(offlineAfter(s.claim)))
+		s.claimContext.beaten(sent.Add(s.silent))
 	}
 	for _, a := range answer.Claims {
 		if s := held[a.ClaimID]; s != nil {

@@ -15,12 +15,12 @@ import (
 	"stint/worker/workertest"
 )
 
-// quietTransport is a transport of its own, whose idle connections the test closes.
+// quietTransport is a separate transport, whose idle connections the test closes.
 type quietTransport struct{ http.Transport }
 
 func TestRun_CommandGetsItsPromptAndItsOutputIsStored(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	a := w.agent("echo", "sh", "-c", `cat; echo "err $STINT_PROMPT" >&2; cat "$STINT_PROMPT_FILE"; echo " $STINT_AGENT $STINT_FENCE $STINT_ATTEMPT $STINT_TRY"`)
 	w.start(w.options())
 	id := w.trigger(a, "hello\n")
@@ -42,7 +42,7 @@ func TestRun_CommandGetsItsPromptAndItsOutputIsStored(t *testing.T) {
 
 func TestRun_LargePromptIsInNoArgument(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	prompt := strings.Repeat("needle ", 300<<10/7)
 	a := w.agent("big", "sh", "-c", `cat >got; cmp got "$STINT_PROMPT_FILE" && wc -c <got; stat -c %a "$STINT_PROMPT_FILE"; echo "[${STINT_PROMPT-unset}]"; cat /proc/[0-9]*/cmdline | tr '\0' ' ' | grep -c 'needl[e] needle'`)
 	w.start(w.options())
@@ -55,7 +55,7 @@ func TestRun_LargePromptIsInNoArgument(t *testing.T) {
 
 func TestRun_CommandThatReadsNothingOrForeverEnds(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	cat, deaf := w.agent("cat", "cat"), w.agent("deaf", "true")
 	w.start(w.options())
 	one, two := w.trigger(cat, ""), w.trigger(deaf, strings.Repeat("x", 200<<10))
@@ -65,7 +65,7 @@ func TestRun_CommandThatReadsNothingOrForeverEnds(t *testing.T) {
 
 func TestRun_EveryWayToFailHasItsCode(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	file := filepath.Join(t.TempDir(), "file")
 	w.must(os.WriteFile(file, []byte("no program"), 0o700))
 	w.start(w.options())
@@ -88,8 +88,8 @@ func TestRun_EveryWayToFailHasItsCode(t *testing.T) {
 		{"no-format", nil, []string{file}, CodeExecutableNotFound, "#!/bin/sh"},
 		{"exit-3", nil, []string{"sh", "-c", "echo out; echo why >&2; exit 3"}, CodeExitNonzero, "exit code 3"},
 		{"segv", nil, []string{"sh", "-c", "kill -SEGV $$"}, CodeCrashed, "signal 11"},
-		{"timeout", func(in *api.AgentInput) { in.TurnTimeoutSeconds = 1 }, []string{"sh", "-c", "while :; do echo x; sleep 0.1; done"}, CodeTurnTimeout, "1 seconds"},
-		{"stall", func(in *api.AgentInput) { in.StallTimeoutSeconds = 1 }, []string{"sh", "-c", "sleep 600 & echo hi; wait"}, CodeStalled, "1 seconds"},
+		{"timeout", func(in *api.AgentInput) { in.TurnTimeoutSeconds = 1 }, []string{"sh", "-c", "while :; do echo x; sleep 0.1; done"}, CodeTurnTimeout, "limit of 1s"},
+		{"stall", func(in *api.AgentInput) { in.StallTimeoutSeconds = 1 }, []string{"sh", "-c", "sleep 600 & echo hi; wait"}, CodeStalled, "nothing for 1s"},
 		{"foreign-env", func(in *api.AgentInput) { in.Run.Env = []string{"STINT_TOKEN"} }, []string{"true"}, CodePolicyBlocked, "STINT_TOKEN"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestRun_EveryWayToFailHasItsCode(t *testing.T) {
 
 func TestRun_StallIsCountedFromTheLastOutput(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	a := w.agentWith("slow", func(in *api.AgentInput) { in.StallTimeoutSeconds = 3 }, "sh", "-c", "for i in 1 2 3 4 5; do echo $i; sleep 1; done")
 	w.start(w.options())
 	w.untilStatus(w.trigger(a, ""), api.Complete)
@@ -113,7 +113,7 @@ func TestRun_StallIsCountedFromTheLastOutput(t *testing.T) {
 
 func TestRun_FolderThatVanishesEndsTheCommand(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	a := w.agent("gone", "sh", "-c", "cd /; echo here; sleep 600")
 	w.start(w.options())
 	id := w.trigger(a, "")
@@ -127,7 +127,7 @@ func TestRun_FolderThatVanishesEndsTheCommand(t *testing.T) {
 
 func TestRun_TriesAgainAsOftenAsAllowed(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	stamps := filepath.Join(t.TempDir(), "stamps")
 	a := w.agent("again", "sh", "-c", `echo "$STINT_TRY" >>`+stamps+`; exit 1`)
 	o := w.options()
@@ -145,7 +145,7 @@ func TestRun_TriesAgainAsOftenAsAllowed(t *testing.T) {
 
 func TestRun_AgentSeesExactlyWhatTheDoctorSays(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	a := w.agentWith("env", func(in *api.AgentInput) {
 		in.Run.Env, in.Instructions = []string{"MY_WORD", "MY_TOKEN"}, "be kind"
 	}, "sh", "-c", "env -0 >seen; ls /proc/self/fd | wc -l; cat /proc/self/limits | grep core")
@@ -193,7 +193,7 @@ func TestRun_AgentSeesExactlyWhatTheDoctorSays(t *testing.T) {
 
 func TestDoctor_NamesWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.agent("lost", "no-such-program-here")
 	report, err := Doctor(t.Context(), w.options(), "lost")
 	w.must(err)
@@ -211,7 +211,7 @@ func TestDoctor_NamesWhatIsWrong(t *testing.T) {
 
 func TestRun_FoldersAreNeverShared(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	stamps := filepath.Join(t.TempDir(), "stamps")
 	base := t.TempDir()
 	w.must(os.Mkdir(filepath.Join(base, "sub"), 0o700))
@@ -235,7 +235,7 @@ func TestRun_FoldersAreNeverShared(t *testing.T) {
 
 func TestRun_ServesAgentsMadeLater(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.start(w.options())
 	w.eventually("the worker is there", func() bool { return w.proxy.Count("GET agents") > 0 })
 	w.untilStatus(w.trigger(w.agent("late", "true"), ""), api.Complete)
@@ -245,7 +245,7 @@ func TestRun_ServesAgentsMadeLater(t *testing.T) {
 
 func TestRun_SlotsAreShared(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	o := w.options()
 	o.Slots = 2
 	stamps := t.TempDir()
@@ -255,7 +255,7 @@ func TestRun_SlotsAreShared(t *testing.T) {
 		ids = append(ids, w.trigger(a, ""))
 	}
 	w.start(o)
-	var lives []workertest.Life
+	var lives []workertest.AgentRun
 	for i, id := range ids {
 		w.untilStatus(id, api.Complete)
 		lives = append(lives, workertest.Lives(t, filepath.Join(stamps, fmt.Sprint(i)))...)
@@ -273,11 +273,11 @@ func TestRun_SlotsAreShared(t *testing.T) {
 	}
 }
 
-// An agent made between a worker's first look and the moment from which it hears of
-// changes is found at once, not when the clock next says so.
+// An agent created between a worker's first look and the moment from which it receives changes
+// is found at once, not at the clock's next tick.
 func TestRun_AgentMadeBeforeAnybodyListens(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.proxy.Rule(faultOn(func(call string) bool { return call == "GET events" }, workertest.Fault{Delay: 2 * time.Second}))
 	o := w.options()
 	o.Clocks.Agents = time.Hour

@@ -12,8 +12,8 @@ import (
 
 const sendLimit = 20 * time.Second // one report, its answer read
 
-// refusedForGood reports whether the coordinator will never accept the same
-// call: it is not asked again. Rights and sign-in can come back.
+// refusedForGood reports whether the coordinator will never accept the same call, so that it
+// isn't repeated. Rights and sign-in can come back.
 func refusedForGood(err error) bool {
 	switch api.CodeOf(err) {
 	case "", api.CodeUnauthenticated, api.CodeForbidden, api.CodeMisdirected, api.CodeCrossOrigin:
@@ -22,14 +22,14 @@ func refusedForGood(err error) bool {
 	return !api.Retriable(err)
 }
 
-// send delivers the session's outbox in order until the finishing entry was
-// dealt with, or the session ended without one. It is the only sender of its
-// session, and goes on whatever becomes of the agent. It returns an error only
-// when ctx ends first; the rest is then sent by the worker's next life.
+// send delivers the session's outbox in order until the finishing entry was dealt with, or the
+// session ended without one. It is the only sender of its session, and goes on whatever
+// happens to the agent. It returns an error only when ctx ends first; the worker's next
+// process then sends the rest.
 func (s *session) send(ctx context.Context) error {
 	var wait backoff
 	for {
-		over := s.isOver() // asked first: what was added before it is then seen
+		over := s.isOver() // asked first: what was added before is then seen
 		batch, err := s.out.next()
 		if err == nil && len(batch) == 0 {
 			if over {
@@ -69,8 +69,8 @@ func (s *session) send(ctx context.Context) error {
 	}
 }
 
-// gravity is how loud a refusal is: not at all when somebody cancelled the
-// session, since nobody wants then what the command still printed.
+// gravity is the log level of a refusal: none when somebody cancelled the session, since
+// nobody then wants what the command still printed.
 func gravity(err error) slog.Level {
 	var refused *api.Error
 	if errors.As(err, &refused) && refused.Status == api.Cancelled {
@@ -86,8 +86,8 @@ func kindOf(batch []entry) string {
 	return batch[0].kind
 }
 
-// deliver sends one batch. It is settled when it was accepted, or refused for
-// good and dealt with; otherwise err says why it has to be sent again.
+// deliver sends one batch. It is settled when it was accepted, or refused for good and dealt
+// with; otherwise err says why it has to be sent again.
 func (s *session) deliver(ctx context.Context, batch []entry) (settled bool, err error) {
 	s.at("send " + batch[0].kind)
 	claim := s.claimID()
@@ -96,7 +96,7 @@ func (s *session) deliver(ctx context.Context, batch []entry) (settled bool, err
 	switch {
 	case err == nil:
 		if finishes(batch[0].kind) {
-			s.closedByUs()
+			s.closedByUs(claim)
 		}
 		return true, nil
 	case !refusedForGood(err):
@@ -181,8 +181,8 @@ func (s *session) patch(ctx context.Context, in api.SessionPatch) (api.Session, 
 	return got, ours(err, got.ID, s.addr.Session)
 }
 
-// ours turns an answer that is about something else than what was asked into no
-// answer: whatever sent it, it wasn't the coordinator that did what we asked.
+// ours turns an answer about something that wasn't asked into no answer: whatever sent it, it
+// wasn't the coordinator doing what we asked.
 func ours[T comparable](err error, got, want T) error {
 	if err != nil || got == want {
 		return err
@@ -190,13 +190,13 @@ func ours[T comparable](err error, got, want T) error {
 	return &api.Unanswered{Op: "check the answer", Err: fmt.Errorf("it is about %v, not %v", got, want)}
 }
 
-// unfit deals with a refusal of the entry itself. An activity is left out; so is an
-// item, but for the others of its batch, and a conversation whose transcript can't be
-// kept is ended. A finish is said again without what can be unfit about it: a session
-// must not run twice because its result is too long.
+// unfit deals with a refusal of the entry itself. An activity is left out; so is an item, but
+// not the others of its batch; a conversation whose transcript can't be kept is ended. A
+// finish is sent again without the parts that may be unfit: a session must not run twice
+// because its result is too long.
 func (s *session) unfit(ctx context.Context, claim api.ClaimID, batch []entry, refused error) (settled bool, err error) {
 	e := batch[0]
-	if len(batch) > 1 { // only items come several at once: which of them is it?
+	if len(batch) > 1 { // only items are sent several at once: which of them is it?
 		for _, e := range batch {
 			if settled, err := s.deliver(ctx, []entry{e}); !settled {
 				return false, err
@@ -210,7 +210,7 @@ func (s *session) unfit(ctx context.Context, claim api.ClaimID, batch []entry, r
 	}
 	if !finishes(e.kind) || api.CodeOf(refused) == api.CodeOutcomeConflict {
 		if finishes(e.kind) {
-			s.closedByUs()
+			s.closedByUs(claim)
 		}
 		return true, nil
 	}
@@ -220,7 +220,7 @@ func (s *session) unfit(ctx context.Context, claim api.ClaimID, batch []entry, r
 	}
 	switch err = s.post(ctx, claim, []entry{plain}); {
 	case err == nil:
-		s.closedByUs()
+		s.closedByUs(claim)
 		return true, nil
 	case refusedForGood(err):
 		s.log.Error("the session's end was refused and is not reported", "error", err)
@@ -234,7 +234,11 @@ func plainFinish(e entry, refused error) (entry, error) {
 	why := api.CodeOf(refused)
 	switch e.kind {
 	case entryComplete:
-		return newEntry(e.kind, api.CompleteRequest{Outcome: outcomeSuccess, Result: note + string(why)})
+		in, err := decode[api.CompleteRequest](e)
+		if err != nil {
+			return entry{}, err
+		}
+		return newEntry(e.kind, api.CompleteRequest{Outcome: in.Outcome, Result: note + string(why)})
 	case entryFail:
 		in, err := decode[api.FailRequest](e)
 		if err != nil {

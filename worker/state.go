@@ -15,9 +15,8 @@ import (
 	"stint/api"
 )
 
-const stateVersion = 1
-
-const stateSchema = `
+// stateSteps create the file's tables, one step for each version of it.
+var stateSteps = []string{`
 CREATE TABLE facts (
     name  TEXT PRIMARY KEY,
     value TEXT NOT NULL
@@ -50,13 +49,15 @@ CREATE TABLE crashes (
     session_id TEXT PRIMARY KEY,
     times      INTEGER NOT NULL
 ) STRICT;
-`
+`, `
+ALTER TABLE held ADD COLUMN said TEXT; -- the agent's last words, once a turn has ended and while no other runs
+`}
 
-// state is the worker's own file. Whatever this process will be asked about
-// after a crash is written here before it happens. contract 10.1
+// state is the worker's own file. Whatever this process will need to know after a crash is
+// written here before it happens. contract 10.1
 type state struct{ db *sql.DB }
 
-// openState opens or makes the file in dir, which the caller has locked.
+// openState opens or creates the file in dir, which the caller has locked.
 func openState(dir string) (*state, error) {
 	file := filepath.Join(dir, "worker.db")
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600) // the driver would make it world-readable
@@ -83,7 +84,7 @@ func openState(dir string) (*state, error) {
 	return s, nil
 }
 
-// prepare checks that the connection is as safe as it was asked to be, and makes the tables.
+// prepare checks that the connection is as safe as it was asked to be, and creates the tables.
 func (s *state) prepare() error {
 	var mode string
 	var synchronous, version int
@@ -97,22 +98,24 @@ func (s *state) prepare() error {
 		return err
 	case mode != "wal" || synchronous != 2:
 		return fmt.Errorf("it is in journal mode %s with synchronous %d, not wal with 2", mode, synchronous)
-	case version > stateVersion:
+	case version > len(stateSteps):
 		return fmt.Errorf("it was written by a newer version (%d) of this program", version)
-	case version == stateVersion:
+	case version == len(stateSteps):
 		return nil
 	}
 	return s.tx("make the tables", func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(durable(), stateSchema); err != nil {
-			return err
+		for _, step := range stateSteps[version:] {
+			if _, err := tx.ExecContext(durable(), step); err != nil {
+				return err
+			}
 		}
-		_, err := tx.ExecContext(durable(), fmt.Sprintf("PRAGMA user_version = %d", stateVersion))
+		_, err := tx.ExecContext(durable(), fmt.Sprintf("PRAGMA user_version = %d", len(stateSteps)))
 		return err
 	})
 }
 
-// durable is the context of every statement: one that is cancelled would roll the
-// driver's whole transaction back and go on outside it.
+// durable is the context of every statement: a cancelled one would roll back the driver's
+// whole transaction and continue outside it.
 func durable() context.Context { return context.Background() }
 
 func (s *state) close() error {
@@ -165,13 +168,13 @@ func (s *state) setFact(name, value string) error {
 	return s.exec("keep "+name, "INSERT INTO facts (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = excluded.value", name, value)
 }
 
-// known is what is kept of a worker record.
+// known is what is kept about a worker record.
 type known struct {
 	agent    api.AgentID
 	worker   api.WorkerID // zero: the record was deleted
 	instance string
 	pending  string
-	deleted  bool // the record was deleted: it is not registered again unasked
+	deleted  bool // the record was deleted: it isn't registered again unless asked
 }
 
 func (s *state) saveWorker(k known) error {
@@ -186,7 +189,7 @@ func (k known) sending(agent api.AgentID, instance string) known {
 	return k
 }
 
-// worker returns what is kept of an agent's record; the zero value when nothing is.
+// worker returns what is kept about an agent's record; the zero value when nothing is.
 func (s *state) worker(agent api.AgentID) (known, error) {
 	k := known{agent: agent}
 	err := s.db.QueryRowContext(durable(), "SELECT worker_id, instance, pending FROM workers WHERE agent_id = ?1", agent.String()).
@@ -198,7 +201,8 @@ func (s *state) worker(agent api.AgentID) (known, error) {
 	return k, nil
 }
 
-// forgetWorker notes that a record was deleted, and that nobody waits for its drained claims.
+// forgetWorker notes that a record was deleted, and that its drained claims no longer matter
+// to anybody.
 func (s *state) forgetWorker(agent api.AgentID, worker api.WorkerID) error {
 	return s.tx("forget the worker id", func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(durable(), "UPDATE workers SET worker_id = '', instance = '', pending = '' WHERE agent_id = ?1", agent.String()); err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// texts makes valid text of a stream of bytes that comes in pieces: a character
-// that is cut is put together again, what is no UTF-8 becomes U+FFFD. contract 6.2
+// texts makes valid text from a stream of bytes that comes in pieces: a character that was cut
+// is joined again, invalid UTF-8 becomes U+FFFD. contract 6.2
 type texts struct{ carry []byte }
 
 // write returns the text of the stream so far that hasn't been returned yet.
@@ -24,7 +24,7 @@ func (t *texts) write(piece []byte) string {
 	return out
 }
 
-// rest returns what was left of a cut character at the stream's end.
+// rest returns the part of a cut character that is left at the stream's end.
 func (t *texts) rest() string {
 	out := toText(t.carry)
 	t.carry = nil
@@ -45,7 +45,7 @@ func wholeRunes(b []byte) int {
 	return len(b)
 }
 
-// toText replaces invalid bytes, and NULs, which not every store takes in a text.
+// toText replaces invalid bytes, and NULs, which not every store accepts in a text.
 func toText(b []byte) string {
 	if bytes.IndexByte(b, 0) >= 0 {
 		b = bytes.ReplaceAll(b, []byte{0}, []byte("\uFFFD"))
@@ -63,8 +63,8 @@ func toText(b []byte) string {
 	return out.String()
 }
 
-// cut splits text into parts of at most most bytes, at ends of lines where there
-// are any in the second half, and never within a character.
+// cut splits text into parts of at most most bytes, at ends of lines where there are any in
+// the second half, and never within a character.
 func cut(text string, most int) []string {
 	var out []string
 	for len(text) > most {

@@ -50,7 +50,7 @@ func TestBackoff_GrowsStaysBoundedAndHeedsTheOtherSide(t *testing.T) {
 	}
 }
 
-func TestLeash_EndsStagingBeforeTheEarlierEnd(t *testing.T) {
+func TestClaimContext_EndsStagingBeforeTheEarlierEnd(t *testing.T) {
 	const staging = 10 * time.Second
 	var now atomic.Int64
 	boot := func() proc.BootTime { return proc.BootTime(now.Load()) }
@@ -70,7 +70,7 @@ func TestLeash_EndsStagingBeforeTheEarlierEnd(t *testing.T) {
 		{"long asleep", 60, 600, 120, 600, 9999, true},
 	} {
 		now.Store(0)
-		l := newLeash(t.Context(), boot, staging, at(c.lease), at(c.beat))
+		l := newClaimContext(t.Context(), boot, staging, at(c.lease), at(c.beat))
 		l.renewed(at(c.renewed))
 		l.beaten(at(c.beat))
 		l.beaten(at(c.beaten))
@@ -85,7 +85,7 @@ func TestLeash_EndsStagingBeforeTheEarlierEnd(t *testing.T) {
 	}
 }
 
-func TestLeash_WatchFollowsTheMovingEnd(t *testing.T) {
+func TestClaimContext_WatchFollowsTheMovingEnd(t *testing.T) {
 	looked := make(chan struct{}, 1)
 	boot := func() proc.BootTime {
 		select {
@@ -95,9 +95,9 @@ func TestLeash_WatchFollowsTheMovingEnd(t *testing.T) {
 		return proc.BootNow()
 	}
 	end := proc.BootNow().Add(time.Second)
-	l := newLeash(t.Context(), boot, 0, end, end.Add(time.Hour))
+	l := newClaimContext(t.Context(), boot, 0, end, end.Add(time.Hour))
 	go func() {
-		<-looked // it watches for the first end
+		<-looked // it waits for the first end
 		l.renewed(end.Add(100 * time.Millisecond))
 	}()
 	if err := l.watch(); err != nil {

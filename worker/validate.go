@@ -2,7 +2,6 @@ package worker
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os/exec"
 	"slices"
@@ -34,35 +33,35 @@ const (
 )
 
 func refuse(code, format string, args ...any) *api.Failure {
-	return &api.Failure{Code: code, Message: fmt.Sprintf(format, args...)}
+	return api.NewFailure(code, format, args...)
 }
 
-// plan is what a session will execute, found fit.
+// plan is what a session will execute, after all checks.
 type plan struct {
 	folder folder
 	path   string   // where the executable was found
 	env    []string // without the session's own variables
-	terms
+	runSettings
 }
 
-// planFor decides what a claim makes this worker execute, or why nothing. Whose
-// word counts comes before the checks of contract 10.2, which come in its order.
+// planFor decides what a claim makes this worker execute, or why it executes nothing. Whose
+// settings count is decided before the checks of contract 10.2, which come in its order.
 func (p *Process) planFor(c api.Claim) (plan, *api.Failure) {
-	o, failure := p.termsFor(c)
+	o, failure := p.runSettingsFor(c)
 	if failure != nil {
 		return plan{}, failure
 	}
 	return o.check(p.source, p.opts.Env)
 }
 
-// check holds terms against this machine. source is the worker's own
-// environment, extra the names that the worker passes on to every agent.
-func (o terms) check(source, extra []string) (plan, *api.Failure) {
+// check checks terms against this machine. source is the worker's own environment, extra the
+// names that the worker passes on to every agent.
+func (o runSettings) check(source, extra []string) (plan, *api.Failure) {
 	f, failure := openFolder(o.workFolder)
 	if failure != nil {
 		return plan{}, failure
 	}
-	out := plan{folder: f, terms: o}
+	out := plan{folder: f, runSettings: o}
 	if o.adapter == nil && o.kind != api.TypeCommand {
 		return plan{}, refuse(CodeTypeUnsupported, "This worker doesn't run agents of type %q.", string(o.kind))
 	}
@@ -92,7 +91,7 @@ func (o terms) check(source, extra []string) (plan, *api.Failure) {
 }
 
 // words are what is started, before an adapter adds to them.
-func (o terms) words() []string {
+func (o runSettings) words() []string {
 	if o.adapter != nil {
 		return o.executable
 	}

@@ -13,7 +13,7 @@ import (
 	"stint/api"
 )
 
-// fence is how docs/safety.md fences a command in, with folder for the work folder.
+// fence is how docs/safety.md fences in a command, with folder as the work folder.
 func fence(t *testing.T, folder string) []string {
 	t.Helper()
 	doc, err := os.ReadFile(filepath.Join("..", "docs", "safety.md"))
@@ -27,12 +27,12 @@ func fence(t *testing.T, folder string) []string {
 	return strings.Fields(strings.ReplaceAll(string(shown[1]), "/srv/report", folder))
 }
 
-// An agent behind the fence of the documentation, whether it is the command's own
-// or the owner's wrapper: what it tries outside of its folder shows nowhere, and what it
+// An agent behind the fence from the documentation, whether the command includes it or it is
+// the owner's wrapper: what the agent tries outside its folder shows nowhere, and what it
 // leaves running ends with it. Where the system allows no fence, nothing runs at all.
 func TestWrapper_TheFenceOfTheDocumentation(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	outside := filepath.Join(w.dir, "outside")
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	w.must(err)
@@ -44,12 +44,21 @@ func TestWrapper_TheFenceOfTheDocumentation(t *testing.T) {
 			reached <- struct{}{}
 		}
 	}()
+	private := []string{filepath.Join(w.dir, "stint.db")}
+	for _, name := range []string{"owner.token", "stint.db-wal", "credentials.json", "worker/setup/agents/other.toml", "worker/worker.db"} {
+		path := filepath.Join(w.dir, name)
+		w.must(os.MkdirAll(filepath.Dir(path), 0o700))
+		if _, err := os.Stat(path); err != nil {
+			touch(t, path)
+		}
+		private = append(private, path)
+	}
 	script := fmt.Sprintf(`read -r prompt; echo "$prompt"
 		echo evil > %[1]s || echo no write
-		cat %[2]s || echo no read
+		for file in %[2]s; do cat "$file" && echo "read $file"; done; echo no read
 		exec 3<>/dev/tcp/%[3]s || echo no network
 		setsid sh -c 'while :; do echo . >> ticks; sleep 0.05; done' > /dev/null 2>&1 &
-		echo made > made; sleep 600`, outside, filepath.Join(w.dir, "stint.db"), strings.Replace(ln.Addr().String(), ":", "/", 1))
+		echo made > made; sleep 600`, outside, strings.Join(private, " "), strings.Replace(ln.Addr().String(), ":", "/", 1))
 	o := w.options()
 	folder := t.TempDir()
 	own := w.agentWith("fenced", func(in *api.AgentInput) { in.Run.WorkFolder = folder }, append(fence(t, folder), "bash", "-c", script)...)

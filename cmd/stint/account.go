@@ -104,7 +104,7 @@ func (c *cli) readPassword(what string) (string, error) {
 		text, err := term.ReadPassword(int(in.Fd()))
 		fmt.Fprintln(c.err)
 		if err != nil {
-			return "", &problem{code: exitFailed, what: what, why: err.Error()}
+			return "", &problem{code: exitFailed, what: what, why: api.Plain(err)}
 		}
 		typed[i] = string(text)
 	}

@@ -229,7 +229,7 @@ func (c *cli) agentFacts(a api.Agent) *facts {
 	f.add("work folder", plain(a.Run.WorkFolder))
 	f.add("environment", strings.Join(a.Run.Env, " "))
 	talkFacts(f, a)
-	f.add("prompt", firstLine(a.Prompt))
+	f.add("prompt", opening(a.Prompt))
 	f.add("schedule", a.Schedule)
 	f.add("time zone", a.TimeZone)
 	f.add("means", a.ScheduleWords)

@@ -8,14 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 
-	shellquote "github.com/kballard/go-shellquote"
 	"github.com/spf13/pflag"
 
 	"stint/api"
+	"stint/web"
 )
 
-// agentFlags are the settings of an agent as flags. Only those that were given
-// go into a body, so that the coordinator's defaults hold for the others.
+// agentFlags are the settings of an agent as flags. Only those that were given go into a body,
+// so that the coordinator's defaults apply to the others.
 type agentFlags struct {
 	slug, name, description, kind, run, check, folder string
 	prompt, instructions                              string
@@ -26,7 +26,7 @@ type agentFlags struct {
 	paused                                            bool
 
 	preset, executable, model, permissions string // of agents that converse
-	place, branch                          string
+	target, branch                         string
 	unattended                             bool
 	maxTurns, sessionLimit, dailyLimit     int64
 	rules                                  []api.RunRule
@@ -34,14 +34,14 @@ type agentFlags struct {
 
 func (f *agentFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
-	flags.StringVar(&f.kind, "type", "", "the `TYPE` of agent: command, claude_code, codex")
+	flags.StringVar(&f.kind, "type", "", "the `TYPE` of agent: "+api.AgentTypeNames())
 	flags.StringVar(&f.run, "run", "", "the command and its arguments as one `TEXT`, quoted as in a\nshell; no shell reads it")
 	flags.StringVar(&f.check, "check", "", "a command that is run after it ended well and decides\nwhether that counts, as one `TEXT`")
 	flags.StringVar(&f.folder, "work-folder", "", "the `DIR` it runs in (this one)")
 	f.addTalk(flags)
 	flags.StringVar(&f.schedule, "schedule", "", "when it runs: a cron `EXPR`, @daily, @every 90m")
 	flags.StringVar(&f.zone, "tz", "", "the `ZONE` the schedule is read in (this machine's)")
-	flags.StringVar(&f.prompt, "prompt", "", "the `TEXT` that scheduled runs are told; - reads stdin")
+	flags.StringVar(&f.prompt, "prompt", "", "the `TEXT` for each run that brings no prompt of its own; - reads stdin")
 	flags.StringVar(&f.name, "name", "", "a `NAME` for people")
 	flags.StringVar(&f.description, "description", "", "a `TEXT` that says what it is for")
 	flags.StringVar(&f.instructions, "instructions", "", "a trusted `TEXT` for the agent")
@@ -114,9 +114,9 @@ func (c *cli) agentBody(flags *pflag.FlagSet, f *agentFlags, what string) (map[s
 func (c *cli) runBlock(flags *pflag.FlagSet, f *agentFlags, what string) (map[string]any, error) {
 	run := map[string]any{}
 	if flags.Changed("run") {
-		words, err := shellquote.Split(f.run)
+		words, err := web.SplitCommand(f.run)
 		if err != nil {
-			return nil, usage(what, "--run: "+strings.ToLower(err.Error()), `quote it as in a shell: --run "sh -c 'make && make install'"`)
+			return nil, usage(what, "--run: "+err.Error(), `quote it as in a shell: --run "sh -c 'make && make install'"`)
 		}
 		if len(words) == 0 {
 			return nil, usage(what, "--run names no command", "--run 'COMMAND ARG…'")
@@ -125,9 +125,9 @@ func (c *cli) runBlock(flags *pflag.FlagSet, f *agentFlags, what string) (map[st
 		run["command"] = words
 	}
 	if flags.Changed("check") {
-		words, err := shellquote.Split(f.check)
+		words, err := web.SplitCommand(f.check)
 		if err != nil {
-			return nil, usage(what, "--check: "+strings.ToLower(err.Error()), "--check 'COMMAND ARG…'")
+			return nil, usage(what, "--check: "+err.Error(), "--check 'COMMAND ARG…'")
 		}
 		c.warnShell(words)
 		if run["check"] = words; len(words) == 0 {
@@ -148,7 +148,7 @@ func (c *cli) runBlock(flags *pflag.FlagSet, f *agentFlags, what string) (map[st
 	return run, f.talkBlock(flags, run, what)
 }
 
-// proposeFolder lets an agent run where the person stands, unless a flag says where.
+// proposeFolder suggests running an agent in the current folder, unless a flag says where.
 func (c *cli) proposeFolder(body map[string]any) {
 	run, ok := body["run"].(map[string]any)
 	converses := body["type"] != nil && body["type"] != string(api.TypeCommand)
@@ -171,7 +171,7 @@ func (c *cli) proposeZone(body map[string]any) {
 	}
 }
 
-// warnShell tells people who write shell syntax that no shell will read it.
+// warnShell warns people who write shell syntax that no shell will read it.
 func (c *cli) warnShell(words []string) {
 	for _, w := range words {
 		switch w {
@@ -182,7 +182,8 @@ func (c *cli) warnShell(words []string) {
 	}
 }
 
-// warnFolder tells early of a folder that is not there; the worker checks it again at each run.
+// warnFolder warns early of a folder that doesn't exist; the worker checks it again at each
+// run.
 func (c *cli) warnFolder(folder string) {
 	if c.env("STINT_URL") != "" {
 		return // the worker may be on another machine
@@ -192,7 +193,7 @@ func (c *cli) warnFolder(folder string) {
 	}
 }
 
-// longestPrompt is what the coordinator takes as the body of a request.
+// longestPrompt is the most that the coordinator accepts as the body of a request.
 const longestPrompt = 1 << 20
 
 // promptText is a prompt given as an argument; "-" reads it from stdin.

@@ -23,14 +23,14 @@ func (f *agentFlags) addTalk(flags *pflag.FlagSet) {
 	flags.StringVar(&f.model, "model", "", "the `MODEL` (the program's own choice)")
 	flags.StringVar(&f.executable, "executable", "", "the `PROGRAM` (the type's own, from PATH)")
 	flags.Int64Var(&f.maxTurns, "max-turns", 0, "rounds with the model in one turn; 0 is 200")
-	flags.StringVar(&f.place, "workspace-mode", "", "folder (itself) or worktree (one per thread)")
+	flags.StringVar(&f.target, "workspace-mode", "", "folder (itself) or worktree (one per thread)")
 	flags.StringVar(&f.branch, "base-branch", "", "the `BRANCH` that worktrees begin at")
 	flags.Var(dollars{&f.sessionLimit}, "session-limit", "what one session may cost; 0 is no limit")
 	flags.Var(dollars{&f.dailyLimit}, "daily-limit", "what all of a day may cost; 0 is no limit")
 }
 
-// talkBlock puts what the flags say of a conversing agent into the run block. A
-// preset comes first, what other flags say over it.
+// talkBlock puts what the flags say about a conversing agent into the run block. A preset
+// comes first, other flags override it.
 func (f *agentFlags) talkBlock(flags *pflag.FlagSet, run map[string]any, what string) error {
 	set := func(flag, member string, value any) {
 		if flags.Changed(flag) {
@@ -56,7 +56,7 @@ func (f *agentFlags) talkBlock(flags *pflag.FlagSet, run map[string]any, what st
 	set("model", "model", f.model)
 	set("executable", "executable", f.executable)
 	set("max-turns", "maxTurns", f.maxTurns)
-	set("workspace-mode", "workspace", f.place)
+	set("workspace-mode", "workspace", f.target)
 	set("base-branch", "baseBranch", f.branch)
 	return nil
 }
@@ -83,7 +83,7 @@ func (r ruleFlag) Set(text string) error {
 // Type is what the help calls the value.
 func (r ruleFlag) Type() string { return "rule" }
 
-// dollars is a flag for an amount, kept in millionths of a US dollar.
+// dollars is a flag for an amount, stored in millionths of a US dollar.
 type dollars struct{ micros *int64 }
 
 // String is the amount as people write it.
@@ -113,7 +113,7 @@ func (d dollars) Set(text string) error {
 // Type is what the help calls the value.
 func (d dollars) Type() string { return "dollars" }
 
-// talkFacts are what an agent's record says of its conversations and costs.
+// talkFacts are what an agent's record says about its conversations and costs.
 func talkFacts(f *facts, a api.Agent) {
 	f.add("model", plain(a.Run.Model))
 	f.add("executable", plain(a.Run.Executable))

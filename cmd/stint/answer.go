@@ -48,7 +48,7 @@ func (c *cli) answerCommand() *cobra.Command {
 						return explain(what, err, "stint inbox")
 					}
 					if in, given, err := c.answerOf(cmd, s.Prompted, args[1:], f, what); s.Prompted != nil && given && err == nil {
-						return c.sendAnswer(ctx, client, s, in, what) // the refusal tells who was first
+						return c.sendAnswer(ctx, client, s, in, what) // the refusal says who was first
 					}
 					return &problem{code: exitConflict, what: what, why: fmt.Sprintf("it asks nothing now (status %s)", s.Status), next: "stint inbox"}
 				}
@@ -72,8 +72,7 @@ func (c *cli) answerCommand() *cobra.Command {
 	return cmd
 }
 
-// lastPrompt is the question that a session asked last, nil where its newest items
-// tell of none.
+// lastPrompt is the question that a session asked last, nil if its newest items mention none.
 func lastPrompt(ctx context.Context, client *api.Client, id api.SessionID) (*api.Prompt, error) {
 	page, err := client.ItemsBefore(ctx, id, 0, 200)
 	if err != nil {
@@ -90,8 +89,8 @@ func lastPrompt(ctx context.Context, client *api.Client, id api.SessionID) (*api
 	return nil, nil
 }
 
-// answerOf makes the answer of arguments and flags; given is false when there
-// are none. Whether it fits the prompt is the coordinator's to say.
+// answerOf makes the answer from arguments and flags; given is false when there are none. The
+// coordinator decides whether it fits the prompt.
 func (c *cli) answerOf(cmd *cobra.Command, p *api.Prompt, args []string, f answerFlags, what string) (a api.Answer, given bool, err error) {
 	if len(args) > 0 {
 		if a.Text, err = c.promptText(args[0]); err != nil {
@@ -122,7 +121,7 @@ func (c *cli) answerOf(cmd *cobra.Command, p *api.Prompt, args []string, f answe
 		}
 		a.Choices[id], given = value, true
 	}
-	// One question needs no name.
+	// A single question needs no name.
 	if p != nil && p.Kind == api.PromptQuestions && len(p.Choices) == 1 && len(a.Choices) == 0 && a.Text != "" {
 		a.Choices, a.Text = map[string]string{p.Choices[0].ID: a.Text}, ""
 	}
@@ -263,7 +262,7 @@ func (c *cli) sayCommand() *cobra.Command {
 	}
 }
 
-// post sends a message; its key makes one of those whose answer was lost.
+// post sends a message; its key makes repetitions after a lost answer count as one.
 func (c *cli) post(ctx context.Context, client *api.Client, id api.SessionID, text string) (out api.Posted, err error) {
 	in := api.MessageInput{ClientID: "cli-" + rand.Text(), Text: text}
 	for try := range createTries {

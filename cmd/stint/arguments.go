@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// nameArguments makes every command say which word of its line is missing or one
-// too many; the library counts them only.
+// nameArguments makes every command say which word of its line is missing or too many; the
+// library only counts them.
 func nameArguments(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		nameArguments(sub)
@@ -55,14 +55,34 @@ func argumentNames(cmd *cobra.Command) []string {
 	return names
 }
 
-// flagError words what the flag parser refuses.
+// flagError rewords what the flag parser refuses.
 func flagError(cmd *cobra.Command, err error) error {
-	what := err.Error()
+	what, why := err.Error(), ""
 	var bad *pflag.InvalidValueError
-	if errors.As(err, &bad) {
+	var unknown *pflag.NotExistError
+	switch {
+	case errors.As(err, &bad):
 		what = fmt.Sprintf("--%s cannot be %q: %s", bad.GetFlag().Name, bad.GetValue(), valueWanted(bad))
+	case errors.As(err, &unknown):
+		word := "--" + unknown.GetSpecifiedName()
+		if short := unknown.GetSpecifiedShortnames(); short != "" {
+			word = "-" + short
+		}
+		what, why = fmt.Sprintf("%s has no flag %s", cmd.CommandPath(), strconv.Quote(word)), afterDashes(cmd)
 	}
-	return usage(what, "", cmd.CommandPath()+" --help")
+	return usage(what, why, cmd.CommandPath()+" --help")
+}
+
+// afterDashes says how to give a text that begins with a dash to a command that takes one, ""
+// for the others.
+func afterDashes(cmd *cobra.Command) string {
+	words := argumentNames(cmd)
+	if len(words) == 0 {
+		return ""
+	}
+	last := strings.TrimSuffix(strings.Trim(words[len(words)-1], "[]…"), "|-")
+	words[len(words)-1] = "-- '-" + last + "'"
+	return "put a text that begins with a dash after --, behind all flags: " + cmd.CommandPath() + " " + strings.Join(words, " ")
 }
 
 func valueWanted(bad *pflag.InvalidValueError) string {

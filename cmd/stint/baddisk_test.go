@@ -7,28 +7,31 @@ import (
 	"os/signal"
 	"syscall"
 	"testing"
+	"time"
 
 	"stint/db"
 	"stint/db/dbtest"
 )
 
-// mainOnBadDisk is main on a disk whose syncs fail from SIGUSR1 on, until the
-// process has restarted itself.
+// mainOnBadDisk is main on a disk whose syncs fail from one SIGUSR1 to the next.
 func mainOnBadDisk() {
 	if err := db.UseOFDLocks(); err != nil {
 		panic(err)
 	}
 	c := newCLI()
-	if c.env(restartedEnv) == "" {
-		disk := dbtest.NewDisk(outsideTest{})
-		c.openStore = func(ctx context.Context, o db.Options) (*db.Store, error) {
-			o.Unsafe.VFS = disk.VFS()
-			return db.Open(ctx, o)
-		}
-		breaks := make(chan os.Signal, 1)
-		signal.Notify(breaks, syscall.SIGUSR1)
-		go func() { <-breaks; disk.FailSyncs(true) }()
+	disk := dbtest.NewDisk(outsideTest{})
+	c.openStore = func(ctx context.Context, o db.Options) (*db.Store, error) {
+		o.Unsafe.VFS, o.Unsafe.Retry = disk.VFS(), 100*time.Millisecond
+		return db.Open(ctx, o)
 	}
+	turns := make(chan os.Signal, 1)
+	signal.Notify(turns, syscall.SIGUSR1)
+	go func() {
+		for fails := true; ; fails = !fails {
+			<-turns
+			disk.FailSyncs(fails)
+		}
+	}()
 	os.Exit(int(run(c, os.Args[1:])))
 }
 

@@ -1,20 +1,17 @@
 package main
 
 import (
-	"context"
 	_ "embed"
 	"fmt"
 	"html/template"
-	"net"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 )
 
-// The file that signs a browser in: it posts a one-time link to the server, so
-// that the link is never in a process's arguments, in a URL or in a history
-// (contract 8.1).
+// The file that signs a browser in: it posts a one-time link to the server, so that the link
+// is never in a process's arguments, in a URL or in a history (contract 8.1).
 //
 //go:embed open.html
 var openPage string
@@ -36,8 +33,8 @@ func (d dataDir) writeOpenFile(url, link, next string) (path string, err error) 
 	return d.openFile(), nil
 }
 
-// opener is the program that shows a file in the person's browser, or "" where
-// there is no browser to show it in.
+// opener is the program that opens a file in the person's browser, or "" where there is no
+// browser.
 func (c *cli) opener() string {
 	name := "xdg-open"
 	switch runtime.GOOS {
@@ -58,22 +55,12 @@ func (c *cli) opener() string {
 	return path
 }
 
-// show starts the browser on a file and does not wait for it to be closed.
+// show opens a file in the browser and does not wait for it to be closed.
 func show(opener, file string) error {
 	cmd := exec.Command(opener, file) //nolint:noctx // it outlives this command
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("open the browser with %s: %w", opener, err)
 	}
-	go func() { _ = cmd.Wait() }() // only so that no zombie stays
+	go func() { _ = cmd.Wait() }() // only so that no zombie remains
 	return nil
-}
-
-// browserResolves reports whether browsers on this system find a name below
-// localhost. They do by themselves, but Safari asks the system.
-func browserResolves(host string) bool {
-	if runtime.GOOS != "darwin" {
-		return true
-	}
-	_, err := net.DefaultResolver.LookupHost(context.Background(), host)
-	return err == nil
 }

@@ -22,10 +22,10 @@ import (
 	"stint/api"
 )
 
-// below is a server whose public URL has a path, behind a proxy that speaks https
-// and passes on nothing else.
+// below is a server whose public URL has a path, behind a proxy that speaks https and passes
+// on nothing else.
 type below struct {
-	*desk
+	*browserFixture
 	url string // the public one
 }
 
@@ -40,7 +40,7 @@ func newBelow(t *testing.T) *below {
 	mux := http.NewServeMux()
 	mux.Handle("/stint/", pass)
 	proxy := httptest.NewUnstartedServer(mux)
-	proxy.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug) // readers leave, and one may not trust it yet
+	proxy.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug) // readers leave, one may not trust it
 	pass.ErrorLog = proxy.Config.ErrorLog
 	proxy.StartTLS()
 	t.Cleanup(proxy.Close)
@@ -48,9 +48,9 @@ func newBelow(t *testing.T) *below {
 	h := newHome(t)
 	trusted := filepath.Join(h.dir, "proxy.pem")
 	h.must(os.WriteFile(trusted, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: proxy.Certificate().Raw}), 0o600))
-	b := &below{desk: &desk{home: h}, url: proxy.URL + "/stint"}
+	b := &below{browserFixture: &browserFixture{home: h}, url: proxy.URL + "/stint"}
 	h.env = append(h.env, "SSL_CERT_FILE="+trusted, "STINT_BASE_URL="+b.url, "STINT_TRUSTED_PROXIES=127.0.0.1")
-	b.program = h.serve(leashed, "serve")
+	b.program = h.serve(asIs, "serve")
 	u, err := url.Parse(b.program.ready())
 	h.must(err)
 	inner.Store(u)
@@ -58,8 +58,8 @@ func newBelow(t *testing.T) *below {
 	return b
 }
 
-// A browser, a program and a worker that know a server by a public URL with a
-// path alone: they sign in, work, and never ask for anything beside that path.
+// A browser, a program and a worker that only know a server by a public URL with a path: they
+// sign in, work, and never ask for anything outside that path.
 func TestBrowser_BelowAPath(t *testing.T) {
 	d := newBelow(t)
 	_, err := d.client.SetLogin(t.Context(), api.LoginInput{Login: "ann", Name: "Ann", Password: "correct horse battery"})
@@ -71,7 +71,7 @@ func TestBrowser_BelowAPath(t *testing.T) {
 	d.must(err)
 	elsewhere := *d.home
 	elsewhere.env = append(slices.Clone(d.env), "STINT_URL="+d.url+"/", "STINT_TOKEN="+token)
-	elsewhere.start(leashed, "worker", "run", "--state-dir", filepath.Join(d.dir, "worker"))
+	elsewhere.start(asIs, "worker", "run", "--state-dir", filepath.Join(d.dir, "worker"))
 
 	p := openTab(t, d.url)
 	p.call(func(ctx context.Context) error {
@@ -86,7 +86,7 @@ func TestBrowser_BelowAPath(t *testing.T) {
 	p.submit("main form")
 	p.until(`location.pathname + location.search === "/stint/agents?after=a"`)
 
-	s := d.run("counter", api.SessionInput{Prompt: "Count, please."}, api.Active)
+	s := d.run("counter", api.SessionInput{Prompt: new("Count, please.")}, api.Active)
 	p.goTo("/sessions/" + s.ID.String())
 	p.until(`document.querySelector("#live").dataset.state === "live" && document.querySelector("#log-lines").innerText.includes("line 2")`)
 	loaded := eval[float64](p, `performance.timeOrigin`)
@@ -97,7 +97,7 @@ func TestBrowser_BelowAPath(t *testing.T) {
 	p.goTo("/sessions/" + s.ID.String() + "/cancel")
 	p.submit(`main form.ask`)
 	p.until(`location.pathname === "/stint/sessions/` + s.ID.String() + `" && document.querySelector("#session-head .s-cancelled")`)
-	// What the live stream put into the page leads where the page does.
+	// Links that the live stream put into the page lead below the path too.
 	if beside := eval[string](p, `[...document.querySelectorAll("[href], [src], [action]")].map(e => e.getAttribute("href") ?? e.getAttribute("src") ?? e.getAttribute("action")).filter(a => a.startsWith("/") && !a.startsWith("/stint/")).join(" ")`); beside != "" {
 		t.Errorf("the page leads to %s", beside)
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// theBrowser is started once for all browser tests; each test has its own
-// incognito context, so that no cookie or preference carries over.
+// theBrowser is started once for all browser tests; each test has its own incognito context,
+// so that no cookie or preference carries over.
 var theBrowser = sync.OnceValues(func() (context.Context, error) {
 	var path string
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -50,10 +50,10 @@ type tab struct {
 
 	mu       sync.Mutex
 	bad      []string // console errors, policy violations, foreign requests, dialogs
-	expected []string // parts of messages that this test provokes itself
+	expected []string // parts of messages that this test itself provokes
 }
 
-// openTab opens a page in an incognito context of its own.
+// openTab opens a page in a new incognito context.
 func openTab(t testing.TB, base string) *tab {
 	t.Helper()
 	browser, err := theBrowser()
@@ -92,7 +92,7 @@ func (p *tab) call(do func(context.Context) error) {
 	}
 }
 
-// hear notes what no page may do.
+// hear records what no page may do.
 func (p *tab) hear(ev any) {
 	switch ev := ev.(type) {
 	case *cdplog.EventEntryAdded:
@@ -133,15 +133,15 @@ func (p *tab) note(what string) {
 	p.bad = append(p.bad, what)
 }
 
-// expect lets messages pass that the test provokes itself, such as those of a
-// server that is down.
+// expect accepts messages that the test itself provokes, such as those of a server that is
+// down.
 func (p *tab) expect(parts ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.expected = append(p.expected, parts...)
 }
 
-// clean fails the test for what the page did and must not do.
+// clean fails the test if the page did anything that it must not do.
 func (p *tab) clean() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -173,7 +173,7 @@ func (p *tab) goTo(path string) {
 	}
 }
 
-// eval answers the value of an expression in the page.
+// eval returns the value of an expression in the page.
 func eval[T any](p *tab, expression string) T {
 	p.Helper()
 	v, err := chromedp.Run(p.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
@@ -183,9 +183,9 @@ func eval[T any](p *tab, expression string) T {
 	return v
 }
 
-// until waits until a condition holds in the page, also over a navigation. It
-// asks from outside, since a page without scripts has no timers. The bound is no
-// pace: it only ends a test that would wait for ever.
+// until waits until a condition holds in the page, even across a navigation. It polls from
+// outside, since a page without scripts has no timers. The bound is not a pace: it only ends a
+// test that would wait for ever.
 func (p *tab) until(condition string) {
 	p.Helper()
 	again := time.NewTicker(40 * time.Millisecond)
@@ -252,7 +252,7 @@ func (p *tab) scripts(on bool) {
 	})
 }
 
-// shoot keeps a picture of the page as it is on the screen.
+// shoot saves a picture of the page as it is on the screen.
 func (p *tab) shoot(file string) {
 	p.Helper()
 	png, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())

@@ -12,10 +12,10 @@ import (
 	"stint/api"
 )
 
-// A real browser, its content policy in force, carries the yes from the page to
-// the program that waits on a port of this machine, and types a device's code.
+// A real browser, its content policy in force, carries the yes from the page to the program
+// that waits on a port of this machine, and types a device's code.
 func TestBrowser_SignsProgramsIn(t *testing.T) {
-	d := openDesk(t)
+	d := newBrowserFixture(t)
 	p := d.page
 	p.expect("foreign request: http://127.0.0.1:", "favicon")
 
@@ -64,7 +64,7 @@ func TestBrowser_SignsProgramsIn(t *testing.T) {
 		t.Fatalf("login --device ends with %v: %s", err, said())
 	}
 
-	// The first sign-in ended when its place was taken; the account ends the second.
+	// The first sign-in ended when another replaced it; the account ends the second.
 	list, err := d.client.SignIns(t.Context(), api.Page{})
 	d.must(err)
 	programs := 0
@@ -87,15 +87,15 @@ func TestBrowser_SignsProgramsIn(t *testing.T) {
 	}
 }
 
-func (d *desk) self() string {
+func (d *browserFixture) self() string {
 	d.Helper()
 	self, err := os.Executable()
 	d.must(err)
 	return self
 }
 
-// beside starts a command and answers how to wait for it and what it said.
-func (d *desk) beside(env []string, args ...string) (end func() error, said func() string) {
+// beside starts a command and returns how to wait for it and what it printed.
+func (d *browserFixture) beside(env []string, args ...string) (end func() error, said func() string) {
 	d.Helper()
 	cmd := exec.Command(d.self(), args...)
 	var text locked
@@ -112,8 +112,8 @@ func (d *desk) beside(env []string, args ...string) (end func() error, said func
 	return cmd.Wait, text.String
 }
 
-// wait looks until it is true.
-func (d *desk) wait(what string, look func() bool) {
+// wait polls until look is true.
+func (d *browserFixture) wait(what string, look func() bool) {
 	d.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if look() {

@@ -11,8 +11,8 @@ import (
 	"github.com/zitadel/oidc/v3/example/server/storage"
 )
 
-// A real browser, its content policy and its rules about cookies in force, goes to
-// a real provider on another site and comes back: to link, and then to sign in.
+// A real browser, with its content policy and its cookie rules in force, goes to a real
+// provider on another site and comes back: to link, and then to sign in.
 func TestBrowser_SignsInThroughAProvider(t *testing.T) {
 	there := httptest.NewUnstartedServer(nil)
 	issuer := "http://" + there.Listener.Addr().String() + "/"
@@ -25,12 +25,12 @@ func TestBrowser_SignsInThroughAProvider(t *testing.T) {
 	h.must(os.WriteFile(secret, []byte("acme's secret\n"), 0o600))
 	h.env = append(h.env, "STINT_OIDC_ISSUER="+issuer, "STINT_OIDC_CLIENT_ID="+issuer, "STINT_OIDC_CLIENT_SECRET_FILE="+secret, "STINT_OIDC_NAME=Acme",
 		"STINT_OIDC_INSIDE=true")
-	p := h.serve(leashed, "up")
-	d := &desk{home: h, program: p, client: p.client(nil)}
+	p := h.serve(asIs, "up")
+	d := &browserFixture{home: h, program: p, client: p.client(nil)}
 	page := d.browse()
 	storage.RegisterClients(storage.WebClient(issuer, "acme's secret", page.base+"/signin/provider/callback"))
 	page.expect("foreign request: "+issuer, "favicon")
-	page.theme("light") // and without moving from page to page: one of them leads on at once
+	page.theme("light") // and without moving from page to page: one of them redirects at once
 	click := func(selector string) {
 		page.until(`document.querySelector("` + selector + `")`)
 		eval[bool](page, `(e => { e.click(); return true })(document.querySelector("`+selector+`"))`)
@@ -53,7 +53,7 @@ func TestBrowser_SignsInThroughAProvider(t *testing.T) {
 	click("a[href^='/signin/provider?']")
 	atProvider()
 	page.until(`location.pathname === "/workers" && document.querySelector("h1")`)
-	if got := eval[string](page, `document.cookie`); strings.Contains(got, "stint_session") || strings.Contains(got, "stint_detour") {
+	if got := eval[string](page, `document.cookie`); strings.Contains(got, "stint_session") || strings.Contains(got, "stint_oidc") {
 		t.Errorf("a script of a page can read %q", got)
 	}
 }

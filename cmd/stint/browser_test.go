@@ -18,32 +18,32 @@ import (
 
 var updateImages = flag.Bool("update-images", false, "take the README's pictures again, into docs/images")
 
-// desk is the program with a browser signed in to it.
-type desk struct {
+// browserFixture is the program with a browser signed in to it.
+type browserFixture struct {
 	*home
 	program *program
 	client  *api.Client
 	page    *tab
 }
 
-func openDesk(t *testing.T) *desk {
+func newBrowserFixture(t *testing.T) *browserFixture {
 	t.Helper()
 	h := newHome(t)
-	p := h.serve(leashed, "up")
-	d := &desk{home: h, program: p, client: p.client(nil)}
+	p := h.serve(asIs, "up")
+	d := &browserFixture{home: h, program: p, client: p.client(nil)}
 	d.page = d.browse()
 	return d
 }
 
 // address is HOST:PORT of the program.
-func (d *desk) address() string {
+func (d *browserFixture) address() string {
 	u, err := url.Parse(d.program.ready())
 	d.must(err)
 	return u.Host
 }
 
 // browse opens a page that is signed in the way `stint open` does it.
-func (d *desk) browse() *tab {
+func (d *browserFixture) browse() *tab {
 	d.Helper()
 	_, port, _ := strings.Cut(d.address(), ":")
 	page := openTab(d.TB, "http://stint.localhost:"+port)
@@ -51,7 +51,7 @@ func (d *desk) browse() *tab {
 	return page
 }
 
-func (d *desk) openPage() string {
+func (d *browserFixture) openPage() string {
 	d.Helper()
 	self, err := os.Executable()
 	d.must(err)
@@ -62,8 +62,8 @@ func (d *desk) openPage() string {
 	return strings.TrimSpace(string(out))
 }
 
-// agent makes an agent whose command is a shell script.
-func (d *desk) agent(slug, script string, change ...func(*api.AgentInput)) api.Agent {
+// agent creates an agent whose command is a shell script.
+func (d *browserFixture) agent(slug, script string, change ...func(*api.AgentInput)) api.Agent {
 	d.Helper()
 	in := api.AgentInput{
 		Slug: slug, Mode: api.Local, Type: api.TypeCommand, TimeZone: "Europe/Berlin", CatchUp: api.CatchUpLatest,
@@ -78,22 +78,22 @@ func (d *desk) agent(slug, script string, change ...func(*api.AgentInput)) api.A
 	return a
 }
 
-func (d *desk) folder(name string) string {
+func (d *browserFixture) folder(name string) string {
 	dir := filepath.Join(d.dir, "work", name)
 	d.must(os.MkdirAll(dir, 0o755))
 	return dir
 }
 
 // run queues a session and waits until it has the status.
-func (d *desk) run(agent string, in api.SessionInput, until api.Status) api.Session {
+func (d *browserFixture) run(agent string, in api.SessionInput, until api.Status) api.Session {
 	d.Helper()
 	s, _, err := d.client.CreateSession(context.Background(), agent, in, "")
 	d.must(err)
 	return d.until(s.ID, until)
 }
 
-// until asks until a session has a status.
-func (d *desk) until(id api.SessionID, status api.Status) api.Session {
+// until polls until a session has a status.
+func (d *browserFixture) until(id api.SessionID, status api.Status) api.Session {
 	d.Helper()
 	again := time.NewTicker(30 * time.Millisecond)
 	defer again.Stop()
@@ -115,7 +115,7 @@ func (d *desk) until(id api.SessionID, status api.Status) api.Session {
 const counting = `i=0; while [ $i -lt 600 ]; do i=$((i+1)); echo "line $i"; sleep 0.2; done`
 
 func TestBrowser_CreateRunWatchCancel(t *testing.T) {
-	d := openDesk(t)
+	d := newBrowserFixture(t)
 	p := d.page
 
 	p.expect("422") // the answer to a form with errors
@@ -172,7 +172,7 @@ func TestBrowser_CreateRunWatchCancel(t *testing.T) {
 }
 
 func TestBrowser_AnOpenPageSurvivesARestart(t *testing.T) {
-	d := openDesk(t)
+	d := newBrowserFixture(t)
 	d.agent("counter", counting)
 	p := d.page
 	p.goTo("/")
@@ -182,7 +182,7 @@ func TestBrowser_AnOpenPageSurvivesARestart(t *testing.T) {
 	d.program.kill()
 	d.program.wait()
 	p.until(`document.querySelector("#live").dataset.state !== "live"`)
-	d.program = d.start(leashed, "up", "--no-open", "--addr", address)
+	d.program = d.start(asIs, "up", "--no-open", "--addr", address)
 	d.program.ready()
 	d.client = d.program.client(nil)
 	p.until(`document.querySelector("#live").dataset.state === "live"`)
@@ -191,7 +191,7 @@ func TestBrowser_AnOpenPageSurvivesARestart(t *testing.T) {
 }
 
 func TestBrowser_TypingIsLeftAlone(t *testing.T) {
-	d := openDesk(t)
+	d := newBrowserFixture(t)
 	d.agent("counter", counting)
 	p := d.page
 	p.goTo("/")
@@ -207,7 +207,7 @@ func TestBrowser_TypingIsLeftAlone(t *testing.T) {
 }
 
 func TestBrowser_WithoutScripts(t *testing.T) {
-	d := openDesk(t)
+	d := newBrowserFixture(t)
 	p := d.page
 	p.scripts(false)
 	p.goTo("/agents/new")
@@ -237,11 +237,11 @@ var hostile = []string{
 }
 
 func TestBrowser_HostileTextsDoNothing(t *testing.T) {
-	d := openDesk(t)
+	d := newBrowserFixture(t)
 	nasty := strings.Join(hostile, " ")
 	script := `cat; printf '\033]8;;javascript:alert(7)\033\\click\033]8;;\033\\ \033]1337;File=inline=1:aGk=\007 \033]1338;url=//evil.example/y;alt=z\007 \377\376'; exit 3`
 	d.agent("nasty", script, func(in *api.AgentInput) { in.Name, in.Description = nasty[:90], nasty })
-	s := d.run("nasty", api.SessionInput{Title: nasty[:180], Prompt: nasty, UntrustedContext: nasty}, api.Failed)
+	s := d.run("nasty", api.SessionInput{Title: nasty[:180], Prompt: new(nasty), UntrustedContext: nasty}, api.Failed)
 	for _, path := range []string{
 		"/", "/sessions", "/agents", "/agents/nasty", "/agents/nasty/edit", "/agents/nasty/run", "/workers",
 		"/sessions/" + s.ID.String(), "/sessions/" + s.ID.String() + "?view=timeline", "/sessions/" + s.ID.String() + "?view=input", "/sessions/" + s.ID.String() + "?view=json",
@@ -255,10 +255,10 @@ func TestBrowser_HostileTextsDoNothing(t *testing.T) {
 	d.page.says(`"><svg onload=alert(1)>`)
 }
 
-// TestBrowser_ALongOutputStaysSmallOnThePage looks at what the page holds, which
-// doesn't depend on the machine, rather than at how long it takes.
+// TestBrowser_ALongOutputStaysSmallOnThePage checks what the page holds, which doesn't depend
+// on the machine, rather than how long it takes.
 func TestBrowser_ALongOutputStaysSmallOnThePage(t *testing.T) {
-	d := openDesk(t)
+	d := newBrowserFixture(t)
 	d.agent("loud", `i=0; while [ $i -lt 300 ]; do i=$((i+1)); head -c 65536 /dev/zero | tr '\0' 'x' | fold -w 100; done; echo THE-END`)
 	s := d.run("loud", api.SessionInput{}, api.Complete)
 	d.page.goTo("/sessions/" + s.ID.String())
@@ -277,14 +277,14 @@ type violation struct {
 	Nodes            []struct{ HTML, FailureSummary string }
 }
 
-// The pages of the dashboard are looked at in package web; this one is the server's.
+// Package web checks the pages of the dashboard; this one is the server's.
 func TestBrowser_TheSignInPageIsAccessible(t *testing.T) {
-	d := openDesk(t)
+	d := newBrowserFixture(t)
 	axe, err := os.ReadFile(filepath.Join("..", "..", "web", "testdata", "axe.min.js"))
 	d.must(err)
 	_, port, _ := strings.Cut(d.address(), ":")
 	d.page = openTab(t, "http://stint.localhost:"+port) // nobody is signed in there
-	d.page.expect("favicon.ico")                        // it is asked for unasked, and is behind the door
+	d.page.expect("favicon.ico")                        // browsers ask for it by themselves, and it needs a sign-in
 	d.page.goTo("/signin")
 	eval[bool](d.page, string(axe)+";true")
 	for _, theme := range []string{"light", "dark"} {
@@ -301,8 +301,8 @@ func TestBrowser_TheSignInPageIsAccessible(t *testing.T) {
 	}
 }
 
-// axe answers what axe finds on the page.
-func (d *desk) axe() []violation {
+// axe returns what axe finds on the page.
+func (d *browserFixture) axe() []violation {
 	d.Helper()
 	text := eval[string](d.page, `axe.run(document, {resultTypes: ["violations"]}).then(r => JSON.stringify(r.violations))`)
 	var found []violation
@@ -312,13 +312,13 @@ func (d *desk) axe() []violation {
 
 // TestBrowser_SignInIsGoodForOnce opens the page that signs in a second time.
 func TestBrowser_SignInIsGoodForOnce(t *testing.T) {
-	d := openDesk(t)
+	d := newBrowserFixture(t)
 	file := d.openPage()
-	kept, err := os.ReadFile(file)
+	stored, err := os.ReadFile(file)
 	d.must(err)
 	d.page.signIn(file)
 	again := filepath.Join(d.dir, "again.html")
-	d.must(os.WriteFile(again, kept, 0o600))
+	d.must(os.WriteFile(again, stored, 0o600))
 	_, port, _ := strings.Cut(d.address(), ":")
 	other := openTab(t, "http://stint.localhost:"+port)
 	other.expect("401")
@@ -331,17 +331,17 @@ func TestBrowser_SignInIsGoodForOnce(t *testing.T) {
 }
 
 func TestBrowser_Pictures(t *testing.T) {
-	d := openDesk(t)
+	d := newBrowserFixture(t)
 	work := `printf '\033[1mReading 48 modules\033[0m\n'; for m in auth billing search mail; do printf '\033[32m  up to date\033[0m  %s\n' $m; done; printf '\033[33m  behind\033[0m      storage 1.4.0 -> 1.6.2\n'; printf '\033[36mRunning the tests\033[0m\n'; i=0; while [ $i -lt 600 ]; do i=$((i+1)); printf '  ok  package %d of 600\n' $i; sleep 0.1; done`
 	d.agent("dependencies", work, func(in *api.AgentInput) { in.Name, in.Schedule = "Nightly dependency check", "30 2 * * *" })
 	d.agent("triage", `echo "3 new issues, 1 needs you"`, func(in *api.AgentInput) { in.Name, in.Schedule = "Issue triage", "0 */2 * * *" })
 	d.agent("backup", `echo "2.1 GB copied"; exit 0`, func(in *api.AgentInput) { in.Name, in.Schedule = "Backup", "0 3 * * *" })
 	for range 6 {
-		d.run("triage", api.SessionInput{Prompt: "Sort the new issues by what they need."}, api.Complete)
-		d.run("backup", api.SessionInput{Prompt: "Copy everything to the other disk."}, api.Complete)
+		d.run("triage", api.SessionInput{Prompt: new("Sort the new issues by what they need.")}, api.Complete)
+		d.run("backup", api.SessionInput{Prompt: new("Copy everything to the other disk.")}, api.Complete)
 	}
-	s := d.run("dependencies", api.SessionInput{Prompt: "Update what is behind and open a pull request."}, api.Active)
-	d.run("dependencies", api.SessionInput{Prompt: "And once more for the docs."}, api.Queued)
+	s := d.run("dependencies", api.SessionInput{Prompt: new("Update what is behind and open a pull request.")}, api.Active)
+	d.run("dependencies", api.SessionInput{Prompt: new("And once more for the docs.")}, api.Queued)
 	p := d.page
 	p.size(1280, 800)
 	dir := t.TempDir()

@@ -16,8 +16,8 @@ import (
 	"stint/worker"
 )
 
-// cli is one invocation of the command line: its streams, environment and
-// global flags. Data goes to out, words to people go to err (ux: stdout is data).
+// cli is one invocation of the command line: its streams, environment and global flags. Data
+// goes to out, words for people go to err (ux: stdout is data).
 type cli struct {
 	in  io.Reader
 	out io.Writer
@@ -25,10 +25,10 @@ type cli struct {
 	env func(string) string
 	now func() time.Time
 
-	// What tests replace: they break the disk and shorten the clocks.
+	// Replaced by tests: they break the disk and shorten the clocks.
 	openStore     func(context.Context, db.Options) (*db.Store, error) // db.Open
 	engineConfig  func() engine.Config                                 // engine.DefaultConfig
-	workerOptions func() worker.Options                                // none: what up's worker has beyond its place
+	workerOptions func() worker.Options                                // none: what up's worker has besides its place
 
 	flags struct {
 		json    bool
@@ -54,8 +54,8 @@ func newCLI() *cli {
 	return c
 }
 
-// look decides how both streams look; once before the flags are read, so that
-// errors in them look right too, and once after.
+// look decides how both streams are formatted; once before the flags are read, so that errors
+// in them look right too, and once after.
 func (c *cli) look() {
 	c.tty, c.talks = isTerminal(c.out), isTerminal(c.err)
 	c.outLook = styles{wantsColor(c.flags.color, c.tty, c.env)}
@@ -76,7 +76,7 @@ func (c *cli) ready(*cobra.Command, []string) error {
 	return nil
 }
 
-// hint says something to a person that is no data.
+// hint tells a person something that is not data.
 func (c *cli) hint(format string, args ...any) {
 	fmt.Fprintf(c.err, format+"\n", args...)
 }
@@ -110,7 +110,7 @@ func (c *cli) line(v any) error {
 	return err
 }
 
-// show prints one thing the way the flags ask: its JSON, its id, or by people.
+// show prints one thing as the flags ask: its JSON, its id, or formatted for people.
 func (c *cli) show(doc any, id string, people func() error) error {
 	switch {
 	case c.flags.json:

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"stint/account"
+	"stint/api"
 	"stint/engine"
 	"stint/worker/proc"
 )
@@ -16,10 +18,11 @@ type setClock struct {
 	in    func(*clocks) *time.Duration
 }
 
-// clocks are the coordinator's and the worker's, as far as they can be changed.
+// clocks are the coordinator's and the worker's clocks that can be changed.
 type clocks struct {
-	engine engine.Config
-	stages proc.Stages
+	engine   engine.Config
+	accounts account.Config
+	stages   proc.Stages
 }
 
 // clockTable lists them all, as docs/configuration.md does.
@@ -33,7 +36,7 @@ var clockTable = []setClock{
 	{"STINT_MIN_LEASE", "the shortest lease", func(c *clocks) *time.Duration { return &c.engine.MinLease }},
 	{"STINT_DEFAULT_LEASE", "a lease that nobody asked for", func(c *clocks) *time.Duration { return &c.engine.DefaultLease }},
 	{"STINT_MAX_LEASE", "the longest lease", func(c *clocks) *time.Duration { return &c.engine.MaxLease }},
-	{"STINT_ACCESS_LIFE", "how long a program's access token lives", func(c *clocks) *time.Duration { return &c.engine.AccessLife }},
+	{"STINT_ACCESS_LIFE", "how long a program's access token lives", func(c *clocks) *time.Duration { return &c.accounts.AccessLife }},
 	{"STINT_STAGE_INTERRUPT", "what a command gets before TERM", func(c *clocks) *time.Duration { return &c.stages.Interrupt }},
 	{"STINT_STAGE_TERM", "... and then before KILL", func(c *clocks) *time.Duration { return &c.stages.Term }},
 }
@@ -48,6 +51,21 @@ func clockHelp() string {
 	return b.String()
 }
 
+// clockNames are the variables that a contradiction of clocks is about.
+var clockNames = map[string][]string{
+	api.ClockLease:   {"STINT_MAX_LEASE", "STINT_STAGE_INTERRUPT", "STINT_STAGE_TERM"},
+	api.ClockStale:   {"STINT_STALE_AFTER", "STINT_BEAT"},
+	api.ClockOffline: {"STINT_OFFLINE_AFTER", "STINT_STALE_AFTER", "STINT_BEAT", "STINT_STAGE_INTERRUPT", "STINT_STAGE_TERM"},
+}
+
+// contradictions are clocks that can't work together. The leases of agents may be anything
+// between the shortest and the longest: one of them has to be long enough.
+func (c clocks) contradictions() []api.FieldError {
+	return api.Clocks{
+		Lease: c.engine.MaxLease, Staging: c.stages.Total(), Beat: c.engine.BeatEvery, StaleAfter: c.engine.StaleAfter, OfflineAfter: c.engine.OfflineAfter,
+	}.Contradictions()
+}
+
 // brief is a length of time as the variables take it, without parts that are zero.
 func brief(d time.Duration) string {
 	text := d.String()
@@ -60,10 +78,10 @@ func brief(d time.Duration) string {
 	return text
 }
 
-// clocks reads what the environment changes of the defaults. Each can be set
-// down to a second; the leases must keep their order.
+// clocks reads which defaults the environment changes. Each can be set down to a second; the
+// leases must keep their order.
 func (c *cli) clocks() (clocks, error) {
-	out := clocks{engine: c.engineConfig(), stages: c.workerOptions().Stages}
+	out := clocks{engine: c.engineConfig(), accounts: account.DefaultConfig(), stages: c.workerOptions().Stages}
 	if out.stages == (proc.Stages{}) {
 		out.stages = proc.DefaultStages()
 	}
@@ -87,12 +105,11 @@ func (c *cli) clocks() (clocks, error) {
 		return out, usage("cannot use these clocks",
 			fmt.Sprintf("STINT_MIN_LEASE (%v), STINT_DEFAULT_LEASE (%v) and STINT_MAX_LEASE (%v) must not fall", e.MinLease, e.DefaultLease, e.MaxLease), "stint help environment")
 	}
-	if e.StaleAfter > e.OfflineAfter {
-		return out, usage("cannot use these clocks",
-			fmt.Sprintf("STINT_STALE_AFTER (%v) is more than STINT_OFFLINE_AFTER (%v)", e.StaleAfter, e.OfflineAfter), "stint help environment")
+	for _, bad := range out.contradictions() {
+		return out, usage("cannot use these clocks", strings.Join(clockNames[bad.Field], ", ")+": "+bad.Detail, "stint help environment")
 	}
 	if changed {
-		// An absence must be noticed while the shortest lease still runs.
+		// An outage must be noticed while the shortest lease is still running.
 		e.OutageAfter = min(e.OutageAfter, max(e.MinLease/4, time.Second))
 		e.AliveEvery = min(e.AliveEvery, e.OutageAfter/3)
 	}

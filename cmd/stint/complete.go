@@ -32,8 +32,8 @@ func (c *cli) completeArgs(cmd *cobra.Command) {
 	}
 }
 
-// suggest completes up to most arguments (0 = any number) with words that the
-// coordinator knows. Without a coordinator there is nothing to suggest.
+// suggest completes up to most arguments (0 = any number) with words that the coordinator
+// knows. Without a coordinator there is nothing to suggest.
 func (c *cli) suggest(most int, words func(context.Context, *api.Client) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		if most > 0 && len(args) >= most {

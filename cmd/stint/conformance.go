@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"stint/api"
 	"stint/worker/conformance"
 )
 
@@ -44,7 +45,7 @@ func (c *cli) conform(ctx context.Context, f conformanceFlags) error {
 	if f.list {
 		return c.showRules()
 	}
-	p := place{url: f.url, token: f.token}
+	p := target{url: f.url, token: f.token}
 	if p.token == "" && f.url != "" {
 		p.token = c.env("STINT_TOKEN")
 	}
@@ -64,7 +65,7 @@ func (c *cli) conform(ctx context.Context, f conformanceFlags) error {
 		if err != nil {
 			return explain(what, err, "stint login")
 		}
-		p = place{url: orElse(p.url, found.url), token: orElse(p.token, token)}
+		p = target{url: orElse(p.url, found.url), token: orElse(p.token, token)}
 	}
 	report, err := conformance.Run(ctx, conformance.Target{
 		URL: p.url, Token: p.token, Workspace: f.workspace, Rules: f.rules, Judged: c.sayVerdict,
@@ -73,7 +74,7 @@ func (c *cli) conform(ctx context.Context, f conformanceFlags) error {
 		return quietly(exitInterrupted)
 	}
 	if err != nil {
-		return &problem{code: exitFailed, what: what, why: err.Error(), next: "stint conformance --help"}
+		return &problem{code: exitFailed, what: what, why: api.Plain(err), next: "stint conformance --help"}
 	}
 	if c.flags.json {
 		if err := c.document(report); err != nil {
@@ -98,7 +99,7 @@ func orElse(text, otherwise string) string {
 	return text
 }
 
-// sayVerdict prints a verdict as it is reached. A broken pipe shows at the end.
+// sayVerdict prints a verdict as it is reached. A broken pipe is noticed at the end.
 func (c *cli) sayVerdict(v conformance.Verdict) {
 	switch {
 	case c.flags.json:

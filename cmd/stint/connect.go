@@ -3,25 +3,24 @@ package main
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/url"
-	"strings"
 
 	"stint/api"
+	"stint/server"
 )
 
-// defaultAddr is where a coordinator listens unless told otherwise.
+// defaultAddr is where a coordinator listens by default.
 const defaultAddr = "127.0.0.1:7717"
 
-// place is the coordinator that a command calls, and who we are to it.
-type place struct {
+// target is the coordinator that a command calls, and who we are there.
+type target struct {
 	url, token  string
-	context     string                                // by whose name it was found; "" = the environment said it
+	context     string                                // the name under which it was found; "" = from the environment
 	credentials func(context.Context) (string, error) // in place of token
 }
 
-// connect makes the client of a command. what is the command's failure in a
-// few words, for when there is nobody to call.
+// connect makes the client of a command. what is the command's failure in a few words, for
+// when no coordinator can be called.
 func (c *cli) connect(what string) (*api.Client, error) {
 	p, err := c.find(what)
 	if err != nil {
@@ -30,7 +29,7 @@ func (c *cli) connect(what string) (*api.Client, error) {
 	return c.clientOf(what, p)
 }
 
-func (c *cli) clientOf(what string, p place) (*api.Client, error) {
+func (c *cli) clientOf(what string, p target) (*api.Client, error) {
 	client, err := api.NewClient(api.ClientConfig{
 		URL: p.url, Token: p.token, Credentials: p.credentials, Workspace: c.workspace(), Agent: c.agent(),
 	})
@@ -52,31 +51,30 @@ func (c *cli) workspace() string {
 	return c.env("STINT_WORKSPACE")
 }
 
-// find tells where the coordinator is and who we are to it. STINT_URL and
-// STINT_TOKEN win; then the context that STINT_CONTEXT names or that is in use;
-// else it is the coordinator that runs on the data directory, whose owner's token
-// lies there. That token is sent to nobody but a process that holds the
-// directory's lock, so that whoever listens on the port of a coordinator that has
-// gone learns nothing.
-func (c *cli) find(what string) (place, error) {
-	p, err := c.place(what)
+// find says where the coordinator is and who we are there. STINT_URL and STINT_TOKEN win; then
+// the context that STINT_CONTEXT names or that is in use; else it is the coordinator that runs
+// on the data directory, which holds its owner's token. That token is sent only to a process
+// that holds the directory's lock, so that a process that listens on the port of a stopped
+// coordinator learns nothing.
+func (c *cli) find(what string) (target, error) {
+	p, err := c.target(what)
 	if err != nil || p.credentials != nil || p.token != "" {
 		return p, err
 	}
 	d, err := c.dataDir()
 	if err != nil {
-		return place{}, err
+		return target{}, err
 	}
 	if p.context != "" || isThisMachine(p.url) {
 		if p.token, err = d.readToken(); err != nil {
-			return place{}, &problem{
+			return target{}, &problem{
 				code: exitNotAllowed, what: what, why: "the owner's token can't be read: " + reason(err),
 				next: "run stint as the user who runs the server, or set STINT_TOKEN",
 			}
 		}
 	}
 	if p.token == "" {
-		return place{}, &problem{
+		return target{}, &problem{
 			code: exitNotAllowed, what: what, why: fmt.Sprintf("STINT_TOKEN is not set, you are not signed in there, and there is no token in %s", d),
 			next: "stint login --url " + p.url + ", or set STINT_TOKEN",
 		}
@@ -84,38 +82,38 @@ func (c *cli) find(what string) (place, error) {
 	return p, nil
 }
 
-// place is find without the owner's token.
-func (c *cli) place(what string) (place, error) {
-	kept, err := newVault().read()
+// target is find without the owner's token.
+func (c *cli) target(what string) (target, error) {
+	stored, err := newVault().read()
 	if err != nil {
-		return place{}, &problem{code: exitFailed, what: what, why: err.Error()}
+		return target{}, &problem{code: exitFailed, what: what, why: api.Plain(err)}
 	}
-	p := place{url: c.env("STINT_URL"), token: c.env("STINT_TOKEN")}
+	p := target{url: c.env("STINT_URL"), token: c.env("STINT_TOKEN")}
 	if p.url != "" {
 		if _, err := api.NewClient(api.ClientConfig{URL: p.url}); err != nil {
-			return place{}, badURL(what, err)
+			return target{}, badURL(what, err)
 		}
-		for _, name := range kept.names() {
-			if p.token == "" && sameServer(kept.Contexts[name].URL, p.url) {
+		for _, name := range stored.names() {
+			if p.token == "" && sameServer(stored.Contexts[name].URL, p.url) {
 				p.credentials = c.bearer(name)
 				return p, nil
 			}
 		}
 		return p, nil
 	}
-	name := c.contextName(kept)
+	name := c.contextName(stored)
 	if name == localContext {
 		d, err := c.dataDir()
 		if err != nil {
-			return place{}, err
+			return target{}, err
 		}
 		p.context = localContext
 		p.url, err = c.running(what, d)
 		return p, err
 	}
-	a, ok := kept.Contexts[name]
+	a, ok := stored.Contexts[name]
 	if !ok {
-		return place{}, noContext(what, name)
+		return target{}, noContext(what, name)
 	}
 	p.url, p.context = a.URL, name
 	if p.token == "" {
@@ -126,14 +124,14 @@ func (c *cli) place(what string) (place, error) {
 
 // contextName is the context that commands act in: an explicit data directory on
 // the command line means the coordinator on it.
-func (c *cli) contextName(kept credentials) string {
+func (c *cli) contextName(stored credentials) string {
 	switch name := c.env("STINT_CONTEXT"); {
 	case c.flags.dataDir != "":
 		return localContext
 	case name != "":
 		return name
-	case kept.Current != "":
-		return kept.Current
+	case stored.Current != "":
+		return stored.Current
 	}
 	return localContext
 }
@@ -166,9 +164,5 @@ func isThisMachine(text string) bool {
 	if err != nil {
 		return false
 	}
-	host := strings.ToLower(u.Hostname())
-	if ip := net.ParseIP(host); ip != nil {
-		return ip.IsLoopback()
-	}
-	return host == "localhost" || strings.HasSuffix(host, ".localhost")
+	return server.IsThisMachine(u.Hostname())
 }

@@ -27,16 +27,16 @@ func (c *cli) logoutCommand() *cobra.Command {
 
 func (c *cli) logout(ctx context.Context, name string) error {
 	what := "cannot sign out"
-	kept, err := newVault().read()
+	stored, err := newVault().read()
 	if err != nil {
-		return &problem{code: exitFailed, what: what, why: err.Error()}
+		return &problem{code: exitFailed, what: what, why: api.Plain(err)}
 	}
 	if name == "" {
 		if name = c.env("STINT_CONTEXT"); name == "" {
-			name = kept.Current
+			name = stored.Current
 		}
 	}
-	a, ok := kept.Contexts[name]
+	a, ok := stored.Contexts[name]
 	if !ok {
 		return &problem{code: exitNotFound, what: what, why: "you are not signed in" + to(name), next: "stint context list"}
 	}
@@ -49,7 +49,7 @@ func (c *cli) logout(ctx context.Context, name string) error {
 		return nil
 	})
 	if err != nil {
-		return &problem{code: exitFailed, what: what, why: err.Error()}
+		return &problem{code: exitFailed, what: what, why: api.Plain(err)}
 	}
 	if gone != nil {
 		c.hint("The server could not be told (%v). The sign-in is forgotten here; Settings → Account there ends it.", gone)
@@ -65,11 +65,11 @@ func to(name string) string {
 	return " to a server called " + name
 }
 
-// standpoint is who we are and where, as `stint whoami` tells it.
+// standpoint is who we are and where, as `stint whoami` prints it.
 type standpoint struct {
 	api.Whoami
 	URL     string `json:"url"`
-	Context string `json:"context,omitzero"` // empty where STINT_URL or STINT_TOKEN say it
+	Context string `json:"context,omitzero"` // empty if STINT_URL or STINT_TOKEN is used
 }
 
 func (c *cli) whoamiCommand() *cobra.Command {
@@ -99,7 +99,7 @@ func (c *cli) whoamiCommand() *cobra.Command {
 				if who.KeyID != 0 {
 					f.add("API key", who.KeyID.String())
 				}
-				f.add("server", s.URL)
+				f.add("server", c.shown(s.URL))
 				f.add("context", s.Context)
 				return f.print(c)
 			})
@@ -133,14 +133,14 @@ func (c *cli) contextCommand() *cobra.Command {
 }
 
 func (c *cli) listContexts() error {
-	kept, err := newVault().read()
+	stored, err := newVault().read()
 	if err != nil {
-		return &problem{code: exitFailed, what: "cannot list the contexts", why: err.Error()}
+		return &problem{code: exitFailed, what: "cannot list the contexts", why: api.Plain(err)}
 	}
-	all := []contextEntry{{Name: localContext, Current: kept.Current == ""}}
-	for _, name := range kept.names() {
-		a := kept.Contexts[name]
-		all = append(all, contextEntry{Name: name, URL: a.URL, User: a.User, Current: kept.Current == name})
+	all := []contextEntry{{Name: localContext, Current: stored.Current == ""}}
+	for _, name := range stored.names() {
+		a := stored.Contexts[name]
+		all = append(all, contextEntry{Name: name, URL: a.URL, User: a.User, Current: stored.Current == name})
 	}
 	if c.flags.json {
 		return c.document(api.List[contextEntry]{Items: all})
@@ -158,15 +158,15 @@ func (c *cli) listContexts() error {
 
 func (c *cli) useContext(ctx context.Context, name string) error {
 	what := "cannot use the context " + name
-	err := newVault().change(ctx, func(kept *credentials) error {
+	err := newVault().change(ctx, func(stored *credentials) error {
 		if name == localContext {
-			kept.Current = ""
+			stored.Current = ""
 			return nil
 		}
-		if _, ok := kept.Contexts[name]; !ok {
+		if _, ok := stored.Contexts[name]; !ok {
 			return noContext(what, name)
 		}
-		kept.Current = name
+		stored.Current = name
 		return nil
 	})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"stint/account"
 	"stint/api"
 	"stint/db"
 	"stint/engine"
@@ -20,25 +21,30 @@ import (
 	"stint/server/hooks"
 	"stint/server/provider"
 	"stint/web"
+	"stint/worker/places"
 )
 
 // coordinator is a coordinator's process: the data directory that it holds,
 // the store and engine on it, and the server that answers for them.
 type coordinator struct {
-	dir    dataDir
-	lock   *dirLock
-	store  *db.Store
-	engine *engine.Engine
-	ln     net.Listener
-	clocks clocks
-	zone   *time.Location // of readers whose browser doesn't say
-	public server.Public
-	hooks  hooks.Guard // where webhooks may send to
-	works  bool        // this process serves agents itself, so that their folders are this machine's
-	log    *slog.Logger
+	dir      dataDir
+	lock     dirLock
+	store    *db.Store
+	engine   *engine.Engine
+	accounts *account.Accounts
+	ln       net.Listener
+	clocks   clocks
+	zone     *time.Location // of readers whose browser doesn't say
+	public   server.Public
+	held     server.Limits // of held requests and streams
+	hooks    hooks.Guard   // where webhooks may send to
+	works    bool          // this process serves agents itself, so their folders are on this machine
+	log      *slog.Logger
 
 	provider  *provider.Provider // nil = none
 	registers bool               // programs may register themselves
+
+	clientSecret string // the file with the provider's client secret for this server, "" for none
 }
 
 // serverFlags are what up and serve have in common.
@@ -54,8 +60,8 @@ type serverFlags struct {
 	registers bool // programs may register themselves
 }
 
-// open takes the data directory and brings its store up, in an order in which
-// everything that can be refused is refused before anything is written.
+// open takes the data directory and opens its store, in an order in which everything that can
+// be refused is refused before anything is written.
 func (c *cli) open(ctx context.Context, f serverFlags, log *slog.Logger) (*coordinator, error) {
 	addr := c.listenAddr(f)
 	public, err := c.public(f)
@@ -84,15 +90,16 @@ func (c *cli) open(ctx context.Context, f serverFlags, log *slog.Logger) (*coord
 	if err != nil {
 		return nil, err
 	}
-	if err := c.runLimits(&times.engine); err != nil {
-		return nil, err
-	}
-	asked, viewers, err := c.provider(f.provider)
+	held, err := c.limits(&times.engine)
 	if err != nil {
 		return nil, err
 	}
-	times.engine.ViewerDomains = viewers
-	k := &coordinator{dir: d, clocks: times, zone: c.zone(), public: public, hooks: hooks.Guard{AllowPrivate: inside}, registers: registers, log: log}
+	asked, viewers, err := c.provider(&f.provider)
+	if err != nil {
+		return nil, err
+	}
+	times.accounts.ViewerDomains = viewers
+	k := &coordinator{dir: d, clocks: times, zone: c.zone(), public: public, held: held, hooks: hooks.Guard{AllowPrivate: inside}, registers: registers, clientSecret: f.provider.secretFile, log: log}
 	if asked.Issuer != "" {
 		k.provider, err = provider.New(asked, func() time.Time { return k.engine.Now() })
 		if err != nil {
@@ -110,6 +117,10 @@ func (c *cli) raise(ctx context.Context, k *coordinator, addr string) (err error
 	if k.lock, err = lockDir(k.dir); err != nil {
 		return taken(k.dir, err)
 	}
+	if err := k.dir.tidy(); err != nil {
+		k.log.Warn("what an earlier start left half-made can't be removed", "error", err)
+	}
+	k.noteFiles()
 	if k.ln, err = new(net.ListenConfig).Listen(ctx, "tcp", addr); err != nil {
 		return cannotListen(addr, err)
 	}
@@ -119,10 +130,25 @@ func (c *cli) raise(ctx context.Context, k *coordinator, addr string) (err error
 	cfg := k.clocks.engine
 	cfg.Log, cfg.CheckWebhookURL = k.log, k.hooks.CheckURL
 	k.engine = engine.New(k.store, cfg)
+	signs := k.clocks.accounts
+	signs.Log = k.log
+	k.accounts = account.New(k.store, signs)
 	if err := k.signOwner(ctx); err != nil {
 		return err
 	}
 	return k.dir.writeServer(serverFile{URL: k.url(), PID: os.Getpid(), Version: builtFrom().Version})
+}
+
+// noteFiles notes for this user's workers what to hide from their agents.
+func (k *coordinator) noteFiles() {
+	books := places.Own()
+	err := errors.Join(books.Note(string(k.dir)), books.NoteUsual())
+	if k.clientSecret != "" {
+		err = errors.Join(err, books.Note(k.clientSecret))
+	}
+	if err != nil {
+		k.log.Warn("the files to hide can't be noted for this user's workers", "error", err)
+	}
 }
 
 // isOn is whether a flag or a variable says yes.
@@ -163,37 +189,37 @@ func (c *cli) public(f serverFlags) (server.Public, error) {
 	return server.ParsePublic(f.baseURL, list(f.hosts, "STINT_ALLOWED_HOSTS"), list(f.proxies, "STINT_TRUSTED_PROXIES"))
 }
 
-// offerSetUp prints the link by which the owner chooses a name and a password,
-// as long as there is none. It works once, for 10 minutes, on this machine. Only
-// a terminal gets it: a log may be read by others.
+// offerSetUp prints the link with which the owner chooses a name and a password, as long as
+// there is none. It works once, for 10 minutes, on this machine. Only a terminal gets it:
+// others may read a log.
 func (c *cli) offerSetUp(ctx context.Context, k *coordinator) error {
-	ctx = context.WithoutCancel(ctx) // an interrupt in between is no failure
-	needed, err := k.engine.NeedsSetUp(ctx)
-	if err != nil || !needed || c.env(restartedEnv) != "" {
+	ctx = context.WithoutCancel(ctx) // an interrupt in between is not a failure
+	needed, err := k.accounts.NeedsSetUp(ctx)
+	if err != nil || !needed {
 		return err
 	}
 	if !c.talks {
 		k.log.Info("Nobody can sign in with a password yet: run stint account password --login NAME.")
 		return nil
 	}
-	owner, err := k.engine.Owner(ctx)
+	owner, err := k.accounts.Owner(ctx)
 	if err != nil {
 		return fmt.Errorf("find the owner: %w", err)
 	}
-	link, err := k.engine.NewLink(ctx, owner)
+	link, err := k.accounts.NewLink(ctx, owner)
 	if err != nil {
 		return fmt.Errorf("make a set-up link: %w", err)
 	}
-	c.hint("Nobody can sign in with a password yet. On this machine, within 10 minutes:\n  %s\nor later: stint account password --login NAME", server.SetUpLink(k.browserURL(browserResolves), link))
+	c.hint("Nobody can sign in with a password yet. On this machine, within 10 minutes:\n  %s\nor later: stint account password --login NAME", server.SetUpLink(server.ForBrowsers(k.url()), link))
 	return nil
 }
 
-// taken words that somebody else runs on the data directory.
+// taken is the error that another process runs on the data directory.
 func taken(d dataDir, err error) error {
 	what := "cannot run on the data directory " + string(d)
 	var held errLocked
 	if !errors.As(err, &held) {
-		return &problem{code: exitFailed, what: what, why: err.Error()}
+		return &problem{code: exitFailed, what: what, why: api.Plain(err)}
 	}
 	p := &problem{code: exitConflict, what: what, why: "another stint runs on it", next: "stint open, or stop that one first"}
 	if held.pid > 0 {
@@ -206,12 +232,12 @@ func taken(d dataDir, err error) error {
 	return p
 }
 
-// cannotListen words why an address can't be listened on.
+// cannotListen is the error that an address can't be listened on.
 func cannotListen(addr string, err error) error {
-	p := &problem{code: exitFailed, what: "cannot listen on " + addr, why: err.Error(), next: "choose another with --addr 127.0.0.1:PORT, or --addr 127.0.0.1:0 for any"}
+	p := &problem{code: exitFailed, what: "cannot listen on " + addr, why: api.Plain(err), next: "choose another with --addr 127.0.0.1:PORT, or --addr 127.0.0.1:0 for any"}
 	var op *net.OpError
 	if errors.As(err, &op) {
-		p.why = op.Err.Error()
+		p.why = api.Plain(op.Err)
 	}
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -222,10 +248,12 @@ func cannotListen(addr string, err error) error {
 	return p
 }
 
-// cannotOpen words why the database can't be opened.
+// cannotOpen is the error that the database can't be opened.
 func (d dataDir) cannotOpen(err error) error {
-	p := &problem{code: exitFailed, what: "cannot open the database " + d.database(), why: err.Error()}
+	p := &problem{code: exitFailed, what: "cannot open the database " + d.database(), why: api.Plain(err)}
 	switch {
+	case errors.Is(err, db.ErrUnpaired):
+		p.next = "do as it says, or use another data directory: stint up --data-dir DIR"
 	case errors.Is(err, db.ErrNewer):
 		p.next = "use the newer stint that made it, or restore the snapshot beside it"
 	case errors.Is(err, context.Canceled):
@@ -236,11 +264,11 @@ func (d dataDir) cannotOpen(err error) error {
 	return p
 }
 
-// signOwner makes the one owner at the first start and sees to it that their
-// token lies in the data directory and is good. A start that died between the
-// two, or a token file that was lost, is mended by a new token.
+// signOwner creates the one owner at the first start and makes sure that their token is in the
+// data directory and is good. After a start that was killed between the two, or when the token
+// file was lost, it makes a new token.
 func (k *coordinator) signOwner(ctx context.Context) error {
-	token, created, err := k.engine.EnsureOwner(ctx)
+	token, created, err := k.accounts.EnsureOwner(ctx)
 	if err != nil {
 		return fmt.Errorf("make the owner: %w", err)
 	}
@@ -250,12 +278,12 @@ func (k *coordinator) signOwner(ctx context.Context) error {
 	if token, err = k.dir.readToken(); err != nil {
 		return err
 	}
-	owner, err := k.engine.Owner(ctx)
+	owner, err := k.accounts.Owner(ctx)
 	if err != nil {
 		return fmt.Errorf("find the owner: %w", err)
 	}
 	if token != "" {
-		who, err := k.engine.Authenticate(ctx, token)
+		who, err := k.accounts.Authenticate(ctx, token)
 		if err == nil && who.UserID == owner.UserID {
 			return os.Chmod(k.dir.token(), 0o600)
 		}
@@ -263,13 +291,13 @@ func (k *coordinator) signOwner(ctx context.Context) error {
 			return fmt.Errorf("check the owner's token: %w", err)
 		}
 	}
-	if token, err = k.engine.NewBearer(ctx, owner.UserID); err != nil {
+	if token, err = k.accounts.NewBearer(ctx, owner.UserID); err != nil {
 		return fmt.Errorf("make a token for the owner: %w", err)
 	}
 	return k.dir.writeToken(token)
 }
 
-// addr is the address that is listened on, its real port included.
+// addr is the address that is listened on, with its real port.
 func (k *coordinator) addr() string { return k.ln.Addr().String() }
 
 // url is the address for programs: every resolver knows it.
@@ -281,21 +309,17 @@ func (k *coordinator) url() string {
 	return "http://" + k.addr()
 }
 
-// browserURL is the address for browsers. They send cookies to every port of a
-// host, so the dashboard has a host name of its own (contract 8.1).
-func (k *coordinator) browserURL(resolves func(host string) bool) string {
-	_, port, err := net.SplitHostPort(k.addr())
-	if err != nil || !resolves(browserHost) {
-		return k.url()
+// browserURL is the address for browsers, and for the people using them.
+func (k *coordinator) browserURL() string {
+	if k.public.URL != nil {
+		return k.public.URL.String()
 	}
-	return "http://" + net.JoinHostPort(browserHost, port)
+	return server.ForBrowsers(k.url())
 }
-
-const browserHost = "stint.localhost"
 
 // newServer makes the HTTP server with the dashboard behind it.
 func (k *coordinator) newServer() *server.Server {
-	pages := web.Options{Engine: k.engine, CallerOf: server.CallerOf, FromOf: server.FromOf, HomeOf: server.HomeOf, Zone: k.zone, Log: k.log}
+	pages := web.Options{Engine: k.engine, Accounts: k.accounts, CallerOf: server.CallerOf, FromOf: server.FromOf, HomeOf: server.HomeOf, Zone: k.zone, Log: k.log}
 	if k.provider != nil {
 		pages.Provider = web.Provider{Name: k.provider.Name(), Issuer: k.provider.Issuer()}
 	}
@@ -303,11 +327,11 @@ func (k *coordinator) newServer() *server.Server {
 		pages.Folders = k.dir.folders()
 	}
 	return server.New(server.Options{
-		Engine: k.engine, Web: web.New(pages), Addr: k.addr(), Public: k.public, Provider: k.provider, Registers: k.registers, Version: builtFrom().Version, Log: k.log,
+		Engine: k.engine, Accounts: k.accounts, Web: web.New(pages), Addr: k.addr(), Public: k.public, Limits: k.held, Provider: k.provider, Registers: k.registers, Version: builtFrom().Version, Log: k.log,
 	})
 }
 
-// close gives everything back, in the reverse order of open.
+// close releases everything, in the reverse order of open.
 func (k *coordinator) close() error {
 	var errs []error
 	if k.ln != nil {

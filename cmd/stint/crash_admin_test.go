@@ -7,7 +7,7 @@ import (
 	"stint/api"
 )
 
-func (p *person) editAgent(l *life) {
+func (p *person) editAgent(l *serverRun) {
 	slug := p.board.agent(p.rand)
 	n := p.count
 	text := p.next("edits")
@@ -23,7 +23,7 @@ func (p *person) editAgent(l *life) {
 	}
 }
 
-func (p *person) pauseOrResume(l *life) {
+func (p *person) pauseOrResume(l *serverRun) {
 	slug := p.board.agent(p.rand)
 	verb, call := "resume agent", func(ctx context.Context) (api.AgentChanged, error) { return l.client.ResumeAgent(ctx, slug) }
 	if p.rand.IntN(5) == 0 {
@@ -37,22 +37,22 @@ func (p *person) pauseOrResume(l *life) {
 	}
 }
 
-// createAgent makes an agent that nobody serves. Its slug is its key.
-func (p *person) createAgent(l *life) {
+// createAgent creates an agent that nobody serves. Its slug is its key.
+func (p *person) createAgent(l *serverRun) {
 	p.count++
 	p.newAgent(l, fmt.Sprintf("%s-%d", p.name, p.count), 0)
 }
 
-func (p *person) newAgent(l *life, slug string, known api.AgentID) {
+func (p *person) newAgent(l *serverRun, slug string, known api.AgentID) {
 	a, v := ask(l, "create agent", []api.Code{api.CodeSlugTaken}, func(ctx context.Context) (api.Agent, error) {
 		return l.client.CreateAgent(ctx, map[string]any{"slug": slug, "description": slug, "run": map[string]any{"command": []string{"true"}}})
 	})
 	switch v {
 	case unknown:
-		p.pending = append(p.pending, func(l *life) { p.newAgent(l, slug, known) })
+		p.pending = append(p.pending, func(l *serverRun) { p.newAgent(l, slug, known) })
 	case unread:
 		p.j.sawAgent(a)
-		p.pending = append(p.pending, func(l *life) { p.newAgent(l, slug, a.ID) })
+		p.pending = append(p.pending, func(l *serverRun) { p.newAgent(l, slug, a.ID) })
 	case told:
 		if known != 0 {
 			p.j.fault("agent %s was made twice", slug)
@@ -61,8 +61,8 @@ func (p *person) newAgent(l *life, slug string, known api.AgentID) {
 	}
 }
 
-// read looks at sessions and an agent; what it sees must last too.
-func (p *person) read(l *life) {
+// read looks at sessions and an agent; what it reads must last too.
+func (p *person) read(l *serverRun) {
 	list, v := ask(l, "list", nil, func(ctx context.Context) (api.List[api.Session], error) {
 		return l.client.Sessions(ctx, api.SessionFilter{}, api.Page{Limit: 5})
 	})

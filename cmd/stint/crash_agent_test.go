@@ -21,25 +21,25 @@ import (
 	"stint/worker/proc"
 )
 
-const witnessArg = "witness-agent"
+const probeArg = "witness-agent"
 
-// The ways of a witness.
+// The ways in which a witness behaves.
 const (
 	polite   = "polite"   // ends at the first signal
-	deaf     = "deaf"     // takes no interrupt nor TERM
-	escaping = "escaping" // leaves a child in a session of its own, deaf and with more to do
+	deaf     = "deaf"     // ignores interrupt and TERM
+	escaping = "escaping" // leaves a child in another process session that ignores signals and keeps working
 	stray    = "stray"    // is that child
 )
 
-// witnessMain turns the process into an agent that bears witness, if a command
-// of witnesses started it, and then doesn't return.
+// probeMain turns the process into an agent that records what it does, if a command of
+// witnesses started it, and then doesn't return.
 //
-// Its arguments are its way, a folder and how often it stamps. In the folder it
-// appends to a file named by its session, one write a line: what, fence, pid,
-// boot time. It holds a lock in the folder as long as it lives, and so does
-// whatever it starts: who gets the lock alone knows that all are dead.
-func witnessMain() {
-	if len(os.Args) != 5 || os.Args[1] != witnessArg {
+// Its arguments are its way, a folder and how often it stamps. In the folder it appends to a
+// file named by its session, one write a line: what, fence, pid, boot time. It holds a lock in
+// the folder as long as it runs, and so does whatever it starts: an exclusive lock is granted
+// only when all of them are dead.
+func probeMain() {
+	if len(os.Args) != 5 || os.Args[1] != probeArg {
 		return
 	}
 	way, dir := os.Args[2], os.Args[3]
@@ -66,7 +66,7 @@ func witnessMain() {
 	}
 	stamp("start")
 	if way == escaping {
-		child := exec.Command(os.Args[0], witnessArg, stray, dir, strconv.Itoa(10*limit))
+		child := exec.Command(os.Args[0], probeArg, stray, dir, strconv.Itoa(10*limit))
 		child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		check(child.Start())
 	}
@@ -82,36 +82,36 @@ func witnessMain() {
 	os.Exit(0)
 }
 
-// witnesses is the folder of agents that bear witness.
-type witnesses struct {
+// probes is the folder of agents that record what they do.
+type probes struct {
 	*home
 	dir string
 }
 
-func (w witnesses) command(way string, stamps int) []string {
+func (w probes) command(way string, stamps int) []string {
 	w.Helper()
 	self, err := os.Executable()
 	w.must(err)
-	return []string{self, witnessArg, way, w.dir, strconv.Itoa(stamps)}
+	return []string{self, probeArg, way, w.dir, strconv.Itoa(stamps)}
 }
 
-// lifespan is what the processes of one claim on a session did.
-type lifespan struct {
+// agentRun is what the processes of one claim on a session did.
+type agentRun struct {
 	fence       int64
 	start, last proc.BootTime
-	ended       int // how many came to their end
+	ended       int // how many ended by themselves
 }
 
-// spans reads the witness of a session, by fence.
-func (w witnesses) spans(id api.SessionID) []lifespan {
+// spans reads the record of a session, by fence.
+func (w probes) spans(id api.SessionID) []agentRun {
 	w.Helper()
 	b, err := os.ReadFile(filepath.Join(w.dir, id.String()))
 	if os.IsNotExist(err) {
 		return nil
 	}
 	w.must(err)
-	by := map[int64]*lifespan{}
-	for line := range bytes.Lines(b[:bytes.LastIndexByte(b, '\n')+1]) { // one may just be writing
+	by := map[int64]*agentRun{}
+	for line := range bytes.Lines(b[:bytes.LastIndexByte(b, '\n')+1]) { // one may just be being written
 		var what string
 		var fence, at int64
 		var pid int
@@ -119,7 +119,7 @@ func (w witnesses) spans(id api.SessionID) []lifespan {
 		w.must(err)
 		s := by[fence]
 		if s == nil {
-			s = &lifespan{fence: fence, start: proc.BootTime(at)}
+			s = &agentRun{fence: fence, start: proc.BootTime(at)}
 			by[fence] = s
 		}
 		s.last = max(s.last, proc.BootTime(at))
@@ -127,16 +127,16 @@ func (w witnesses) spans(id api.SessionID) []lifespan {
 			s.ended++
 		}
 	}
-	var out []lifespan
+	var out []agentRun
 	for _, s := range by {
 		out = append(out, *s)
 	}
-	slices.SortFunc(out, func(a, b lifespan) int { return cmp.Compare(a.fence, b.fence) })
+	slices.SortFunc(out, func(a, b agentRun) int { return cmp.Compare(a.fence, b.fence) })
 	return out
 }
 
 // last is the last sign of life of any agent.
-func (w witnesses) last(ids []api.SessionID) (at proc.BootTime) {
+func (w probes) last(ids []api.SessionID) (at proc.BootTime) {
 	w.Helper()
 	for _, id := range ids {
 		for _, s := range w.spans(id) {
@@ -146,8 +146,8 @@ func (w witnesses) last(ids []api.SessionID) (at proc.BootTime) {
 	return at
 }
 
-// nobody waits until no agent is alive.
-func (w witnesses) nobody() {
+// nobody waits until no agent is running.
+func (w probes) nobody() {
 	w.Helper()
 	lock, err := os.OpenFile(filepath.Join(w.dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	w.must(err)
@@ -155,7 +155,7 @@ func (w witnesses) nobody() {
 	w.until("no agent is alive", func() bool { return unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil })
 }
 
-// until waits for something that nothing tells.
+// until waits for something that no event announces.
 func (h *home) until(what string, ok func() bool) {
 	h.Helper()
 	for end := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
@@ -166,7 +166,7 @@ func (h *home) until(what string, ok func() bool) {
 }
 
 // apart fails the test when two claims on a session were executed at once.
-func (w witnesses) apart(id api.SessionID) {
+func (w probes) apart(id api.SessionID) {
 	w.Helper()
 	all := w.spans(id)
 	for i := 1; i < len(all); i++ {
@@ -176,7 +176,7 @@ func (w witnesses) apart(id api.SessionID) {
 	}
 }
 
-// printed is all that a session printed.
+// printed is everything that a session printed.
 func printed(t testing.TB, c *api.Client, id api.SessionID) string {
 	t.Helper()
 	v, err := readView(t.Context(), c, id, nil)

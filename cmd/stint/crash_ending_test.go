@@ -9,7 +9,7 @@ import (
 )
 
 // finish ends the claim in one of the ways.
-func (h *hand) finish(l *life) {
+func (h *hand) finish(l *serverRun) {
 	proof := h.proof()
 	var next *api.ClaimNextOf
 	if h.rand.IntN(3) == 0 {
@@ -34,26 +34,30 @@ func (h *hand) finish(l *life) {
 	}
 }
 
-func (h *hand) complete(l *life, in api.CompleteRequest) {
+func (h *hand) complete(l *serverRun, in api.CompleteRequest) {
 	at := h.held()
 	h.end(l, ending{
 		verb: "complete",
-		call: func(l *life, ctx context.Context) (api.Finished, error) { return l.client.Complete(ctx, at, in) },
+		call: func(l *serverRun, ctx context.Context) (api.Finished, error) { return l.client.Complete(ctx, at, in) },
 		count: func(v *view) (int, bool) {
 			s := v.session
 			if s.Result != in.Result {
 				return 0, false
 			}
-			return 1, s.Status != api.Complete || s.Outcome != in.Outcome || s.EndedAt.IsZero() || v.count("session_complete", "to", "complete") != 1
+			outcome := in.Outcome
+			if !s.StopRequestedAt.IsZero() { // then that is how it ended, whatever the worker says
+				outcome = api.OutcomeStopped
+			}
+			return 1, s.Status != api.Complete || s.Outcome != outcome || s.EndedAt.IsZero() || v.count("session_complete", "to", "complete") != 1
 		},
 	}, nil)
 }
 
-func (h *hand) fail(l *life, in api.FailRequest) {
+func (h *hand) fail(l *serverRun, in api.FailRequest) {
 	at := h.held()
 	h.end(l, ending{
 		verb: "fail",
-		call: func(l *life, ctx context.Context) (api.Finished, error) { return l.client.Fail(ctx, at, in) },
+		call: func(l *serverRun, ctx context.Context) (api.Finished, error) { return l.client.Fail(ctx, at, in) },
 		count: func(v *view) (int, bool) {
 			s := v.session
 			if why(s.Error).Message != in.Message {
@@ -64,29 +68,29 @@ func (h *hand) fail(l *life, in api.FailRequest) {
 	}, nil)
 }
 
-func (h *hand) release(l *life, in api.ReleaseRequest) {
+func (h *hand) release(l *serverRun, in api.ReleaseRequest) {
 	at := h.held()
 	h.end(l, ending{
 		verb: "release",
-		call: func(l *life, ctx context.Context) (api.Finished, error) { return l.client.Release(ctx, at, in) },
+		call: func(l *serverRun, ctx context.Context) (api.Finished, error) { return l.client.Release(ctx, at, in) },
 		count: func(v *view) (int, bool) {
-			// Of a session that was asked to stop it is the end.
+			// For a session that was asked to stop it is the end.
 			return v.count("session_released", "reason", in.Reason) + v.count("session_cancelled", "reason", in.Reason), false
 		},
 		more: []api.Code{api.CodeConflict}, // the question that it parks on was answered
 	}, nil)
 }
 
-// ending is a call that ends a claim. It can be repeated for ever and is answered the same.
+// ending is a call that ends a claim. It can be repeated for ever and gets the same answer.
 type ending struct {
 	verb  string
-	call  func(l *life, ctx context.Context) (api.Finished, error)
-	count func(v *view) (n int, torn bool) // how often it is there, and whether in part
-	more  []api.Code                       // fair refusals of its own
+	call  func(l *serverRun, ctx context.Context) (api.Finished, error)
+	count func(v *view) (n int, torn bool) // how often it is there, and whether only in part
+	more  []api.Code                       // refusals that are acceptable for it
 }
 
-// end ends the claim; was is what it was answered, unread.
-func (h *hand) end(l *life, e ending, was *api.Finished) {
+// end ends the claim; was is the answer that was lost on the way.
+func (h *hand) end(l *serverRun, e ending, was *api.Finished) {
 	id := h.claim.SessionID
 	out, v := ask(l, e.verb, append(e.more, fairHeld...), func(ctx context.Context) (api.Finished, error) { return e.call(l, ctx) })
 	least, most := bounds(v)
@@ -104,7 +108,7 @@ func (h *hand) end(l *life, e ending, was *api.Finished) {
 	})
 	switch v {
 	case unknown:
-		h.pending = func(l *life) { h.end(l, e, was) }
+		h.pending = func(l *serverRun) { h.end(l, e, was) }
 		return
 	case refused:
 		h.lost(l)
@@ -115,7 +119,7 @@ func (h *hand) end(l *life, e ending, was *api.Finished) {
 		h.j.sawClaim(*out.Claim)
 	}
 	if v == unread {
-		h.pending = func(l *life) { h.end(l, e, &out) }
+		h.pending = func(l *serverRun) { h.end(l, e, &out) }
 		return
 	}
 	if h.claim = nil; out.Claim != nil {

@@ -13,11 +13,11 @@ import (
 	"stint/db"
 )
 
-// finishAll is a healthy worker on its own: what the dead left behind comes to
-// it by itself, in the time that leases and drains last.
-func (s *siege) finishAll(c *api.Client) {
+// finishAll is a single healthy worker: what the killed ones left behind comes to it by
+// itself, in the time that leases and drains take.
+func (s *crashFixture) finishAll(c *api.Client) {
 	s.Helper()
-	h := &healthy{siege: s, c: c, workers: map[api.AgentID]api.WorkerID{}}
+	h := &healthy{crashFixture: s, c: c, workers: map[api.AgentID]api.WorkerID{}}
 	for _, slug := range s.board.agents {
 		_, err := c.ResumeAgent(s.Context(), slug)
 		s.must(err)
@@ -41,9 +41,9 @@ func (s *siege) finishAll(c *api.Client) {
 	s.Logf("a healthy worker finished %d sessions", h.finished.Load())
 }
 
-// healthy is a worker that does all that a worker has to.
+// healthy is a worker that does everything that a worker has to.
 type healthy struct {
-	*siege
+	*crashFixture
 	c        *api.Client
 	workers  map[api.AgentID]api.WorkerID
 	ids      []api.WorkerID
@@ -124,8 +124,8 @@ func (h *healthy) one(request string) bool {
 	return true
 }
 
-// claimsAreKept looks in the closed file for each claim that anybody was told of.
-func (s *siege) claimsAreKept() {
+// claimsStay looks in the closed file for each claim that anybody was granted.
+func (s *crashFixture) claimsStay() {
 	s.Helper()
 	ctx := context.Background()
 	store, err := db.Open(ctx, db.Options{Path: s.data().database()})
@@ -137,7 +137,7 @@ func (s *siege) claimsAreKept() {
 			return err
 		}
 		defer rows.Close()
-		kept := map[api.ClaimKey]api.Claim{}
+		stored := map[api.ClaimKey]api.Claim{}
 		for rows.Next() {
 			var c api.Claim
 			var secret []byte
@@ -145,10 +145,10 @@ func (s *siege) claimsAreKept() {
 				return err
 			}
 			copy(c.ClaimID.Secret[:], secret)
-			kept[c.ClaimID.Key] = c
+			stored[c.ClaimID.Key] = c
 		}
 		for key, was := range s.j.claims {
-			is := kept[key]
+			is := stored[key]
 			if is.ClaimID != was.ClaimID || is.SessionID != was.SessionID || is.WorkerID != was.WorkerID || is.Fence != was.Fence {
 				s.Errorf("claim %s on session %s with fence %d is not in the file", key, was.SessionID, was.Fence)
 			}

@@ -18,7 +18,7 @@ func (h *hand) proof() api.UnderClaim {
 var fairHeld = []api.Code{api.CodeClaimNotActive}
 
 // act does one step under the claim.
-func (h *hand) act(l *life) {
+func (h *hand) act(l *serverRun) {
 	if h.steps <= 0 {
 		h.finish(l)
 		return
@@ -42,8 +42,8 @@ func (h *hand) act(l *life) {
 	}
 }
 
-// lost drops a claim that was refused, and what was made under it goes to the thread.
-func (h *hand) lost(l *life) {
+// lost drops a claim that was refused, and what was produced under it goes to the thread.
+func (h *hand) lost(l *serverRun) {
 	c := *h.claim
 	h.claim = nil
 	h.drained = append(h.drained, c.ClaimID)
@@ -52,20 +52,20 @@ func (h *hand) lost(l *life) {
 	}
 }
 
-func (h *hand) late(l *life, c api.Claim, text string) {
-	// Its lease may be over and not yet taken away: then it is a conflict.
+func (h *hand) late(l *serverRun, c api.Claim, text string) {
+	// Its lease may be over but not yet taken away: then it is a conflict.
 	_, v := ask(l, "late result", []api.Code{api.CodeConflict}, func(ctx context.Context) (struct{}, error) {
 		return done(l.client.KeepLateResult(ctx, c.Session.ThreadID, api.CompleteRequest{
 			UnderClaim: api.UnderClaim{ClaimID: c.ClaimID, InstanceID: h.instance()}, Result: text, Outcome: "late",
 		}))
 	})
 	if v == unknown {
-		h.pending = func(l *life) { h.late(l, c, text) }
+		h.pending = func(l *serverRun) { h.late(l, c, text) }
 		return
 	}
 	h.once(c.SessionID, text, v)
 	if v == unread {
-		h.pending = func(l *life) { h.late(l, c, text) }
+		h.pending = func(l *serverRun) { h.late(l, c, text) }
 	}
 }
 
@@ -80,7 +80,7 @@ func (h *hand) once(id api.SessionID, text string, v verdict) {
 	})
 }
 
-// bounds are how often a thing is there that was to be made once.
+// bounds are how often a thing exists that was to be created once.
 func bounds(v verdict) (least, most int) {
 	switch v {
 	case refused:
@@ -91,21 +91,21 @@ func bounds(v verdict) (least, most int) {
 	return 1, 1
 }
 
-func (h *hand) renew(l *life) {
+func (h *hand) renew(l *serverRun) {
 	lease, v := ask(l, "renew", fairHeld, func(ctx context.Context) (api.Lease, error) {
 		return l.client.Renew(ctx, h.held(), api.RenewRequest{UnderClaim: h.proof()})
 	})
 	h.leased(l, lease, v)
 }
 
-func (h *hand) extend(l *life) {
+func (h *hand) extend(l *serverRun) {
 	lease, v := ask(l, "extend", fairHeld, func(ctx context.Context) (api.Lease, error) {
 		return l.client.Extend(ctx, h.held(), api.ExtendRequest{UnderClaim: h.proof(), AddSeconds: 1})
 	})
 	h.leased(l, lease, v)
 }
 
-func (h *hand) leased(l *life, lease api.Lease, v verdict) {
+func (h *hand) leased(l *serverRun, lease api.Lease, v verdict) {
 	switch v {
 	case told, unread:
 		h.j.sawLease(h.claim.SessionID, h.claim.Fence, lease.LeaseExpiresAt)

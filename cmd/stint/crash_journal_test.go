@@ -14,12 +14,12 @@ import (
 	"stint/api"
 )
 
-// journal is what the clients of a coordinator were told, and what must be true
-// of it for ever after (contract 14). It may be used from any goroutine.
+// journal is what the clients of a coordinator were told, and what must stay true of it from
+// then on (contract 14). It may be used from any goroutine.
 type journal struct {
 	mu       sync.Mutex
 	sessions map[api.SessionID]*entry
-	fresh    map[api.SessionID]bool // with facts that no restart has been asked about
+	fresh    map[api.SessionID]bool // with facts that haven't been checked after a restart
 	seen     map[int64]string       // events that somebody saw, by their number
 	claims   map[api.ClaimKey]api.Claim
 	fences   map[fence]api.ClaimKey
@@ -28,13 +28,13 @@ type journal struct {
 	faults   []string
 }
 
-// entry is what is known of one session.
+// entry is what is known about one session.
 type entry struct {
 	facts   []fact
 	reports int64 // numbers given to reports of plan, link and usage
 }
 
-// fact is something that is true of a session from now on. holds answers what is wrong, or "".
+// fact is something that is true of a session from now on. holds returns what is wrong, or "".
 type fact struct {
 	what  string
 	holds func(v *view) string
@@ -64,7 +64,7 @@ func newJournal() *journal {
 	}
 }
 
-// fault notes something wrong that was seen at once.
+// fault notes something wrong that was noticed at once.
 func (j *journal) fault(format string, args ...any) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -98,7 +98,7 @@ func (j *journal) nextReport(id api.SessionID) int64 {
 	return e.reports
 }
 
-// some are the sessions with fresh facts, which are fresh no more, and a few others.
+// some are the sessions with fresh facts, which it marks as checked, and a few others.
 func (j *journal) some(others int) []api.SessionID {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -155,7 +155,7 @@ func (j *journal) sawAgent(a api.Agent) {
 	j.versions[k] = string(b)
 }
 
-// latest is the highest version of an agent that anybody was told.
+// latest is the highest version of an agent that any client saw.
 func (j *journal) latest(id api.AgentID) (version int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -167,7 +167,7 @@ func (j *journal) latest(id api.AgentID) (version int64) {
 	return version
 }
 
-// sawSession notes what a session was like to somebody.
+// sawSession notes the state in which somebody saw a session.
 func (j *journal) sawSession(s api.Session) {
 	status, at := s.Status, s.Fence
 	j.expect(s.ID, fmt.Sprintf("seen %s with fence %d", status, at), func(v *view) string {
@@ -178,7 +178,7 @@ func (j *journal) sawSession(s api.Session) {
 	})
 }
 
-// changed compares what can't change, or not any more, of a session.
+// changed compares what can't change, or can't any longer, in a session.
 func changed(was, is api.Session) string {
 	var out []string
 	same := func(field string, a, b any) {
@@ -233,7 +233,7 @@ func why(f *api.Failure) api.Failure {
 	return *f
 }
 
-// sawClaim notes a claim that was granted, or answered again.
+// sawClaim notes a claim that was granted, or returned again.
 func (j *journal) sawClaim(c api.Claim) {
 	j.mu.Lock()
 	at := fence{c.SessionID, c.Fence}
@@ -250,8 +250,8 @@ func (j *journal) sawClaim(c api.Claim) {
 	j.hasEvent(c.SessionID, "session_claimed", "fence", float64(c.Fence))
 }
 
-// sawLease notes until when a claim lives: it lapses no sooner, and as long as
-// it lives nobody says less.
+// sawLease notes until when a claim holds: it lapses no sooner, and while it holds no answer
+// gives an earlier end.
 func (j *journal) sawLease(id api.SessionID, at int64, until api.Time) {
 	j.expect(id, fmt.Sprintf("the lease of fence %d ends at %s", at, until), func(v *view) string {
 		if s := v.session; s.Status.Running() && s.Fence == at && s.LeaseExpiresAt.Before(until.Time) {
@@ -285,7 +285,7 @@ type view struct {
 	activities []api.Activity
 }
 
-// reached reports whether the session's own log says that it once was so.
+// reached reports whether the session's own log says that it once had the status.
 func (v *view) reached(status api.Status, at int64) bool {
 	var is api.Status
 	var fence int64

@@ -9,9 +9,8 @@ import (
 	"stint/api"
 )
 
-// person is a client that makes sessions and agents and changes its mind about
-// them. It goes on in the next life where the last one left it: a call of unknown
-// outcome is looked into first.
+// person is a client that creates sessions and agents and changes its mind about them. After a
+// restart it continues where it left off: a call of unknown outcome is looked into first.
 type person struct {
 	name  string
 	rand  *rand.Rand
@@ -20,11 +19,11 @@ type person struct {
 	count int // names given out
 
 	mine    []api.SessionID
-	pending []func(l *life) // what to look into
+	pending []func(l *serverRun) // what to look into
 }
 
 // live acts until the coordinator is gone.
-func (p *person) live(l *life) {
+func (p *person) live(l *serverRun) {
 	for !l.wire.isOver() {
 		if len(p.pending) == 0 {
 			p.act(l)
@@ -36,7 +35,7 @@ func (p *person) live(l *life) {
 	}
 }
 
-func (p *person) act(l *life) {
+func (p *person) act(l *serverRun) {
 	switch n := p.rand.IntN(100); {
 	case n < 22:
 		p.create(l)
@@ -65,7 +64,7 @@ func (p *person) act(l *life) {
 	}
 }
 
-// board is what all clients know of what there is.
+// board is what all clients know about the agents and sessions there are.
 type board struct {
 	agents []string // slugs of those that workers serve
 }
@@ -86,8 +85,8 @@ func (p *person) one() (api.SessionID, bool) {
 	return p.mine[len(p.mine)-1-back], true
 }
 
-func (p *person) input(l *life, prompt string) api.SessionInput {
-	in := api.SessionInput{Prompt: prompt, UntrustedContext: "said by " + p.name}
+func (p *person) input(l *serverRun, prompt string) api.SessionInput {
+	in := api.SessionInput{Prompt: new(prompt), UntrustedContext: "said by " + p.name}
 	switch p.rand.IntN(12) {
 	case 0:
 		in.NotBefore = api.Time{Time: time.Now().Add(time.Duration(100+p.rand.IntN(700)) * time.Millisecond).Truncate(time.Millisecond)}
@@ -102,8 +101,9 @@ func (p *person) input(l *life, prompt string) api.SessionInput {
 	return in
 }
 
-// create makes a session without a key: who isn't told looks for it and never asks twice.
-func (p *person) create(l *life) {
+// create creates a session without a key: a client that got no answer looks for it and never
+// asks twice.
+func (p *person) create(l *serverRun) {
 	agent, prompt := p.board.agent(p.rand), p.next("makes")
 	in := p.input(l, prompt)
 	s, v := ask(l, "create", nil, func(ctx context.Context) (api.Session, error) {
@@ -115,14 +115,14 @@ func (p *person) create(l *life) {
 		p.made(s, in)
 	case unread:
 		p.made(s, in)
-		p.pending = append(p.pending, func(l *life) { p.find(l, agent, in, 1, 1) })
+		p.pending = append(p.pending, func(l *serverRun) { p.find(l, agent, in, 1, 1) })
 	case unknown:
-		p.pending = append(p.pending, func(l *life) { p.find(l, agent, in, 0, 1) })
+		p.pending = append(p.pending, func(l *serverRun) { p.find(l, agent, in, 0, 1) })
 	}
 }
 
 func (p *person) made(s api.Session, in api.SessionInput) {
-	if s.Prompt != in.Prompt || s.UntrustedContext != in.UntrustedContext || !s.NotBefore.Equal(in.NotBefore.Time) || s.After != in.After {
+	if s.Prompt != *in.Prompt || s.UntrustedContext != in.UntrustedContext || !s.NotBefore.Equal(in.NotBefore.Time) || s.After != in.After {
 		p.j.fault("session %s was made of %+v and is %+v", s.ID, in, s)
 	}
 	p.mine = append(p.mine, s.ID)
@@ -130,22 +130,22 @@ func (p *person) made(s api.Session, in api.SessionInput) {
 }
 
 // find looks for the session that a creation of unknown outcome made, if it did.
-func (p *person) find(l *life, agent string, in api.SessionInput, least, most int) {
+func (p *person) find(l *serverRun, agent string, in api.SessionInput, least, most int) {
 	list, v := ask(l, "find", nil, func(ctx context.Context) (api.List[api.Session], error) {
-		return l.client.Sessions(ctx, api.SessionFilter{Agent: agent, Query: in.Prompt, Archived: true}, api.Page{})
+		return l.client.Sessions(ctx, api.SessionFilter{Agent: agent, Query: *in.Prompt, Archived: true}, api.Page{})
 	})
 	if v != told {
-		p.pending = append(p.pending, func(l *life) { p.find(l, agent, in, least, most) })
+		p.pending = append(p.pending, func(l *serverRun) { p.find(l, agent, in, least, most) })
 		return
 	}
 	var found []api.Session
 	for _, s := range list.Items {
-		if s.Prompt == in.Prompt && s.RetryOf == 0 {
+		if s.Prompt == *in.Prompt && s.RetryOf == 0 {
 			found = append(found, s)
 		}
 	}
 	if len(found) < least || len(found) > most {
-		p.j.fault("%d sessions were made of %q, not %d to %d", len(found), in.Prompt, least, most)
+		p.j.fault("%d sessions were made of %q, not %d to %d", len(found), *in.Prompt, least, most)
 	}
 	if least == 0 && len(found) == 1 {
 		l.tally.add("create committed, unanswered")
@@ -153,16 +153,16 @@ func (p *person) find(l *life, agent string, in api.SessionInput, least, most in
 	}
 }
 
-// createKeyed makes a session that can be asked for again.
-func (p *person) createKeyed(l *life) {
+// createKeyed creates a session that can be requested again.
+func (p *person) createKeyed(l *serverRun) {
 	agent, prompt := p.board.agent(p.rand), p.next("keys")
 	p.keyed(l, agent, fmt.Sprintf("key-%s-%d", p.name, p.count), p.input(l, prompt), 0)
 }
 
-// keyed asks for the session of a key; known is its id, 0 where it isn't known.
-func (p *person) keyed(l *life, agent, key string, in api.SessionInput, known api.SessionID) {
+// keyed requests the session of a key; known is its id, 0 if that isn't known.
+func (p *person) keyed(l *serverRun, agent, key string, in api.SessionInput, known api.SessionID) {
 	again := func(known api.SessionID) {
-		p.pending = append(p.pending, func(l *life) { p.keyed(l, agent, key, in, known) })
+		p.pending = append(p.pending, func(l *serverRun) { p.keyed(l, agent, key, in, known) })
 	}
 	var replayed bool
 	s, v := ask(l, "create with key", nil, func(ctx context.Context) (s api.Session, err error) {
@@ -185,7 +185,7 @@ func (p *person) keyed(l *life, agent, key string, in api.SessionInput, known ap
 		p.j.keyed[key] = keyed{agent, in, s.ID}
 		p.j.mu.Unlock()
 		if p.rand.IntN(4) == 0 {
-			p.pending = append(p.pending, func(l *life) { p.find(l, agent, in, 1, 1) })
+			p.pending = append(p.pending, func(l *serverRun) { p.find(l, agent, in, 1, 1) })
 		}
 	}
 	if v == unread {
@@ -193,8 +193,8 @@ func (p *person) keyed(l *life, agent, key string, in api.SessionInput, known ap
 	}
 }
 
-// again repeats an old creation of anybody's.
-func (p *person) again(l *life) {
+// again repeats an old creation of any client.
+func (p *person) again(l *serverRun) {
 	p.j.mu.Lock()
 	var key string
 	var k keyed
@@ -208,13 +208,13 @@ func (p *person) again(l *life) {
 }
 
 // change runs a verb that says whether it changed something and can be repeated.
-func (p *person) change(l *life, verb string, id api.SessionID, call func(*life, context.Context) (api.Changed, error), fair []api.Code, was *api.Changed) {
+func (p *person) change(l *serverRun, verb string, id api.SessionID, call func(*serverRun, context.Context) (api.Changed, error), fair []api.Code, was *api.Changed) {
 	out, v := ask(l, verb, fair, func(ctx context.Context) (api.Changed, error) { return call(l, ctx) })
 	if v == refused {
 		return
 	}
 	if v == unknown {
-		p.pending = append(p.pending, func(l *life) { p.change(l, verb, id, call, fair, was) })
+		p.pending = append(p.pending, func(l *serverRun) { p.change(l, verb, id, call, fair, was) })
 		return
 	}
 	if was != nil && out.Changed {
@@ -222,17 +222,17 @@ func (p *person) change(l *life, verb string, id api.SessionID, call func(*life,
 	}
 	p.j.sawSession(out.Session)
 	if v == unread {
-		p.pending = append(p.pending, func(l *life) { p.change(l, verb, id, call, fair, &out) })
+		p.pending = append(p.pending, func(l *serverRun) { p.change(l, verb, id, call, fair, &out) })
 	}
 }
 
-func (p *person) cancel(l *life) {
+func (p *person) cancel(l *serverRun) {
 	id, ok := p.one()
 	if !ok {
 		return
 	}
 	in := api.CancelInput{Reason: p.next("cancels"), OnlyPending: p.rand.IntN(3) == 0}
-	p.change(l, "cancel", id, func(l *life, ctx context.Context) (api.Changed, error) {
+	p.change(l, "cancel", id, func(l *serverRun, ctx context.Context) (api.Changed, error) {
 		out, err := l.client.CancelSession(ctx, id, in)
 		if err == nil && out.Changed && (out.Session.Status != api.Cancelled || why(out.Session.Error).Message != in.Reason) {
 			p.j.fault("a cancelled session is %+v", out.Session)
@@ -241,9 +241,9 @@ func (p *person) cancel(l *life) {
 	}, []api.Code{api.CodeSessionRunning}, nil)
 }
 
-func (p *person) stop(l *life) {
+func (p *person) stop(l *serverRun) {
 	if id, ok := p.one(); ok {
-		p.change(l, "stop", id, func(l *life, ctx context.Context) (api.Changed, error) {
+		p.change(l, "stop", id, func(l *serverRun, ctx context.Context) (api.Changed, error) {
 			out, err := l.client.StopSession(ctx, id)
 			if s := out.Session; err == nil && out.Changed && !s.Status.Terminal() && s.StopRequestedAt.IsZero() {
 				p.j.fault("a stopped session is %+v", s)
@@ -253,17 +253,17 @@ func (p *person) stop(l *life) {
 	}
 }
 
-func (p *person) archive(l *life) {
+func (p *person) archive(l *serverRun) {
 	if id, ok := p.one(); ok {
-		p.change(l, "archive", id, func(l *life, ctx context.Context) (api.Changed, error) {
+		p.change(l, "archive", id, func(l *serverRun, ctx context.Context) (api.Changed, error) {
 			return l.client.ArchiveSession(ctx, id)
 		}, []api.Code{api.CodeConflict}, nil)
 	}
 }
 
-// retry makes a new session of an ended one, or queues a stale one. It can't be
-// repeated: who isn't told looks.
-func (p *person) retry(l *life) {
+// retry makes a new session of an ended one, or queues a stale one. It can't be repeated: a
+// client that got no answer looks.
+func (p *person) retry(l *serverRun) {
 	id, ok := p.one()
 	if !ok {
 		return
@@ -273,13 +273,14 @@ func (p *person) retry(l *life) {
 		return
 	}
 	s, v := ask(l, "retry", []api.Code{api.CodeSessionRunning}, func(ctx context.Context) (api.Session, error) {
-		return l.client.RetrySession(ctx, id)
+		again, err := l.client.RetrySession(ctx, id)
+		return again.Session, err
 	})
 	switch v {
 	case told, unread:
 		p.retried(id, s)
 	case unknown:
-		p.pending = append(p.pending, func(l *life) { p.findRetry(l, id, before) })
+		p.pending = append(p.pending, func(l *serverRun) { p.findRetry(l, id, before) })
 	}
 }
 
@@ -293,19 +294,19 @@ func (p *person) retried(of api.SessionID, s api.Session) {
 	p.j.sawSession(s)
 }
 
-func (p *person) retries(l *life, of api.SessionID) ([]api.Session, verdict) {
+func (p *person) retries(l *serverRun, of api.SessionID) ([]api.Session, verdict) {
 	list, v := ask(l, "find retries", nil, func(ctx context.Context) (api.List[api.Session], error) {
 		return l.client.Sessions(ctx, api.SessionFilter{RetryOf: of, Archived: true}, api.Page{Limit: 200})
 	})
 	return list.Items, v
 }
 
-// findRetry looks for what a retry of unknown outcome made; nobody else retries
-// this person's sessions.
-func (p *person) findRetry(l *life, of api.SessionID, before []api.Session) {
+// findRetry looks for what a retry of unknown outcome made; nobody else retries this person's
+// sessions.
+func (p *person) findRetry(l *serverRun, of api.SessionID, before []api.Session) {
 	now, v := p.retries(l, of)
 	if v != told {
-		p.pending = append(p.pending, func(l *life) { p.findRetry(l, of, before) })
+		p.pending = append(p.pending, func(l *serverRun) { p.findRetry(l, of, before) })
 		return
 	}
 	if len(now) < len(before) || len(now) > len(before)+1 {
@@ -318,7 +319,7 @@ func (p *person) findRetry(l *life, of api.SessionID, before []api.Session) {
 }
 
 // answer looks for an open prompt and answers it.
-func (p *person) answer(l *life) {
+func (p *person) answer(l *serverRun) {
 	list, v := ask(l, "list", nil, func(ctx context.Context) (api.List[api.Session], error) {
 		return l.client.Sessions(ctx, api.SessionFilter{Statuses: []api.Status{api.AwaitingInput, api.Stale, api.Pending}}, api.Page{Limit: 50})
 	})

@@ -20,10 +20,10 @@ import (
 	"stint/worker/proc"
 )
 
-// How the program is started: with short clocks, and as it is.
+// How the program is started: with short clocks, or unchanged.
 const (
-	hasty   = "stint-in-a-hurry"
-	leashed = "stint-on-a-leash"
+	shortClocks = "stint-with-short-clocks"
+	asIs        = "stint-as-it-is"
 )
 
 // hastyEngine are the coordinator's clocks in crash tests: leases lapse between
@@ -38,7 +38,7 @@ func hastyEngine() engine.Config {
 	return cfg
 }
 
-// hastyStages are what a command has of time to end, in `up` with short clocks.
+// hastyStages are how long a command has to end, in `up` with short clocks.
 func hastyStages() proc.Stages {
 	return proc.Stages{Interrupt: 300 * time.Millisecond, Term: 300 * time.Millisecond, Kill: 2 * time.Second}
 }
@@ -50,8 +50,8 @@ func hastyWorker() worker.Options {
 	}}
 }
 
-// mainInAHurry is main with short clocks.
-func mainInAHurry() {
+// mainWithShortClocks is main with short clocks.
+func mainWithShortClocks() {
 	endWithTest()
 	if err := db.UseOFDLocks(); err != nil {
 		panic(err)
@@ -67,8 +67,7 @@ func mainAsItIs() {
 	main()
 }
 
-// endWithTest ends this process when its input does: a test that dies leaves
-// nothing behind.
+// endWithTest ends this process when its input ends: a test that dies leaves nothing behind.
 func endWithTest() {
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
@@ -100,7 +99,7 @@ func newHomeIn(t testing.TB, dir string) *home {
 
 func (h *home) data() dataDir { return dataDir(filepath.Join(h.dir, "data")) }
 
-// must ends the test on an error of its own surroundings.
+// must ends the test on an error in its own set-up.
 func (h *home) must(err error) {
 	h.Helper()
 	if err != nil {
@@ -124,12 +123,12 @@ func (h *home) start(name string, args ...string) *program {
 	h.Helper()
 	self, err := os.Executable()
 	h.must(err)
-	if built := os.Getenv("STINT_TEST_BINARY"); built != "" && name == leashed {
+	if built := os.Getenv("STINT_TEST_BINARY"); built != "" && name == asIs {
 		self = built
 	}
 	p := &program{home: h, cmd: exec.Command(self, args...), lines: make(chan string, 1), ended: make(chan struct{})}
 	p.cmd.Args[0], p.cmd.Env, p.cmd.Dir, p.cmd.Stderr = name, h.env, h.dir, &p.stderr
-	leash, err := p.cmd.StdinPipe() // its end is the program's end, see endWithTest
+	stdin, err := p.cmd.StdinPipe() // its end is the program's end, see endWithTest
 	h.must(err)
 	stdout, err := p.cmd.StdoutPipe()
 	h.must(err)
@@ -142,7 +141,7 @@ func (h *home) start(name string, args ...string) *program {
 		p.lines <- strings.TrimSpace(line)
 		_, _ = io.Copy(io.Discard, r)
 		p.err = p.cmd.Wait()
-		_ = leash.Close()
+		_ = stdin.Close()
 	}()
 	h.Cleanup(func() {
 		p.kill()
@@ -193,7 +192,7 @@ func (p *program) wait() {
 	}
 }
 
-// killed waits for the end and wants it to have come by SIGKILL.
+// killed waits for the end and requires that SIGKILL caused it.
 func (p *program) killed() {
 	p.home.Helper()
 	p.wait()
@@ -223,7 +222,7 @@ func (p *program) complaints() (out []string) {
 	return out
 }
 
-// client calls the program as the owner, through a transport or its own.
+// client calls the program as the owner, through the given transport or a default one.
 func (p *program) client(via *wire) *api.Client {
 	p.home.Helper()
 	token, err := p.home.data().readToken()

@@ -7,14 +7,14 @@ import (
 	"stint/api"
 )
 
-// reader follows the live stream over all lives.
+// reader follows the live stream across all restarts.
 type reader struct {
 	j    *journal
 	last int64
 	seqs []int64
 }
 
-func (r *reader) live(l *life) {
+func (r *reader) live(l *serverRun) {
 	for !l.wire.isOver() {
 		err := l.client.Follow(l.Context(), r.last, nil, func(e api.Event) error {
 			r.see(e)
@@ -37,8 +37,8 @@ func (r *reader) see(e api.Event) {
 	r.j.sawEvent(e)
 }
 
-// catchUp reads the stream to the end of what there is.
-func (r *reader) catchUp(s *siege, c *api.Client) {
+// catchUp reads the stream up to the end of the log.
+func (r *reader) catchUp(s *crashFixture, c *api.Client) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), patience)
 	defer cancel()
@@ -59,7 +59,7 @@ func (r *reader) catchUp(s *siege, c *api.Client) {
 }
 
 // missedNothing compares what came on the stream with the log.
-func (r *reader) missedNothing(s *siege) {
+func (r *reader) missedNothing(s *crashFixture) {
 	s.Helper()
 	streamed := map[int64]bool{}
 	for _, seq := range r.seqs {

@@ -10,14 +10,14 @@ import (
 	"stint/api"
 )
 
-func (h *hand) activity(l *life) {
+func (h *hand) activity(l *serverRun) {
 	h.sendActivity(l, api.ActivityInput{
 		UnderClaim: h.proof(), Key: fmt.Sprint(h.name, "-", h.count), Type: api.ActivityProgress, Text: h.next("does"), Detail: "more",
 	}, 0)
 }
 
-// sendActivity sends one until it is told; known is its id, 0 where it isn't known.
-func (h *hand) sendActivity(l *life, in api.ActivityInput, known api.ActivityID) {
+// sendActivity sends one until it gets an answer; known is its id, 0 if that isn't known.
+func (h *hand) sendActivity(l *serverRun, in api.ActivityInput, known api.ActivityID) {
 	a, v := ask(l, "activity", fairHeld, func(ctx context.Context) (api.Activity, error) {
 		return l.client.AddActivity(ctx, h.held(), in)
 	})
@@ -27,7 +27,7 @@ func (h *hand) sendActivity(l *life, in api.ActivityInput, known api.ActivityID)
 	}
 	least, most := bounds(v)
 	if known != 0 || v == refused {
-		least, most = 0, 1 // it may be there from a call before
+		least, most = 0, 1 // it may be there from an earlier call
 	}
 	h.j.expect(id, fmt.Sprintf("the activity %q is there %d to %d times", in.Text, least, most), func(v *view) string {
 		n := 0
@@ -44,13 +44,13 @@ func (h *hand) sendActivity(l *life, in api.ActivityInput, known api.ActivityID)
 	switch v {
 	case unknown, unread:
 		known = max(known, a.ID)
-		h.pending = func(l *life) { h.sendActivity(l, in, known) }
+		h.pending = func(l *serverRun) { h.sendActivity(l, in, known) }
 	case refused:
 		h.lost(l)
 	}
 }
 
-func (h *hand) items(l *life) {
+func (h *hand) items(l *serverRun) {
 	in := api.ItemsRequest{UnderClaim: h.proof()}
 	for range 1 + h.rand.IntN(6) {
 		text := h.next("prints")
@@ -61,8 +61,8 @@ func (h *hand) items(l *life) {
 	h.sendItems(l, in, false)
 }
 
-// sendItems sends a batch until it is told.
-func (h *hand) sendItems(l *life, in api.ItemsRequest, stored bool) {
+// sendItems sends a batch until it gets an answer.
+func (h *hand) sendItems(l *serverRun, in api.ItemsRequest, stored bool) {
 	id := h.claim.SessionID
 	a, v := ask(l, "items", fairHeld, func(ctx context.Context) (api.ItemsAnswer, error) {
 		return l.client.AddItems(ctx, h.held(), in)
@@ -100,14 +100,14 @@ func (h *hand) sendItems(l *life, in api.ItemsRequest, stored bool) {
 	})
 	switch v {
 	case unknown, unread:
-		h.pending = func(l *life) { h.sendItems(l, in, stored) }
+		h.pending = func(l *serverRun) { h.sendItems(l, in, stored) }
 	case refused:
 		h.lost(l)
 	}
 }
 
-// report sets plan, link and usage at once, all of the same number.
-func (h *hand) report(l *life) {
+// report sets plan, link and usage at once, all with the same number.
+func (h *hand) report(l *serverRun) {
 	id := h.claim.SessionID
 	n := h.j.nextReport(id)
 	plan, link := planOf(n), linkOf(n)
@@ -132,7 +132,7 @@ func (h *hand) report(l *life) {
 }
 
 // prompt asks a person, or withdraws the question.
-func (h *hand) prompt(l *life) {
+func (h *hand) prompt(l *serverRun) {
 	id := h.claim.SessionID
 	in := api.SessionPatch{UnderClaim: h.proof(), Status: api.Active}
 	verb, text := "withdraw prompt", ""
@@ -151,7 +151,7 @@ func (h *hand) prompt(l *life) {
 		h.open = text
 		h.j.sawSession(s)
 	case refused:
-		h.lost(l) // or a question is open that it doesn't know of; it lets go
+		h.lost(l) // or a question is open that it doesn't know of; it gives the claim up
 	}
 }
 

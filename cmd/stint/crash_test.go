@@ -18,8 +18,8 @@ import (
 	"stint/engine"
 )
 
-// siege is a coordinator that is killed again and again under load.
-type siege struct {
+// crashFixture is a coordinator that is killed again and again under load.
+type crashFixture struct {
 	*home
 	rand   *rand.Rand
 	j      *journal
@@ -28,19 +28,19 @@ type siege struct {
 	actors []actor
 	reader *reader
 
-	log       []api.Event // the event log as far as it was read after a restart
+	log       []api.Event // the event log up to where it was read after a restart
 	bySession map[api.SessionID][]api.Event
 	checked   int
 	spent     map[string]time.Duration
 }
 
-func (s *siege) spend(on string, d time.Duration) { s.spent[on] += d.Round(time.Millisecond) }
+func (s *crashFixture) spend(on string, d time.Duration) { s.spent[on] += d.Round(time.Millisecond) }
 
-// actor is a client that lives as long as the coordinator and goes on in its next life.
-type actor interface{ live(l *life) }
+// actor is a client that runs as long as the coordinator and continues after its restart.
+type actor interface{ live(l *serverRun) }
 
-// kills is how often the coordinator is killed under load; a soak test asks for
-// more. With the race detector it is a fifth: the whole number is for a run without.
+// kills is how often the coordinator is killed under load; a soak test asks for more. With the
+// race detector it is a fifth: the whole number is for a run without.
 func kills(t *testing.T, otherwise int) int {
 	n, err := strconv.Atoi(os.Getenv("STINT_TEST_KILLS"))
 	if err != nil && raced {
@@ -52,11 +52,11 @@ func kills(t *testing.T, otherwise int) int {
 	return n
 }
 
-// TestKill_ServerLosesNothingAcknowledged kills the coordinator's process with
-// SIGKILL at random moments while clients mix all verbs, and holds it to what
-// they were told (contract 14).
+// TestKill_ServerLosesNothingAcknowledged kills the coordinator's process with SIGKILL at
+// random moments while clients mix all verbs, and checks that everything it acknowledged stays
+// true (contract 14).
 func TestKill_ServerLosesNothingAcknowledged(t *testing.T) {
-	s := besiege(t)
+	s := newCrashFixture(t)
 	n := kills(t, 50)
 	for range n {
 		m := someMoment(s.rand)
@@ -99,21 +99,21 @@ func keys(m map[string]int) func(func(string) bool) {
 	}
 }
 
-// besiege makes the coordinator's first life, in which the agents are made.
-func besiege(t *testing.T) *siege {
+// newCrashFixture starts the coordinator for the first time and creates the agents.
+func newCrashFixture(t *testing.T) *crashFixture {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	s := &siege{
+	s := &crashFixture{
 		home: newHome(t), rand: rand.New(rand.NewPCG(seed, 0)), j: newJournal(), tally: &tally{by: map[string]int{}},
 		board: &board{}, spent: map[string]time.Duration{}, bySession: map[api.SessionID][]api.Event{},
 	}
-	p := s.serve(hasty, "serve")
+	p := s.serve(shortClocks, "serve")
 	c := p.client(nil)
 	for i, slug := range []string{"alpha", "beta", "gamma", "delta"} {
 		in := map[string]any{"slug": slug, "run": map[string]any{"command": []string{"true"}}, "maxConcurrent": 8 + i, "leaseSeconds": 2}
 		if i == 3 {
-			in["schedule"] = "* * * * *" // it fires once or so
+			in["schedule"] = "* * * * *" // it fires about once
 		}
 		a, err := c.CreateAgent(t.Context(), in)
 		s.must(err)
@@ -136,24 +136,24 @@ func besiege(t *testing.T) *siege {
 	return s
 }
 
-// resume starts the coordinator's next life; now and then it is killed before it is ready.
-func (s *siege) resume() (*program, *life) {
+// resume starts the coordinator again; now and then it is killed before it is ready.
+func (s *crashFixture) resume() (*program, *serverRun) {
 	s.Helper()
 	for s.rand.IntN(6) == 0 {
-		p := s.start(hasty, "serve", "--addr", "127.0.0.1:0")
+		p := s.start(shortClocks, "serve", "--addr", "127.0.0.1:0")
 		time.AfterFunc(time.Duration(s.rand.IntN(250))*time.Millisecond, p.kill)
 		p.wait()
 		s.tally.add("kill at start")
 		s.heed(p)
 	}
-	p := s.serve(hasty, "serve")
+	p := s.serve(shortClocks, "serve")
 	w := newWire(p.kill)
 	s.Cleanup(w.base.CloseIdleConnections)
-	return p, &life{TB: s.TB, wire: w, client: p.client(w), tally: s.tally}
+	return p, &serverRun{TB: s.TB, wire: w, client: p.client(w), tally: s.tally}
 }
 
 // riot lets all clients act until the coordinator is gone.
-func (s *siege) riot(l *life) {
+func (s *crashFixture) riot(l *serverRun) {
 	late := time.AfterFunc(patience, func() {
 		s.Errorf("the moment %v doesn't come", l.wire.at.Load())
 		l.wire.end()
@@ -167,9 +167,9 @@ func (s *siege) riot(l *life) {
 	l.wire.base.CloseIdleConnections()
 }
 
-// heed looks at what a killed coordinator left: its log without errors, and now
-// and then a copy of its files, in which nothing may be broken.
-func (s *siege) heed(p *program) {
+// heed checks what a killed coordinator left: its log without errors, and now and then a copy
+// of its files, in which nothing may be broken.
+func (s *crashFixture) heed(p *program) {
 	s.Helper()
 	if bad := p.complaints(); len(bad) > 0 {
 		s.Errorf("the coordinator logged\n%s", strings.Join(bad, "\n"))
@@ -222,11 +222,11 @@ func (h *home) sound(path string) {
 	}
 }
 
-// recover is the end: a last start, nothing more to fear, and one healthy worker
-// that finishes everything without anybody's help but answers.
-func (s *siege) recover() {
+// recover is the end: a last start without kills, and one healthy worker that finishes
+// everything with no help except answers.
+func (s *crashFixture) recover() {
 	s.Helper()
-	p := s.serve(hasty, "serve")
+	p := s.serve(shortClocks, "serve")
 	c := p.client(nil)
 	s.finishAll(c)
 	s.reader.catchUp(s, c)
@@ -248,5 +248,5 @@ func (s *siege) recover() {
 	}
 	p.stop()
 	s.sound(s.data().database())
-	s.claimsAreKept()
+	s.claimsStay()
 }

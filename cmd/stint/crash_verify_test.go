@@ -7,7 +7,7 @@ import (
 )
 
 // verify asks the coordinator whether it still knows what it said.
-func (s *siege) verify(c *api.Client, ids []api.SessionID) {
+func (s *crashFixture) verify(c *api.Client, ids []api.SessionID) {
 	s.Helper()
 	s.readLog(c)
 	s.verifyAgents(c)
@@ -31,7 +31,7 @@ func (s *siege) verify(c *api.Client, ids []api.SessionID) {
 	s.j.faults = nil
 }
 
-func (s *siege) verifySession(c *api.Client, id api.SessionID) {
+func (s *crashFixture) verifySession(c *api.Client, id api.SessionID) {
 	v, err := readView(s.Context(), c, id, s.bySession[id])
 	if err != nil {
 		s.Errorf("session %s: %v", id, err)
@@ -47,9 +47,9 @@ func (s *siege) verifySession(c *api.Client, id api.SessionID) {
 	}
 }
 
-// readLog goes on reading the event log where the last restart left it: nothing
-// that anybody saw may be missing from it or be another.
-func (s *siege) readLog(c *api.Client) {
+// readLog continues reading the event log where the last restart left it: no event that
+// anybody saw may be missing or different.
+func (s *crashFixture) readLog(c *api.Client) {
 	s.Helper()
 	after := int64(0)
 	if n := len(s.log); n > 0 {
@@ -63,7 +63,7 @@ func (s *siege) readLog(c *api.Client) {
 	s.compare(more, after)
 }
 
-func (s *siege) eventsAfter(c *api.Client, after int64) (all []api.Event) {
+func (s *crashFixture) eventsAfter(c *api.Client, after int64) (all []api.Event) {
 	s.Helper()
 	for {
 		page, err := c.Events(s.Context(), after, 200)
@@ -76,8 +76,8 @@ func (s *siege) eventsAfter(c *api.Client, after int64) (all []api.Event) {
 	}
 }
 
-// compare holds a stretch of the log, beginning after a number, to what was seen of it.
-func (s *siege) compare(stretch []api.Event, after int64) {
+// compare checks a stretch of the log, beginning after a number, against what was seen of it.
+func (s *crashFixture) compare(stretch []api.Event, after int64) {
 	s.Helper()
 	is := map[int64]string{}
 	last := after
@@ -100,7 +100,7 @@ func (s *siege) compare(stretch []api.Event, after int64) {
 	}
 }
 
-func (s *siege) verifyAgents(c *api.Client) {
+func (s *crashFixture) verifyAgents(c *api.Client) {
 	s.Helper()
 	for p := (api.Page{Limit: 200}); ; {
 		page, err := c.Agents(s.Context(), p)
@@ -120,8 +120,8 @@ func (s *siege) verifyAgents(c *api.Client) {
 	}
 }
 
-// all are the sessions that there are and those that there must be.
-func (s *siege) all(c *api.Client) (ids []api.SessionID) {
+// all returns the sessions that exist and those that must exist.
+func (s *crashFixture) all(c *api.Client) (ids []api.SessionID) {
 	s.Helper()
 	known := map[api.SessionID]bool{}
 	for p := (api.Page{Limit: 200}); ; {

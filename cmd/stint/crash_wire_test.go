@@ -20,10 +20,10 @@ import (
 	"stint/api"
 )
 
-// moment is when a life of the coordinator ends. Exactly one of its fields is set.
+// moment is when the coordinator is killed. Exactly one of its fields is set.
 type moment struct {
 	answers int64         // this many answers were read
-	sent    int64         // this many writes were sent; after them it dies within linger
+	sent    int64         // this many writes were sent; it is killed within linger after that
 	linger  time.Duration // of sent
 	unread  int64         // this many writes were answered, and the last answer was not read
 	events  int64         // this many events came on the stream
@@ -41,7 +41,7 @@ func (m moment) String() string {
 	return fmt.Sprintf("at event %d", m.events)
 }
 
-// someMoment draws the end of a life.
+// someMoment picks a random moment for the kill.
 func someMoment(r *rand.Rand) moment {
 	n := 1 + r.Int64N(160)
 	switch r.IntN(4) {
@@ -55,8 +55,8 @@ func someMoment(r *rand.Rand) moment {
 	return moment{events: n}
 }
 
-// wire is the transport of all clients in one life of the coordinator, and kills
-// it at the chosen moment.
+// wire is the transport of all clients between two kills of the coordinator, and kills it at
+// the chosen moment.
 type wire struct {
 	kill func()
 	base *http.Transport
@@ -90,7 +90,7 @@ func (w *wire) isOver() bool {
 	}
 }
 
-// is reports whether the chosen moment has come, as a count of its kind tells.
+// is reports whether the chosen moment has come, according to a count of its kind.
 func (w *wire) is(count *atomic.Int64, wanted func(moment) int64) bool {
 	m := w.at.Load()
 	return m != nil && wanted(*m) > 0 && count.Add(1) == wanted(*m)
@@ -103,8 +103,8 @@ func (w *wire) sawEvent() {
 	}
 }
 
-// lostAnswer is an answer that was thrown away: the coordinator gave it, and its
-// client doesn't know.
+// lostAnswer is an answer that was thrown away: the coordinator gave it, and its client
+// doesn't know.
 type lostAnswer struct {
 	status int
 	body   []byte
@@ -138,7 +138,7 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, &lostAnswer{resp.StatusCode, body}
 	}
 	if w.is(&w.answers, func(m moment) int64 { return m.answers }) {
-		w.end() // this one is read all the same
+		w.end() // this one is still read
 	}
 	return resp, nil
 }
@@ -147,21 +147,21 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 type verdict int
 
 const (
-	told    verdict = iota // it was done
+	told    verdict = iota // it was done, and the client knows
 	refused                // it was not
-	unread                 // it was done, and the client was not told
-	unknown                // nothing came
+	unread                 // it was done, and the client doesn't know
+	unknown                // no answer came
 )
 
-// life is the coordinator between a start and a kill.
-type life struct {
+// serverRun is the coordinator between a start and a kill.
+type serverRun struct {
 	testing.TB
 	wire   *wire
 	client *api.Client
 	tally  *tally
 }
 
-// tally counts what became of calls. It may be used from any goroutine.
+// tally counts how calls turned out. It may be used from any goroutine.
 type tally struct {
 	mu sync.Mutex
 	by map[string]int
@@ -179,10 +179,10 @@ func (t *tally) count(what string) int {
 	return t.by[what]
 }
 
-// ask makes one call and says what its client knows then. A refusal that is not
-// among the fair ones fails the test, and so does silence while the coordinator
-// lives. An unread answer is decoded for the journal.
-func ask[T any](l *life, verb string, fair []api.Code, call func(context.Context) (T, error)) (out T, v verdict) {
+// ask makes one call and returns what its client then knows. A refusal that is not among the
+// acceptable ones fails the test, and so does silence while the coordinator runs. An unread
+// answer is decoded for the journal.
+func ask[T any](l *serverRun, verb string, fair []api.Code, call func(context.Context) (T, error)) (out T, v verdict) {
 	out, err := call(l.Context())
 	lost := (*lostAnswer)(nil)
 	no := (*api.Error)(nil)
@@ -198,7 +198,7 @@ func ask[T any](l *life, verb string, fair []api.Code, call func(context.Context
 		}
 	case errors.As(err, &lost):
 		no = new(api.Error)
-		_ = json.Unmarshal(lost.body, no) // what can't be read has no fair code
+		_ = json.Unmarshal(lost.body, no) // what can't be read has no acceptable code
 		v = judge(l, verb, fair, no)
 	case errors.As(err, &no):
 		v = judge(l, verb, fair, no)
@@ -213,7 +213,7 @@ func ask[T any](l *life, verb string, fair []api.Code, call func(context.Context
 	return out, v
 }
 
-func judge(l *life, verb string, fair []api.Code, no *api.Error) verdict {
+func judge(l *serverRun, verb string, fair []api.Code, no *api.Error) verdict {
 	for _, code := range fair {
 		if no.Code == code {
 			return refused

@@ -10,8 +10,8 @@ import (
 	"stint/api"
 )
 
-// hand is a client that acts as a worker of every agent, over HTTP, and executes
-// nothing. It keeps its claim over the coordinator's lives, as a worker does.
+// hand is a client that acts as a worker of every agent, over HTTP, and executes nothing. It
+// keeps its claim across the coordinator's restarts, as a worker does.
 type hand struct {
 	name  string
 	rand  *rand.Rand
@@ -21,16 +21,16 @@ type hand struct {
 
 	workers map[api.AgentID]api.WorkerID
 	claim   *api.Claim
-	steps   int           // still to be done under the claim
-	beaten  time.Time     // when it last said that it lives
-	drained []api.ClaimID // gone, to be reported
-	open    string        // the text of the prompt that it opened
-	pending func(l *life) // what to look into, or to repeat
+	steps   int                // still to be done under the claim
+	beaten  time.Time          // when it last reported being alive
+	drained []api.ClaimID      // gone, to be reported
+	open    string             // the text of the prompt that it opened
+	pending func(l *serverRun) // what to look into, or to repeat
 }
 
 func (h *hand) instance() string { return h.name + "-1" }
 
-func (h *hand) live(l *life) {
+func (h *hand) live(l *serverRun) {
 	for !l.wire.isOver() {
 		switch {
 		case h.pending != nil:
@@ -62,8 +62,8 @@ func (h *hand) ids() (ids []api.WorkerID) {
 	return ids
 }
 
-// register makes a record for each agent; made again it is the same record.
-func (h *hand) register(l *life) {
+// register creates a record for each agent; repeated, it returns the same record.
+func (h *hand) register(l *serverRun) {
 	for _, slug := range h.board.agents {
 		r, v := ask(l, "register", nil, func(ctx context.Context) (api.Registered, error) {
 			return l.client.RegisterWorker(ctx, slug, api.WorkerInput{
@@ -80,8 +80,8 @@ func (h *hand) register(l *life) {
 	}
 }
 
-// seek gets a claim, or says that the worker lives.
-func (h *hand) seek(l *life) {
+// seek gets a claim, or reports that the worker is alive.
+func (h *hand) seek(l *serverRun) {
 	switch {
 	case h.rand.IntN(3) > 0:
 		h.claimNext(l, api.ClaimNextRequest{
@@ -98,12 +98,12 @@ func (h *hand) lease() *int64 {
 	return &n
 }
 
-// claimNext asks for the best session, and again with the same request until it
-// is told. was is the claim that it was answered, unread.
-func (h *hand) claimNext(l *life, in api.ClaimNextRequest, was *api.Claim) {
+// claimNext asks for the best session, repeating the request until it gets an answer. was is
+// the claim in an answer that was lost.
+func (h *hand) claimNext(l *serverRun, in api.ClaimNextRequest, was *api.Claim) {
 	c, v := ask(l, "claim next", nil, func(ctx context.Context) (*api.Claim, error) { return l.client.ClaimNext(ctx, in) })
 	if v == unknown {
-		h.pending = func(l *life) { h.claimNext(l, in, was) }
+		h.pending = func(l *serverRun) { h.claimNext(l, in, was) }
 		return
 	}
 	if was != nil && (c == nil || c.ClaimID.Key != was.ClaimID.Key) && h.lives(l, *was) {
@@ -114,14 +114,14 @@ func (h *hand) claimNext(l *life, in api.ClaimNextRequest, was *api.Claim) {
 	}
 	h.j.sawClaim(*c)
 	if v == unread {
-		h.pending = func(l *life) { h.claimNext(l, in, c) }
+		h.pending = func(l *serverRun) { h.claimNext(l, in, c) }
 		return
 	}
 	h.take(c)
 }
 
 // lives reports whether a claim is its session's live one, for certain.
-func (h *hand) lives(l *life, c api.Claim) bool {
+func (h *hand) lives(l *serverRun, c api.Claim) bool {
 	s, v := ask(l, "show", nil, func(ctx context.Context) (api.Session, error) { return l.client.Session(ctx, c.SessionID) })
 	return v == told && s.Status.Running() && s.Fence == c.Fence
 }
@@ -132,9 +132,9 @@ func (h *hand) take(c *api.Claim) {
 
 var fairClaim = []api.Code{api.CodeAlreadyClaimed, api.CodeNotReady, api.CodeWorkerNotEligible, api.CodeSessionTerminal}
 
-// claimOne asks for one session that may be claimable. Asked again by its holder
-// it is the same claim.
-func (h *hand) claimOne(l *life) {
+// claimOne asks for one session that may be claimable. If its holder asks again it gets the
+// same claim.
+func (h *hand) claimOne(l *serverRun) {
 	list, v := ask(l, "list", nil, func(ctx context.Context) (api.List[api.Session], error) {
 		return l.client.Sessions(ctx, api.SessionFilter{Statuses: []api.Status{api.Queued, api.Stale, api.Active}}, api.Page{Limit: 20})
 	})
@@ -144,7 +144,7 @@ func (h *hand) claimOne(l *life) {
 	h.claimThis(l, list.Items[h.rand.IntN(len(list.Items))], nil)
 }
 
-func (h *hand) claimThis(l *life, s api.Session, was *api.Claim) {
+func (h *hand) claimThis(l *serverRun, s api.Session, was *api.Claim) {
 	worker := h.workers[s.AgentID]
 	if worker == 0 {
 		return // an agent that nobody serves
@@ -153,7 +153,7 @@ func (h *hand) claimThis(l *life, s api.Session, was *api.Claim) {
 		return l.client.Claim(ctx, s.AgentID, worker, s.ID, api.ClaimRequest{LeaseSeconds: h.lease(), InstanceID: h.instance()})
 	})
 	if v == unknown {
-		h.pending = func(l *life) { h.claimThis(l, s, was) }
+		h.pending = func(l *serverRun) { h.claimThis(l, s, was) }
 		return
 	}
 	if v == refused {
@@ -164,14 +164,14 @@ func (h *hand) claimThis(l *life, s api.Session, was *api.Claim) {
 		h.j.fault("session %s was claimed twice with fence %d", s.ID, c.Fence)
 	}
 	if v == unread {
-		h.pending = func(l *life) { h.claimThis(l, s, &c) }
+		h.pending = func(l *serverRun) { h.claimThis(l, s, &c) }
 		return
 	}
 	h.take(&c)
 }
 
-// beat says that the worker lives, renews its claim and reports what is gone.
-func (h *hand) beat(l *life) {
+// beat reports that the worker is alive, renews its claim and reports what is gone.
+func (h *hand) beat(l *serverRun) {
 	for agent, worker := range h.workers {
 		in := api.Beat{InstanceID: h.instance(), Drained: h.drained}
 		mine := h.claim != nil && h.claim.WorkerID == worker

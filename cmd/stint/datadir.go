@@ -8,12 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/adrg/xdg"
 	"github.com/go-json-experiment/json"
+
+	"stint/api"
+	"stint/worker/places"
 )
 
-// dataDir is the folder in which a coordinator keeps everything it owns. All
-// in it is private to the user who runs it: it holds a token, prompts and logs.
+// dataDir is the folder in which a coordinator keeps everything it owns. Everything in it is
+// private to the user who runs it: it holds a token, prompts and logs.
 type dataDir string
 
 func (d dataDir) database() string { return filepath.Join(string(d), "stint.db") }
@@ -24,9 +26,6 @@ func (d dataDir) worker() string   { return filepath.Join(string(d), "worker") }
 func (d dataDir) demo() string     { return filepath.Join(string(d), "demo") }
 func (d dataDir) folders() string  { return filepath.Join(string(d), "work") }
 
-// defaultDataDir is $XDG_DATA_HOME/stint.
-func defaultDataDir() string { return filepath.Join(xdg.DataHome, "stint") }
-
 // dataDir is the folder that the flag, the environment or the default names, as
 // an absolute path.
 func (c *cli) dataDir() (dataDir, error) {
@@ -35,7 +34,7 @@ func (c *cli) dataDir() (dataDir, error) {
 		name = c.env("STINT_DATA_DIR")
 	}
 	if name == "" {
-		name = defaultDataDir()
+		name = places.Data()
 	}
 	abs, err := filepath.Abs(name)
 	if err != nil {
@@ -44,9 +43,9 @@ func (c *cli) dataDir() (dataDir, error) {
 	return dataDir(abs), nil
 }
 
-// prepare makes the folder where it is missing and refuses one that is unfit:
-// not a folder, somebody else's things, not writable, or on a network file
-// system, where neither locks nor fsync keep their word (contract 13).
+// prepare creates the folder if it is missing and refuses an unsuitable one: not a folder,
+// somebody else's, not writable, or on a network file system, where neither locks nor fsync
+// can be relied on (contract 13).
 func (d dataDir) prepare(force bool) error {
 	if err := os.MkdirAll(string(d), 0o700); err != nil {
 		return d.unfit(reason(err))
@@ -57,14 +56,40 @@ func (d dataDir) prepare(force bool) error {
 	if err := d.private(); err != nil {
 		return err
 	}
-	probe, err := os.CreateTemp(string(d), ".writable-*")
+	probe, err := os.CreateTemp(string(d), probePrefix+"*")
 	if err != nil {
 		return d.unfit("it is not writable: " + reason(err))
 	}
-	return errors.Join(probe.Close(), os.Remove(probe.Name()))
+	err = os.Remove(probe.Name())
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil // a coordinator that starts there removed it
+	}
+	return errors.Join(probe.Close(), err)
 }
 
-// private takes group and others off the folder's mode. A folder with other
+// probePrefix begins the name of the file that tests whether the folder can be written.
+const probePrefix = ".writable-"
+
+// tidy removes what killed starts left half-made. Only the holder of the lock may call it: no
+// other process writes these files, except the probe, which nobody needs.
+func (d dataDir) tidy() error {
+	entries, err := os.ReadDir(string(d))
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		for _, prefix := range []string{probePrefix, filepath.Base(d.server()) + ".", filepath.Base(d.token()) + "."} {
+			number, ok := strings.CutPrefix(e.Name(), prefix)
+			if ok && number != "" && strings.Trim(number, "0123456789") == "" && e.Type().IsRegular() {
+				errs = append(errs, os.Remove(filepath.Join(string(d), e.Name())))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// private removes the rights of group and others from the folder's mode. A folder with other
 // things in it that others may read is not ours to close.
 func (d dataDir) private() error {
 	info, err := os.Stat(string(d))
@@ -120,7 +145,7 @@ type serverFile struct {
 	Version string `json:"version"`
 }
 
-// readServer is what the last coordinator wrote; ok is false where none did.
+// readServer is what the last coordinator wrote; ok is false if none did.
 func (d dataDir) readServer() (f serverFile, ok bool) {
 	text, err := os.ReadFile(d.server())
 	if err != nil {
@@ -143,8 +168,8 @@ func (d dataDir) writeServer(f serverFile) error {
 	return nil
 }
 
-// writePrivate replaces a file by one that only its owner may read, whole or
-// not at all, on disk when it returns.
+// writePrivate replaces a file with one that only its owner may read, whole or not at all, on
+// disk when it returns.
 func writePrivate(name string, content []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*") // made with mode 0600
 	if err != nil {
@@ -165,11 +190,11 @@ func writePrivate(name string, content []byte) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// reason is an error without the operation and path that the sentence around it names already.
+// reason is an error without the operation and path that the sentence around it already names.
 func reason(err error) string {
 	var path *fs.PathError
 	if errors.As(err, &path) {
-		return path.Err.Error()
+		return api.Plain(path.Err)
 	}
-	return err.Error()
+	return api.Plain(err)
 }

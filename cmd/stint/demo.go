@@ -13,28 +13,28 @@ import (
 
 const demoSlug = "demo"
 
-// demoScript is what the demo agent runs: a few seconds of progress in colour,
-// with nothing but POSIX tools.
+// demoScript is what the demo agent runs: a few seconds of progress in colour, with nothing
+// but POSIX tools.
 //
 //go:embed demo.sh
 var demoScript string
 
-// demonstrate makes the agent `demo` where there is none and triggers it once.
-// It returns the page of the session.
+// demonstrate creates the agent `demo` if there is none and triggers it once. It returns the
+// page of the session.
 func (k *coordinator) demonstrate(ctx context.Context) (page string, err error) {
 	folder := k.dir.demo()
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return "", fmt.Errorf("make the demo's work folder: %w", err)
 	}
-	owner, err := k.engine.Owner(ctx)
+	owner, err := k.accounts.Owner(ctx)
 	if err != nil {
 		return "", fmt.Errorf("find the owner: %w", err)
 	}
-	caller, err := k.engine.In(ctx, owner, "default")
+	caller, err := k.accounts.In(ctx, owner, "default")
 	if err != nil {
 		return "", fmt.Errorf("enter the workspace: %w", err)
 	}
-	in := engine.DefaultAgent()
+	in := k.engine.DefaultAgent()
 	in.Slug, in.Name = demoSlug, "Demo"
 	in.Description = "Prints some progress every minute. Delete it when you have seen enough."
 	in.Run = api.Run{Command: []string{"sh", "-c", demoScript}, WorkFolder: folder}

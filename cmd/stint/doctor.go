@@ -76,7 +76,7 @@ func (c *cli) doctor(ctx context.Context, refs, env []string, state string) erro
 	return nil
 }
 
-// showReports prints one report as it is, several as a list.
+// showReports prints one report by itself, several as a list.
 func (c *cli) showReports(reports api.List[worker.Report], several bool) error {
 	switch {
 	case c.flags.json && several:
@@ -145,7 +145,7 @@ func (c *cli) checkFacts(f *facts, checks []worker.Check) {
 	}
 }
 
-// setupFacts are what the owner's settings come to.
+// setupFacts are what the owner's settings amount to.
 func (c *cli) setupFacts(f *facts, i worker.Inspection) {
 	c.checkFacts(f, i.Checks)
 	if i.Found {

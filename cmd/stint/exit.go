@@ -10,8 +10,8 @@ import (
 	"stint/api"
 )
 
-// exit is the status that the process ends with. Scripts rely on the numbers;
-// `stint help exit-codes` prints them.
+// exit is the status that the process ends with. Scripts rely on the numbers; `stint help
+// exit-codes` prints them.
 type exit int
 
 // The exit codes. 0, 1, 4 and 8 mean what they mean to gh.
@@ -27,6 +27,8 @@ const (
 	exitUnfinished  exit = 8
 	exitUnreachable exit = 9
 	exitProblems    exit = 10
+	exitStopped     exit = 11
+	exitCutShort    exit = 12
 	exitRestart     exit = 75
 	exitTimeout     exit = 124
 	exitInterrupted exit = 130
@@ -37,7 +39,7 @@ var exitMeanings = []struct {
 	code  exit
 	means string
 }{
-	{exitDone, "done; for watch, wait and run --wait: the session is complete"},
+	{exitDone, "done; for watch, wait and run --wait: the session is complete, nobody stopped it and its work was over"},
 	{exitFailed, "failed in an unexpected way"},
 	{exitUsage, "wrong usage or a value that is not valid"},
 	{exitNotFound, "not found, or the beginning of an id fits several"},
@@ -47,14 +49,16 @@ var exitMeanings = []struct {
 	{exitCancelled, "the session that was waited for was cancelled"},
 	{exitUnfinished, "not finished: it awaits input or still waits for a worker"},
 	{exitUnreachable, "no server answers"},
-	{exitProblems, "doctor found problems"},
-	{exitRestart, "worker run --on-restart exit: told to restart; start it again"},
+	{exitProblems, "worker doctor found problems"},
+	{exitStopped, "the session that was waited for was stopped by a person before its work was done"},
+	{exitCutShort, "the session that was waited for is complete, but its agent still ran something, which was ended with it"},
+	{exitRestart, "worker run --on-restart exit: asked to restart; start it again"},
 	{exitTimeout, "--timeout ran out"},
 	{exitInterrupted, "interrupted"},
 }
 
-// problem is an error as a person reads it, in three lines: what failed, why,
-// and the command that helps. Empty lines are left out.
+// problem is an error as a person reads it, in three lines: what failed, why, and the command
+// that helps. Empty lines are left out.
 type problem struct {
 	code exit
 	what string
@@ -70,14 +74,14 @@ func (p *problem) Error() string {
 	return p.what + ": " + p.why
 }
 
-// quietly ends the process with a code when everything has been said already.
+// quietly ends the process with a code when everything has already been said.
 type quietly exit
 
 // Error names the code.
 func (q quietly) Error() string { return fmt.Sprintf("exit %d", int(q)) }
 
-// usage says that the command line itself is wrong; next is the command that
-// shows how it is done.
+// usage says that the command line itself is wrong; next is the command that shows the right
+// usage.
 func usage(what, why, next string) error {
 	return &problem{code: exitUsage, what: what, why: why, next: next}
 }
@@ -131,12 +135,12 @@ func explain(what string, err error, next string) error {
 	}
 	var silent *api.Unanswered
 	if errors.As(err, &silent) {
-		return &problem{code: exitUnreachable, what: what, why: "no server answers: " + silent.Error(), next: "stint up"}
+		return &problem{code: exitUnreachable, what: what, why: "no server answers: " + api.Plain(silent), next: "stint up"}
 	}
-	return &problem{code: exitFailed, what: what, why: err.Error(), next: next}
+	return &problem{code: exitFailed, what: what, why: api.Plain(err), next: next}
 }
 
-// refusal words what the coordinator refused.
+// refusal puts into words what the coordinator refused.
 func refusal(what string, e *api.Error, next string) error {
 	p := &problem{code: exitFailed, what: what, next: next}
 	if code, ok := codeOf[e.Code]; ok {
@@ -146,7 +150,7 @@ func refusal(what string, e *api.Error, next string) error {
 	switch e.Code {
 	case api.CodeUnauthenticated:
 		p.next = "stint login, or check STINT_TOKEN: unset, the data directory's owner.token is used"
-	case api.CodeUnavailable, api.CodeOutcomeUnknown:
+	case api.CodeUnavailable, api.CodeOutcomeUnknown, api.CodeDatabaseMoved, api.CodeDatabaseDamaged:
 		p.next = "stint status"
 	case api.CodeNotFound:
 		if strings.Contains(e.Detail, "workspace") {
@@ -185,8 +189,8 @@ func refusedBecause(e *api.Error) string {
 	return text
 }
 
-// report writes err for a person and answers the process's exit code. Errors
-// that are no problem come from the flag and argument parser.
+// report writes err for a person and returns the process's exit code. Errors that aren't a
+// problem come from the flag and argument parser.
 func report(w io.Writer, s styles, err error) exit {
 	if err == nil {
 		return exitDone
@@ -198,7 +202,7 @@ func report(w io.Writer, s styles, err error) exit {
 	var p *problem
 	if !errors.As(err, &p) {
 		p = &problem{code: exitUsage, what: err.Error(), next: "stint --help"}
-		// The parser adds what was probably meant on lines of their own.
+		// The parser adds suggestions on separate lines.
 		if first, rest, ok := strings.Cut(p.what, "\n"); ok {
 			p.what = first
 			if meant := strings.Fields(rest); len(meant) > 0 {

@@ -15,12 +15,12 @@ const (
 	sessionPrefix = "ses_"
 	agentPrefix   = "agt_"
 	pageSize      = 200 // the most that one page of a list holds
-	searchPages   = 50  // how far back the beginning of an id is looked for
-	manyNamed     = 5   // how many candidates an ambiguous beginning names
+	searchPages   = 50  // how far back the beginning of an id is searched for
+	manyNamed     = 5   // how many candidates the error for an ambiguous beginning names
 )
 
-// wholeID reads the whole id of a thing that the command line names. What is no id
-// names nothing.
+// wholeID reads the complete id of a thing that the command line names. An invalid id is
+// treated as unknown.
 func wholeID[T ~int64](text, what, thing, next string) (id T, err error) {
 	if err := any(&id).(encoding.TextUnmarshaler).UnmarshalText([]byte(text)); err != nil || id == 0 {
 		kind, _, _ := strings.Cut(fmt.Sprint(T(1)), "_")
@@ -87,8 +87,8 @@ func findAgent(ctx context.Context, client *api.Client, ref string) (string, err
 	return found[0], nil
 }
 
-// beginning gathers the ids that begin with text from a list that is newest
-// first. Ids sort as they were made, so that it can stop below the first older one.
+// beginning gathers the ids that begin with text from a list that is newest first. Ids sort by
+// creation, so it can stop below the first older one.
 func beginning(ctx context.Context, text string, page func(api.Page) ([]string, string, error)) ([]string, error) {
 	var found []string
 	cursor := ""
@@ -112,11 +112,11 @@ func beginning(ctx context.Context, text string, page func(api.Page) ([]string, 
 	return found, ctx.Err()
 }
 
-// one refuses the beginning of an id that fits none or several.
+// one refuses the beginning of an id that matches none or several.
 func one(what string, found []string, next string) error {
 	switch {
 	case len(found) == 0:
-		return &problem{code: exitNotFound, what: what, why: "no id begins so", next: next}
+		return &problem{code: exitNotFound, what: what, why: "nothing here has an id that begins like that", next: next}
 	case len(found) == 1:
 		return nil
 	}
@@ -144,7 +144,7 @@ func noAgent(ctx context.Context, client *api.Client, what, ref string, err erro
 	return explain(what, err, next)
 }
 
-// nearest is the slug that is like ref, by cobra's own measure for mistyped commands.
+// nearest is the slug closest to ref, by cobra's own measure for mistyped commands.
 func nearest(ref string, agents []api.Agent) string {
 	menu := &cobra.Command{SuggestionsMinimumDistance: 2}
 	for _, a := range agents {
@@ -156,7 +156,7 @@ func nearest(ref string, agents []api.Agent) string {
 	return ""
 }
 
-// pages gathers a list until limit things are there or it ends.
+// pages gathers a list up to limit things or to its end.
 func pages[T any](limit int, cursor string, page func(api.Page) (api.List[T], error)) (api.List[T], error) {
 	all := api.List[T]{Items: []T{}}
 	for {

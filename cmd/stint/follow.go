@@ -10,27 +10,27 @@ import (
 	"stint/api"
 )
 
-// The pace at which a session is looked at while somebody waits: quickly while
-// something happens, slowly after a silence.
+// The pace at which a session is polled while somebody waits: fast while something happens,
+// slow after a silence.
 const (
 	quickLook = 100 * time.Millisecond
 	slowLook  = time.Second
 )
 
-// follower looks at a session until it has ended, or until it asks a person.
+// follower polls a session until it has ended, or until it asks a person.
 type follower struct {
 	c      *cli
 	client *api.Client
 	id     api.SessionID
 
 	lines  func([]api.Item) error  // gets the items as they come; nil = items don't matter
-	change func(api.Session) error // is told the session when it looks different; nil = nobody is
+	change func(api.Session) error // called with the session when it looks different; nil = not called
 	after  int64                   // the sequence number of the last item seen
 	asked  bool                    // a question to a person ends the wait
 }
 
-// run follows until the end and returns the session as it was then, with all
-// its items passed on. A coordinator that goes away meanwhile is waited for.
+// run follows until the end and returns the session as it was then, with all its items passed
+// on. It waits for a coordinator that goes away meanwhile.
 func (f *follower) run(ctx context.Context) (api.Session, error) {
 	var told, lost bool
 	var last api.Session
@@ -45,7 +45,7 @@ func (f *follower) run(ctx context.Context) (api.Session, error) {
 			lost = false
 		case told && api.Retriable(err) && ctx.Err() == nil:
 			if !lost {
-				f.c.hint("The server does not answer; waiting for it.")
+				f.c.waits()
 			}
 			lost = true
 		default:
@@ -82,14 +82,14 @@ func (f *follower) run(ctx context.Context) (api.Session, error) {
 	}
 }
 
-// waitsForItself reports whether this command runs inside a session and a session
-// that it waits for is held up by that one, or by one that started it.
+// waitsForItself reports whether this command runs inside a session and waits for a session
+// that is held up by that one, or by one that started it.
 func (c *cli) waitsForItself(s api.Session) bool {
 	return s.WaitingFor != nil && s.WaitingFor.Ancestor && strings.HasPrefix(c.env("STINT_TOKEN"), api.RunTokenPrefix)
 }
 
-// look reads the session first and its items after it, so that a session seen
-// as ended has no items that were not seen.
+// look reads the session first and its items after it, so that a session seen as ended has no
+// unseen items.
 func (f *follower) look(ctx context.Context) (s api.Session, busy bool, err error) {
 	if s, err = f.client.Session(ctx, f.id); err != nil {
 		return s, false, err
@@ -122,7 +122,7 @@ func (f *follower) drain(ctx context.Context) error {
 	}
 }
 
-// news reports whether a person would want to be told of the difference.
+// news reports whether a person would want to know of the difference.
 func news(a, b api.Session) bool {
 	return a.Status != b.Status || sentence(a) != sentence(b) || a.WorkerID != b.WorkerID
 }
@@ -136,12 +136,16 @@ func sentence(s api.Session) string {
 
 // exitOf is the exit code for somebody who waited for the session.
 func exitOf(s api.Session) error {
-	switch s.Status {
-	case api.Complete:
+	switch {
+	case s.Status == api.Complete && s.Stopped():
+		return quietly(exitStopped)
+	case s.Status == api.Complete && s.Outcome == api.OutcomeUnfinished:
+		return quietly(exitCutShort)
+	case s.Status == api.Complete:
 		return nil
-	case api.Failed:
+	case s.Status == api.Failed:
 		return quietly(exitError)
-	case api.Cancelled:
+	case s.Status == api.Cancelled:
 		return quietly(exitCancelled)
 	default:
 		return quietly(exitUnfinished)
@@ -159,8 +163,8 @@ func limited(ctx context.Context, limit time.Duration) (context.Context, context
 	return context.WithTimeoutCause(ctx, limit, errTimeout)
 }
 
-// gaveUp words the end of a wait that the session outlived: it goes on, and
-// here is how to end it.
+// gaveUp puts into words the end of a wait that the session outlasts: it goes on, and here is
+// how to end it.
 func (c *cli) gaveUp(ctx context.Context, id api.SessionID) error {
 	if errors.Is(context.Cause(ctx), errTimeout) {
 		c.hint("%s goes on after --timeout. Cancel it with: stint cancel %s", id, id)

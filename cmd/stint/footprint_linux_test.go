@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"stint/account"
 	"stint/api"
 	"stint/db"
 	"stint/engine"
@@ -41,8 +42,8 @@ func (p *program) memory() (now, most int64) {
 	return now, most
 }
 
-// fill makes a data directory with n sessions that have run, four writes and an
-// item each, the way a coordinator makes them.
+// fill makes a data directory with n sessions that have run, four writes and an item each, as
+// a coordinator makes them.
 func (h *home) fill(n int) {
 	h.Helper()
 	ctx := context.Background()
@@ -51,21 +52,22 @@ func (h *home) fill(n int) {
 	h.must(err)
 	defer func() { h.must(store.Close()) }()
 	e := engine.New(store, engine.DefaultConfig())
-	token, _, err := e.EnsureOwner(ctx)
+	people := account.New(store, account.DefaultConfig())
+	token, _, err := people.EnsureOwner(ctx)
 	h.must(err)
 	h.must(h.data().writeToken(token))
-	who, err := e.Owner(ctx)
+	who, err := people.Owner(ctx)
 	h.must(err)
-	c, err := e.In(ctx, who, engine.DefaultWorkspace)
+	c, err := people.In(ctx, who, account.DefaultWorkspace)
 	h.must(err)
-	in := engine.DefaultAgent()
+	in := engine.DefaultConfig().DefaultAgent()
 	in.Slug, in.Run = "busy", api.Run{Command: []string{"true"}, WorkFolder: h.dir}
 	a, err := e.CreateAgent(ctx, c, in)
 	h.must(err)
 	w, err := e.RegisterWorker(ctx, c, a.Slug, api.WorkerInput{Name: "filler", InstanceID: "1", ProcessID: "1"})
 	h.must(err)
 	for i := range n {
-		_, _, err := e.CreateSession(ctx, c, a.Slug, api.SessionInput{Prompt: fmt.Sprint("session ", i)}, engine.Idempotency{})
+		_, _, err := e.CreateSession(ctx, c, a.Slug, api.SessionInput{Prompt: new(fmt.Sprint("session ", i))}, engine.Idempotency{})
 		h.must(err)
 		claim, err := e.ClaimNext(ctx, c, api.ClaimNextRequest{WorkerIDs: []api.WorkerID{w.Worker.ID}, InstanceID: "1", RequestID: fmt.Sprint(i)})
 		h.must(err)
@@ -81,9 +83,9 @@ func (h *home) fill(n int) {
 	h.must(err)
 }
 
-// BenchmarkStart measures from exec to the line that says that the program is
-// ready. STINT_TEST_BINARY names a built program to measure in place of this
-// test binary, which has more in it.
+// BenchmarkStart measures from exec to the line that says that the program is ready.
+// STINT_TEST_BINARY names a built program to measure in place of this test binary, which has
+// more in it.
 func BenchmarkStart(b *testing.B) {
 	full := newHome(b)
 	full.fill(10_000)
@@ -95,15 +97,15 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// starts reports how long a start takes and how much of a processor; on a busy
-// machine only the latter says much.
+// starts reports how long a start takes, in time and in CPU time; on a busy machine only the
+// latter says much.
 func starts(b *testing.B, verb string, at func() *home) {
 	var n, all, worst, cpu time.Duration
 	for b.Loop() {
 		b.StopTimer()
 		h := at()
 		b.StartTimer()
-		p := h.serve(leashed, verb)
+		p := h.serve(asIs, verb)
 		took := time.Since(p.begun)
 		b.StopTimer()
 		n, all, worst, cpu = n+1, all+took, max(worst, took), cpu+p.processorTime()
@@ -133,14 +135,13 @@ func (p *program) processorTime() (sum time.Duration) {
 	return sum
 }
 
-// BenchmarkIdle measures the memory of `up` that has nothing to do, with ten
-// thousand sessions in its file: just after the start, and after a person has
-// looked at the dashboard.
+// BenchmarkIdle measures the memory of an idle `up`, with ten thousand sessions in its file:
+// just after the start, and after a person has looked at the dashboard.
 func BenchmarkIdle(b *testing.B) {
 	h := newHome(b)
 	h.fill(10_000)
 	for b.Loop() {
-		p := h.serve(leashed, "up")
+		p := h.serve(asIs, "up")
 		c := p.client(nil)
 		h.until("its worker is there", func() bool {
 			list, err := c.Workers(b.Context(), api.Page{})
@@ -186,13 +187,13 @@ func (h *home) page(p *program, path string) int {
 	return len(body)
 }
 
-// TestOutput_FiftyMegabytesComeBackWhole runs a command that prints 50 MB and
-// reads them back page by page after a restart. The memory of server and worker,
-// one process here, stays small, and so does the session's page.
+// TestOutput_FiftyMegabytesComeBackWhole runs a command that prints 50 MB and reads them back
+// page by page after a restart. The memory of server and worker, one process here, stays
+// small, and so does the session's page.
 func TestOutput_FiftyMegabytesComeBackWhole(t *testing.T) {
 	const size, most, page = 50_000_000, 150 << 20, 1 << 20
 	h := newHome(t)
-	p := h.serve(leashed, "up")
+	p := h.serve(asIs, "up")
 	c := p.client(nil)
 	_, err := c.CreateAgent(t.Context(), map[string]any{
 		"slug": "loud", "run": map[string]any{"command": workertest.Agent(t, "flood", fmt.Sprint(size)), "workFolder": t.TempDir()},
@@ -221,7 +222,7 @@ func TestOutput_FiftyMegabytesComeBackWhole(t *testing.T) {
 	_, peak := p.memory()
 	p.stop()
 
-	p = h.serve(leashed, "up")
+	p = h.serve(asIs, "up")
 	c = p.client(nil)
 	got, want := sha256.New(), sha256.New()
 	workertest.Flood(want, size)

@@ -16,7 +16,7 @@ func useHelpFunctions() {
 	cobra.AddTemplateFunc("wrapped", wrapped)
 }
 
-// wrapped is what flags say, each as one text that is broken where a line is full.
+// wrapped is the help for flags, each as one text that is wrapped where a line is full.
 func wrapped(flags *pflag.FlagSet) string {
 	flags.VisitAll(func(f *pflag.Flag) { f.Usage = strings.ReplaceAll(f.Usage, "\n", " ") })
 	return strings.TrimRight(flags.FlagUsagesWrapped(helpColumns), "\n")

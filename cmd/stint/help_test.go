@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// A flag's text is broken where a line is full, not where its source is.
+// A flag's text is wrapped where a line is full, not where its source is.
 func TestHelp_FlagsAreWrappedOnce(t *testing.T) {
 	flags := pflag.NewFlagSet("x", pflag.ContinueOnError)
 	flags.String("preset", "", "a `PRESET`: ask (a person decides about it), unattended (nobody\nis asked), or command")

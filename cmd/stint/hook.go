@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -12,10 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"stint/api"
+	"stint/worker/agent"
 )
 
-// hookPatience bounds what a hook may take of the agent's time: a lease that isn't
-// renewed now is renewed by the next one.
+// hookPatience bounds how much of the agent's time a hook may take: if a lease isn't renewed
+// now, the next one does it.
 const hookPatience = 3 * time.Second
 
 func (c *cli) hookCommand() *cobra.Command {
@@ -47,7 +47,7 @@ func (c *cli) hookCommand() *cobra.Command {
 	return group(hook, claude, step("renew", "Renew the session's lease", c.renewByHook), step("release", "Release the session", c.releaseByHook))
 }
 
-// printHooks prints the settings. Their form is Claude Code's.
+// printHooks prints the settings, in Claude Code's format.
 func (c *cli) printHooks() error {
 	self, err := os.Executable()
 	if err != nil {
@@ -62,7 +62,7 @@ func (c *cli) printHooks() error {
 		Hooks []command `json:"hooks"`
 	}
 	run := func(step string) []matcher {
-		return []matcher{{[]command{{"command", shellQuoted(self) + " hook " + step, int(2 * hookPatience / time.Second)}}}}
+		return []matcher{{[]command{{"command", agent.ShellQuote(self) + " hook " + step, int(2 * hookPatience / time.Second)}}}}
 	}
 	b, err := json.Marshal(map[string]any{"hooks": map[string][]matcher{
 		"PostToolUse": run("renew"), "Stop": run("renew"), "SessionEnd": run("release"),
@@ -74,11 +74,8 @@ func (c *cli) printHooks() error {
 	return err
 }
 
-// shellQuoted is a word as a shell reads it.
-func shellQuoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
-
-// underHook does something for the session that the environment names. What the
-// agent program says of itself on standard input is of no interest.
+// underHook does something for the session that the environment names. What the agent program
+// says about itself on standard input is not used.
 func (c *cli) underHook(ctx context.Context, do func(context.Context, *api.Client, api.Session) error) error {
 	ctx, cancel := context.WithTimeout(ctx, hookPatience)
 	defer cancel()
@@ -100,8 +97,7 @@ func (c *cli) underHook(ctx context.Context, do func(context.Context, *api.Clien
 	return do(ctx, client, s)
 }
 
-// hookClaim is the proof of the claim that the environment holds; a run's own
-// token needs none.
+// hookClaim is the proof of the claim from the environment; a run's own token needs none.
 func (c *cli) hookClaim() (api.UnderClaim, error) {
 	out := api.UnderClaim{InstanceID: c.env("STINT_INSTANCE_ID")}
 	if err := out.ClaimID.UnmarshalText([]byte(c.env("STINT_CLAIM_ID"))); err != nil {

@@ -12,14 +12,14 @@ import (
 	"stint/api"
 )
 
-// BenchmarkIdleWorkers has five thousand workers of a coordinator hold their
-// polls and beat every 30 s, with nothing to do, and reports what the
-// coordinator takes meanwhile: the share of one core and its memory. Set
-// STINT_TEST_BINARY to measure a built program, which has less in it.
+// BenchmarkIdleWorkers has five thousand workers of a coordinator hold their polls and beat
+// every 30 s, with nothing to do, and reports what the coordinator uses meanwhile: the share
+// of one core and its memory. Set STINT_TEST_BINARY to measure a built program, which has less
+// in it.
 func BenchmarkIdleWorkers(b *testing.B) {
 	const crowd, hold, beat, watched = 5000, time.Minute, 30 * time.Second, time.Minute
 	h := newHome(b)
-	p := h.serve(leashed, "serve")
+	p := h.serve(asIs, "serve")
 	token, err := h.data().readToken()
 	h.must(err)
 	c, err := api.NewClient(api.ClientConfig{URL: p.ready(), Token: token, Transport: &http.Transport{MaxIdleConnsPerHost: 2 * crowd}})
@@ -44,7 +44,7 @@ func BenchmarkIdleWorkers(b *testing.B) {
 	}
 	for i, id := range ids {
 		all.Go(func() {
-			wait := max(time.Second, hold*time.Duration(i)/crowd) // so that not all come at once for ever
+			wait := max(time.Second, hold*time.Duration(i)/crowd) // so that they don't all come at once for ever
 			for ctx.Err() == nil {
 				_, err := c.Poll(ctx, agent.ID, id, "boot", wait)
 				failed(err)
@@ -66,7 +66,7 @@ func BenchmarkIdleWorkers(b *testing.B) {
 			}
 		})
 	}
-	time.Sleep(70 * time.Second) // what making them took isn't what they cost
+	time.Sleep(70 * time.Second) // what it took to create them isn't part of their cost
 	for b.Loop() {
 		var most int64 // the latest round's figures are reported
 		used, begun := p.processorTime(), time.Now()

@@ -50,7 +50,7 @@ func (c *cli) showInbox(in api.Inbox) error {
 	return nil
 }
 
-// inboxRow names what waits, by what it is called in other commands.
+// inboxRow names what waits, as other commands call it.
 func (c *cli) inboxRow(i api.InboxItem) []string {
 	row := []string{string(i.Kind), "", "", "", c.ago(i.Since)}
 	switch {
@@ -82,7 +82,7 @@ func inboxWhat(i api.InboxItem) string {
 	return title(*s)
 }
 
-// asked is what a prompt asks, on one line.
+// asked is a prompt's question, on one line.
 func asked(p *api.Prompt) string {
 	if p.Action != nil && !p.Repeats() {
 		return visible(p.Text + ": " + p.Action.What)

@@ -7,8 +7,8 @@ import (
 	"github.com/lmittmann/tint"
 )
 
-// newLog is the log of a server or worker process, on stderr: for people on a
-// terminal, JSON elsewhere, unless the environment says otherwise.
+// newLog is the log of a server or worker process, on stderr: for people on a terminal, JSON
+// elsewhere, unless the environment says otherwise.
 func (c *cli) newLog(quietest slog.Level) (*slog.Logger, error) {
 	level := quietest
 	if text := c.env("STINT_LOG_LEVEL"); text != "" {
@@ -30,8 +30,8 @@ func (c *cli) newLog(quietest slog.Level) (*slog.Logger, error) {
 	return slog.New(slog.NewJSONHandler(c.err, &slog.HandlerOptions{Level: level, ReplaceAttr: spellDuration})), nil
 }
 
-// spellDuration writes a length of time with its unit; JSON's default is a bare
-// number of nanoseconds.
+// spellDuration writes a length of time with its unit; JSON's default is a bare number of
+// nanoseconds.
 func spellDuration(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.StringValue(a.Value.Duration().String())

@@ -15,12 +15,13 @@ import (
 	"golang.org/x/oauth2"
 
 	"stint/api"
+	"stint/server"
 )
 
-// cliClient is as what the command line is registered at every coordinator.
+// cliClient is the client id under which every coordinator registers the command line.
 const cliClient = "stint-cli"
 
-// loginPatience is how long a person may take to answer the browser.
+// loginPatience is how long a person may take to answer in the browser.
 const loginPatience = 10 * time.Minute
 
 type loginFlags struct {
@@ -64,7 +65,7 @@ func (c *cli) login(ctx context.Context, f loginFlags) error {
 	if f.name == localContext {
 		return usage(what, "local is the name of the server on your own data directory", "stint login --name NAME")
 	}
-	home, err := api.NewClient(api.ClientConfig{URL: browserOrigin(client), Agent: c.agent()})
+	home, err := api.NewClient(api.ClientConfig{URL: server.ForBrowsers(client.URL()), Agent: c.agent()})
 	if err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func (c *cli) loginURL(what string, f loginFlags) (string, error) {
 	if at := c.env("STINT_URL"); at != "" {
 		return at, nil
 	}
-	p, err := c.place(what)
+	p, err := c.target(what)
 	return p.url, err
 }
 
@@ -119,8 +120,8 @@ func oauthConfig(server api.AuthServer) *oauth2.Config {
 	}}
 }
 
-// oauthContext makes golang.org/x/oauth2 call through a client of ours, under the
-// command line's name.
+// oauthContext makes golang.org/x/oauth2 call through a client of ours, under the command
+// line's name.
 func oauthContext(ctx context.Context, client *api.Client, agent string) context.Context {
 	h := *client.HTTP()
 	h.Transport, h.Timeout = named{agent, h.Transport}, 30*time.Second
@@ -147,24 +148,27 @@ func (c *cli) loginByCode(ctx context.Context, server api.AuthServer) (*oauth2.T
 		return nil, tokenFailure(err)
 	}
 	c.hint("Open this page in a browser where you are signed in, or sign in there:\n  %s\nand type this code, within 10 minutes:\n  %s", given.VerificationURI, given.UserCode)
-	token, err := config.DeviceAccessToken(ctx, given)
+	token, err := patiently(ctx, loginPatience, c.waits, func() (*oauth2.Token, error) { return config.DeviceAccessToken(ctx, given) })
 	var refused *oauth2.RetrieveError
-	if errors.As(err, &refused) {
-		switch refused.ErrorCode {
-		case "access_denied":
-			return nil, errLoginDenied
-		case "expired_token":
-			return nil, context.DeadlineExceeded
-		}
-		return nil, tokenFailure(err)
+	switch {
+	case err == nil:
+		return token, nil
+	case errors.As(err, &refused) && refused.ErrorCode == "access_denied":
+		return nil, errLoginDenied
+	case errors.As(err, &refused) && refused.ErrorCode == "expired_token":
+		return nil, context.DeadlineExceeded
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case !given.Expiry.IsZero() && !c.now().Before(given.Expiry):
+		return nil, context.DeadlineExceeded
 	}
-	return token, err
+	return nil, tokenFailure(err)
 }
 
 var errLoginDenied = &problem{code: exitNotAllowed, what: "cannot sign in", why: "the answer in the browser was no"}
 
-// loginByBrowser opens the server's page and takes the answer on a port of this
-// machine (RFC 8252).
+// loginByBrowser opens the server's page and takes the answer on a port of this machine (RFC
+// 8252).
 func (c *cli) loginByBrowser(ctx context.Context, server api.AuthServer, opener string) (*oauth2.Token, error) {
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -176,7 +180,7 @@ func (c *cli) loginByBrowser(ctx context.Context, server api.AuthServer, opener 
 	answers := make(chan url.Values, 1)
 	hs := &http.Server{Handler: callback{state: state, issuer: server.Issuer, answers: answers}, ReadHeaderTimeout: 5 * time.Second}
 	var serving sync.WaitGroup
-	serving.Go(func() { _ = hs.Serve(ln) }) // its error is that it was shut down
+	serving.Go(func() { _ = hs.Serve(ln) }) // its only error is that it was shut down
 	defer func() {
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
@@ -185,7 +189,7 @@ func (c *cli) loginByBrowser(ctx context.Context, server api.AuthServer, opener 
 	}()
 	page := config.AuthCodeURL(state, oauth2.S256ChallengeOption(verifier), oauth2.SetAuthURLParam("resource", server.Issuer))
 	if err := show(opener, page); err != nil {
-		c.hint("%s", c.errLook.quiet(err.Error()))
+		c.hint("%s", c.errLook.quiet(api.Plain(err)))
 	}
 	c.hint("Say yes in your browser. If no page appears, open this one:\n  %s", page)
 	select {
@@ -196,7 +200,9 @@ func (c *cli) loginByBrowser(ctx context.Context, server api.AuthServer, opener 
 			}
 			return nil, fmt.Errorf("the server refuses: %s: %s", word, got.Get("error_description"))
 		}
-		token, err := config.Exchange(ctx, got.Get("code"), oauth2.VerifierOption(verifier), oauth2.SetAuthURLParam("resource", server.Issuer))
+		token, err := patiently(ctx, time.Minute, c.waits, func() (*oauth2.Token, error) { // as long as a code is valid
+			return config.Exchange(ctx, got.Get("code"), oauth2.VerifierOption(verifier), oauth2.SetAuthURLParam("resource", server.Issuer))
+		})
 		if err != nil {
 			return nil, tokenFailure(err)
 		}
@@ -206,8 +212,8 @@ func (c *cli) loginByBrowser(ctx context.Context, server api.AuthServer, opener 
 	}
 }
 
-// callback takes the one answer that carries the state and the name of the server
-// that was asked; anything else that calls learns nothing and changes nothing.
+// callback accepts the one answer that carries the state and the name of the server that was
+// asked; any other caller learns nothing and changes nothing.
 type callback struct {
 	state, issuer string
 	answers       chan url.Values
@@ -236,7 +242,7 @@ func (b callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "<!doctype html><html lang=\"en\"><meta name=\"color-scheme\" content=\"light dark\"><title>stint</title><p>%s</p></html>\n", html.EscapeString(words))
 }
 
-// keepLogin notes the sign-in and makes its context the one in use.
+// keepLogin stores the sign-in and makes its context the one in use.
 func (c *cli) keepLogin(ctx context.Context, what, name string, client *api.Client, issuer string, token *oauth2.Token) error {
 	me, err := api.NewClient(api.ClientConfig{URL: client.URL(), Token: token.AccessToken, Agent: c.agent()})
 	if err != nil {
@@ -246,18 +252,18 @@ func (c *cli) keepLogin(ctx context.Context, what, name string, client *api.Clie
 	if err != nil {
 		return explain(what, err, "stint login")
 	}
-	var before account
-	err = newVault().change(ctx, func(kept *credentials) error {
-		before = kept.Contexts[name]
-		kept.Contexts[name] = account{URL: client.URL(), Issuer: issuer, User: who.Name}.with(token, c.now())
-		kept.Current = name
+	var before credential
+	err = newVault().change(ctx, func(stored *credentials) error {
+		before = stored.Contexts[name]
+		stored.Contexts[name] = credential{URL: client.URL(), Issuer: issuer, User: who.Name}.with(token, c.now())
+		stored.Current = name
 		return nil
 	})
 	if err != nil {
-		return &problem{code: exitFailed, what: what, why: err.Error()}
+		return &problem{code: exitFailed, what: what, why: api.Plain(err)}
 	}
 	if before.Refresh != "" && before.Refresh != token.RefreshToken {
-		_ = c.endLogin(ctx, before) // it ends by itself when it isn't used
+		_ = c.endLogin(ctx, before) // unused, it ends by itself
 	}
 	return c.show(who, who.UserID.String(), func() error {
 		c.hint("Signed in to %s as %s. Commands act there now; stint context use local goes back.", client.URL(), plain(who.Name))
@@ -266,7 +272,7 @@ func (c *cli) keepLogin(ctx context.Context, what, name string, client *api.Clie
 }
 
 // endLogin ends a sign-in at its server.
-func (c *cli) endLogin(ctx context.Context, a account) error {
+func (c *cli) endLogin(ctx context.Context, a credential) error {
 	client, err := api.NewClient(api.ClientConfig{URL: a.Issuer, Agent: c.agent()})
 	if err != nil {
 		return err

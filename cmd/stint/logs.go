@@ -84,15 +84,15 @@ func (c *cli) logs(ctx context.Context, client *api.Client, id api.SessionID, f 
 		err = fol.drain(ctx)
 	}
 	if err != nil {
-		_ = p.close() // the terminal is left as it was; the error says more
+		_ = p.close() // the terminal is restored; the error says more
 		return err
 	}
 	return p.close()
 }
 
-// lastLines gathers the items with the last n lines of output, from the end
-// backwards, and cuts the first of them to what is asked for. A line may begin
-// in one item and end in another.
+// lastLines gathers the items with the last n lines of output, from the end backwards, and
+// cuts the first of them to what was asked for. A line may begin in one item and end in
+// another.
 func lastLines(ctx context.Context, client *api.Client, id api.SessionID, n int, p *printer) ([]api.Item, error) {
 	var items []api.Item
 	var before int64
@@ -118,7 +118,7 @@ func lastLines(ctx context.Context, client *api.Client, id api.SessionID, n int,
 	return items, nil
 }
 
-// lastSeq is from where a follower goes on after the items of --tail.
+// lastSeq is where a follower continues after the items of --tail.
 func lastSeq(ctx context.Context, client *api.Client, id api.SessionID, items []api.Item) (int64, error) {
 	if len(items) > 0 {
 		return items[len(items)-1].Seq, nil
@@ -127,9 +127,9 @@ func lastSeq(ctx context.Context, client *api.Client, id api.SessionID, items []
 	return page.LastSeq, err
 }
 
-// tailOf cuts text to what belongs to the last n lines, and tells how many more
-// line breaks are to be found before it. The break at the very end of all
-// output (last) ends the last line and begins no other.
+// tailOf cuts text to what belongs to the last n lines, and returns how many more line breaks
+// are to be found before it. The break at the very end of all output (last) ends the last line
+// and begins no other.
 func tailOf(text string, n int, last bool) (string, int) {
 	end := len(text)
 	if last {
@@ -174,8 +174,8 @@ func (c *cli) newPrinter(f logsFlags, what string) (*printer, error) {
 	return p, nil
 }
 
-// wants reports whether an item is output that the reader asked for, or a part
-// of a conversation that a line is printed for.
+// wants reports whether an item is output that the reader asked for, or a part of a
+// conversation that a line is printed for.
 func (p *printer) wants(item api.Item) bool {
 	talk := item.Stream == "" && !p.onlyStderr && p.out.keep != keepAll && !p.c.flags.json
 	return (item.Kind == api.ItemText || talk && talkMarks[item.Kind] != "") && (!p.onlyStderr || item.Stream == "stderr") && !item.At.Before(p.since)
@@ -233,7 +233,7 @@ func (p *printer) stamped(item api.Item) string {
 	return b.String()
 }
 
-// close ends a last line that has no end on a terminal, and resets its colours.
+// close ends, on a terminal, a last line without an end, and resets its colours.
 func (p *printer) close() error {
 	if err := p.out.close(); err != nil {
 		return err

@@ -15,8 +15,8 @@ import (
 	"stint/api"
 )
 
-// itemsOf serves items as a coordinator does, pieces as their texts, in pages
-// of at most two.
+// itemsOf serves items as a coordinator does, with the pieces as their texts, in pages of at
+// most two.
 func itemsOf(t *testing.T, pieces []string) *api.Client {
 	t.Helper()
 	all := make([]api.Item, len(pieces))

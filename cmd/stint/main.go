@@ -1,9 +1,8 @@
-// Command stint is the coordinator, the worker and the command line in one
-// binary.
+// Command stint is the coordinator, the worker and the command line in one binary.
 //
-// It owns wiring, flags, output and exit codes, and knows no rule of the
-// product: `up` and `serve` put store, engine, server and worker together, and
-// every other command is a caller of the REST interface like any other.
+// It has wiring, flags, output and exit codes, and knows no rule of the product: `up` and
+// `serve` put store, engine, server and worker together, and every other command is a caller
+// of the REST interface like any other.
 package main
 
 import (
@@ -14,6 +13,7 @@ import (
 	"syscall"
 	_ "time/tzdata" // the reader's zone on machines without zone files
 
+	"stint/api"
 	"stint/db"
 	"stint/worker/agent"
 	"stint/worker/proc"
@@ -24,17 +24,17 @@ func main() {
 	agent.HookMain()    // nor where an agent asks before it uses a tool
 	c := newCLI()
 	if err := db.UseOFDLocks(); err != nil {
-		os.Exit(int(report(c.err, c.errLook, &problem{code: exitFailed, what: "cannot start", why: err.Error()})))
+		os.Exit(int(report(c.err, c.errLook, &problem{code: exitFailed, what: "cannot start", why: api.Plain(err)})))
 	}
 	os.Exit(int(run(c, os.Args[1:])))
 }
 
-// run executes one command line and answers the process's exit code.
+// run executes one command line and returns the process's exit code.
 func run(c *cli, args []string) exit {
 	ctx, stop := signal.NotifyContext(context.Background(), endings()...)
 	defer stop()
-	// A second signal ends the process at once, whatever the first one began. Not so
-	// a second hang-up: a terminal that closes sends one by itself and one by its shell.
+	// A second signal ends the process at once, whatever the first one began. Not so a second
+	// hang-up: when a terminal closes, both it and its shell send one.
 	unhook := context.AfterFunc(ctx, func() {
 		again := make(chan os.Signal, 1)
 		signal.Notify(again, os.Interrupt, syscall.SIGTERM)
@@ -52,8 +52,8 @@ func run(c *cli, args []string) exit {
 	return report(c.err, c.errLook, err)
 }
 
-// endings are the signals that end a command in good order. A terminal that
-// closes is one of them, but not for who was started to outlive it, as by nohup.
+// endings are the signals that end a command in good order. A closing terminal is one of them,
+// except for a process that was started to outlast it, as by nohup.
 func endings() []os.Signal {
 	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {

@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// Go lets garbage grow to as much again as lives before it collects. That is
-// nothing while little lives; with thousands of held requests it is most of what
-// the process takes. So garbage may be spareGarbage, or a fifth of what lives
-// where that is more. And what a burst left free goes back to the system soon,
-// not over the hours that the runtime takes.
+// Go lets garbage grow to as much as is live before it collects. That is nothing while little
+// is live; with thousands of held requests it is most of what the process takes. So garbage
+// may be spareGarbage, or a fifth of the live memory if that is more. And memory that a burst
+// left free goes back to the system soon, not over the hours that the runtime takes.
 const (
 	spareGarbage = 20 << 20 // bytes
 	leastPercent = 20
@@ -22,8 +21,7 @@ const (
 	freeAtMost = time.Minute
 )
 
-// boundMemory follows what lives and what is free until ctx ends. An operator
-// who sets GOGC has decided himself.
+// boundMemory watches live and free memory until ctx ends. It leaves an operator's GOGC alone.
 func boundMemory(ctx context.Context) {
 	if os.Getenv("GOGC") != "" {
 		return
@@ -47,7 +45,7 @@ func boundMemory(ctx context.Context) {
 	}
 }
 
-// garbagePercent is Go's GOGC for so many living bytes.
+// garbagePercent is Go's GOGC for a number of live bytes.
 func garbagePercent(live uint64) int {
 	if live == 0 {
 		return mostPercent

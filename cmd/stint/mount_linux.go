@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The file systems that are a network or a hypervisor away, by the magic
-// number that statfs gives; see linux/magic.h and the systems' own sources.
+// The file systems that are a network or a hypervisor away, by the magic number that statfs
+// gives; see linux/magic.h and the systems' own sources.
 var networkMagic = map[uint32]string{
 	0x6969:     "NFS",
 	0x517b:     "SMB",
@@ -28,7 +28,7 @@ var networkMagic = map[uint32]string{
 	0x7461636f: "OCFS2",
 }
 
-// fuseMagic is every file system served by a process; only its name tells more.
+// fuseMagic is every file system served by a process; only its name says more.
 const fuseMagic = 0x65735546
 
 var networkFuse = map[string]string{
@@ -79,5 +79,5 @@ func mountType(mounts, path string) string {
 	return kind
 }
 
-// octal undoes the escapes that mountinfo writes.
+// octal undoes the escapes in mountinfo.
 var octal = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)

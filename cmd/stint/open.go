@@ -2,12 +2,11 @@ package main
 
 import (
 	"context"
-	"net"
-	"net/url"
 
 	"github.com/spf13/cobra"
 
 	"stint/api"
+	"stint/server"
 )
 
 func (c *cli) openCommand() *cobra.Command {
@@ -55,40 +54,30 @@ func (c *cli) openDashboard(ctx context.Context, page bool) error {
 	if err != nil {
 		return explain(what, err, "stint status")
 	}
-	file, err := d.writeOpenFile(browserOrigin(client), link.Link, "")
+	file, err := d.writeOpenFile(server.ForBrowsers(client.URL()), link.Link, "")
 	if err != nil {
-		return &problem{code: exitFailed, what: what, why: err.Error()}
+		return &problem{code: exitFailed, what: what, why: api.Plain(err)}
 	}
 	if page {
 		return c.say("%s", file)
 	}
 	if err := show(opener, file); err != nil {
-		return &problem{code: exitFailed, what: what, why: err.Error(), next: "open this file in your browser: " + file}
+		return &problem{code: exitFailed, what: what, why: api.Plain(err), next: "open this file in your browser: " + file}
 	}
 	c.hint("%s", c.errLook.quiet("If no page appears, open this file in your browser: "+file))
 	return nil
 }
 
-// openElsewhere opens a dashboard where the browser signs in by itself: a program
-// that was signed in doesn't hand that on.
+// openElsewhere opens a dashboard where the browser signs in by itself: a program that was
+// signed in doesn't pass its sign-in on.
 func (c *cli) openElsewhere(what string, client *api.Client, opener string, page bool) error {
-	at := browserOrigin(client)
+	at := server.ForBrowsers(client.URL())
 	if page {
 		return usage(what, "--page is for the server on the data directory; sign in at "+at, "stint open")
 	}
 	if err := show(opener, at); err != nil {
-		return &problem{code: exitFailed, what: what, why: err.Error(), next: "open this page in your browser: " + at}
+		return &problem{code: exitFailed, what: what, why: api.Plain(err), next: "open this page in your browser: " + at}
 	}
 	c.hint("%s", c.errLook.quiet("If no page appears, open this one in your browser: "+at))
 	return nil
-}
-
-// browserOrigin is the client's coordinator as a browser should name it.
-func browserOrigin(client *api.Client) string {
-	u, err := url.Parse(client.URL())
-	if err != nil || u.Scheme != "http" || !isThisMachine(client.URL()) || !browserResolves(browserHost) {
-		return client.URL()
-	}
-	u.Host = net.JoinHostPort(browserHost, u.Port())
-	return u.String()
 }

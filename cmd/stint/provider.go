@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"stint/api"
 	"stint/server/provider"
 )
 
@@ -27,9 +28,10 @@ func (f *providerFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.inside, "oidc-inside", false, "let the provider be on this machine or in its networks,\nwithout https (STINT_OIDC_INSIDE)")
 }
 
-// provider is the external provider by the flags or the environment, and the
-// domains whose people become viewers; the zero value when none is named.
-func (c *cli) provider(f providerFlags) (out provider.Config, viewers []string, err error) {
+// provider is the external provider from the flags or the environment, and the domains whose
+// people become viewers; the zero value when none is named. It also sets the flags from the
+// environment.
+func (c *cli) provider(f *providerFlags) (out provider.Config, viewers []string, err error) {
 	const what, next = "cannot start the server", "stint serve --help"
 	for _, v := range []struct {
 		flag *string
@@ -65,7 +67,7 @@ func (c *cli) provider(f providerFlags) (out provider.Config, viewers []string, 
 	if f.secretFile != "" {
 		text, err := os.ReadFile(f.secretFile)
 		if err != nil {
-			return out, nil, usage(what, "the client secret can't be read: "+err.Error(), next)
+			return out, nil, usage(what, "the client secret can't be read: "+api.Plain(err), next)
 		}
 		if out.Secret = strings.TrimSpace(string(text)); out.Secret == "" {
 			return out, nil, usage(what, "the file "+f.secretFile+" has no client secret in it", next)

@@ -2,5 +2,5 @@
 
 package main
 
-// raced says that the race detector is on, which takes memory of its own.
+// raced says that the race detector is on, which takes memory itself.
 const raced = true

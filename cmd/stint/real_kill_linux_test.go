@@ -15,8 +15,8 @@ import (
 	"stint/worker/workertest"
 )
 
-// realHome has one of the real programs work for the real binary, coordinator,
-// worker and all.
+// realHome has one of the real programs work for the real binary, including coordinator and
+// worker.
 type realHome struct {
 	*home
 	model  *agenttest.Model
@@ -24,8 +24,9 @@ type realHome struct {
 	agent  map[string]any // how the program's agent is made
 }
 
-// each runs a test for each program, whose model has commands run in turn. A command
-// that is empty is none: then the model says nothing.
+// each runs a test for each program, whose model has the given commands run one after the
+// other. For an empty command the model says nothing. Without any commands the test scripts
+// the model itself.
 func each(t *testing.T, commands []string, do func(h *realHome)) {
 	t.Parallel()
 	for program, kind := range map[string]api.AgentType{"claude": api.TypeClaudeCode, "codex": api.TypeCodex} {
@@ -42,11 +43,15 @@ func each(t *testing.T, commands []string, do func(h *realHome)) {
 					steps = append(steps, agenttest.Call{Tool: "exec_command", Input: map[string]any{"cmd": text, "yield_time_ms": 20_000}})
 				}
 			}
-			m := agenttest.NewModel(t, append(steps, agenttest.Say("after"))...)
+			if commands != nil {
+				steps = append(steps, agenttest.Say("after"))
+			}
+			m := agenttest.NewModel(t, steps...)
 			h := &realHome{home: newHomeIn(t, agenttest.Folder(t)), model: m, folder: agenttest.Folder(t)}
+			agenttest.SignIn(t, h.dir)
 			start, env := []string{os.Getenv(agenttest.ClaudeVar)}, agenttest.ClaudeEnv(m)
 			if program == "codex" {
-				start, env = append([]string{os.Getenv(agenttest.CodexVar)}, agenttest.CodexArgs(m)...), []string{"OPENAI_API_KEY=" + agenttest.Key}
+				start, env = append([]string{os.Getenv(agenttest.CodexVar)}, agenttest.CodexArgs(m)...), nil
 			}
 			if start[0] == "" {
 				t.Fatal("no program is named: run make test-agents")
@@ -65,12 +70,12 @@ func each(t *testing.T, commands []string, do func(h *realHome)) {
 	}
 }
 
-// begin has a session begin and waits until its first command has made a file.
+// begin starts a session and waits until its first command has created a file.
 func (h *realHome) begin(c *api.Client) api.Session {
 	h.Helper()
 	_, err := c.CreateAgent(h.Context(), h.agent)
 	h.must(err)
-	s, _, err := c.CreateSession(h.Context(), "real", api.SessionInput{Prompt: "Please go on."}, "")
+	s, _, err := c.CreateSession(h.Context(), "real", api.SessionInput{Prompt: new("Please go on.")}, "")
 	h.must(err)
 	h.until("the first command runs", func() bool {
 		_, err := os.Stat(filepath.Join(h.folder, "begun"))
@@ -84,8 +89,7 @@ func (h *realHome) begin(c *api.Client) api.Session {
 	return s
 }
 
-// ends waits for a session's end, which must be good, under the claim and in the
-// agent session that it had.
+// ends waits for a session to end well, under the same claim and in the same agent session.
 func (h *realHome) ends(c *api.Client, was api.Session) {
 	h.Helper()
 	var s api.Session
@@ -100,16 +104,16 @@ func (h *realHome) ends(c *api.Client, was api.Session) {
 	}
 }
 
-// Coordinator and worker, one process, are killed with -9 while the program waits for
-// its model: the next start goes on with the same agent session.
+// Coordinator and worker, one process, are killed with -9 while the program waits for its
+// model: the next start continues the same agent session.
 func TestReal_KilledAltogether(t *testing.T) {
 	each(t, []string{"touch begun", ""}, func(h *realHome) {
-		p := h.serve(leashed, "up")
+		p := h.serve(asIs, "up")
 		s := h.begin(p.client(nil))
 		h.until("the model is asked again", func() bool { return len(h.model.Asked()) == 2 })
 		p.kill()
 		p.killed()
-		p = h.serve(leashed, "up")
+		p = h.serve(asIs, "up")
 		h.ends(p.client(nil), s)
 		asked := h.model.Asked()
 		if !strings.Contains(asked[len(asked)-1].Body, "touch begun") {
@@ -119,13 +123,13 @@ func TestReal_KilledAltogether(t *testing.T) {
 	})
 }
 
-// The coordinator alone is killed with -9 while a command runs: the program doesn't
-// notice, and what it says meanwhile is told later.
+// Only the coordinator is killed with -9 while a command runs: the program doesn't notice, and
+// what it says meanwhile is reported later.
 func TestReal_TheCoordinatorIsKilled(t *testing.T) {
 	each(t, []string{"touch begun; cat go"}, func(h *realHome) {
 		h.must(syscall.Mkfifo(filepath.Join(h.folder, "go"), 0o600))
-		p := h.serve(leashed, "serve")
-		worker := h.start(leashed, "worker", "run")
+		p := h.serve(asIs, "serve")
+		worker := h.start(asIs, "worker", "run")
 		s := h.begin(p.client(nil))
 		p.kill()
 		p.killed()
@@ -135,7 +139,7 @@ func TestReal_TheCoordinatorIsKilled(t *testing.T) {
 		h.must(err)
 		h.must(f.Close())
 		h.until("the model is told", func() bool { return len(h.model.Asked()) == 2 })
-		p = h.start(leashed, "serve", "--addr", strings.TrimPrefix(p.ready(), "http://"))
+		p = h.start(asIs, "serve", "--addr", strings.TrimPrefix(p.ready(), "http://"))
 		p.ready()
 		h.ends(p.client(nil), s)
 		if n := len(h.model.Asked()); n != 2 {
@@ -153,12 +157,12 @@ func TestReal_TheCoordinatorIsKilled(t *testing.T) {
 	})
 }
 
-// A command of the program prints 200 MB: what the program makes of that takes
-// little memory of ours.
+// A command of the program prints 200 MB: what the program makes of that takes little of our
+// memory.
 func TestReal_TwoHundredMegabytes(t *testing.T) {
 	const most = 150 << 20
 	each(t, []string{"touch begun; yes 'a line of what a command prints, again and again' | head -c 200000000; echo printed"}, func(h *realHome) {
-		p := h.serve(leashed, "up")
+		p := h.serve(asIs, "up")
 		h.ends(p.client(nil), h.begin(p.client(nil)))
 		if _, peak := p.memory(); peak > most {
 			h.Errorf("it took %d MB of memory", peak>>20)

@@ -21,7 +21,7 @@ func newRoot(c *cli) *cobra.Command {
 		Use:   "stint",
 		Short: "Runs AI agents and commands on your machine, on a schedule or on demand.",
 		Long: "Stint runs AI agents, or any command, on your own machine: on a schedule or on\n" +
-			"demand, each run exactly once. Without a command it shows how things stand.",
+			"demand, no run twice at once. Without a command it shows how things stand.",
 		Example: "stint up --demo\n" +
 			"stint agent create backup --run 'rsync -a /home /mnt' --schedule '0 3 * * *'\n" +
 			"stint run backup --watch\n" +
@@ -93,8 +93,8 @@ func group(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// helpTemplate: one sentence, examples first, then commands and flags, each
-// line within 80 columns.
+// helpTemplate: one sentence, examples first, then commands and flags, each line within 80
+// columns.
 const helpTemplate = `{{with (or .Long .Short)}}{{. | trimTrailingWhitespaces}}
 {{end}}{{if .HasExample}}
 Examples:
@@ -149,6 +149,14 @@ func environmentTopic() *cobra.Command {
   STINT_RUN_DEPTH, STINT_RUN_STARTS
                     how deep agents start each other (3), and how many
                     sessions under one claim (20)
+  STINT_DATA_MIB    MiB that the database may take (0: as many as there are)
+  STINT_SESSION_OUTPUT_MIB
+                    MiB of one session's output that are kept (64)
+  STINT_STREAMS_PERSON, STINT_STREAMS_ADDRESS, STINT_STREAMS_ALL
+                    live streams at a time of one person (128), from one
+                    address (512) and in all (2048)
+  STINT_WAITS_PERSON, STINT_WAITS_ADDRESS, STINT_WAITS_ALL
+                    the same for held requests of workers (2048, 4096, 8192)
   STINT_LOG_LEVEL   debug, info, warn or error
   STINT_LOG_FORMAT  text or json
   NO_COLOR          anything: no colour

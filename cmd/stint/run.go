@@ -25,8 +25,10 @@ func (c *cli) runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run AGENT [PROMPT|-]",
 		Short: "Queue a session of an agent",
-		Long: "Queues a session of an agent and prints its id. With - the prompt is read from\n" +
-			"stdin. With --wait or --watch the exit code says how the session ended.",
+		Long: "Queues a session of an agent and prints its id. Without a prompt the agent is\n" +
+			"told its own; with '' it is told none, and with - the prompt is read from\n" +
+			"stdin. One that begins with a dash goes after --, behind all flags. With --wait\n" +
+			"or --watch the exit code says how the session ended.",
 		Example: "stint run backup\nstint run review 'Look at the newest commit' --watch\ngit diff | stint run review - --wait --timeout 10m",
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -88,7 +90,7 @@ func (c *cli) sessionInput(cmd *cobra.Command, args []string, f runFlags, what s
 		if err != nil {
 			return in, usage(what, "the prompt: "+err.Error(), "stint run --help")
 		}
-		in.Prompt = text
+		in.Prompt = &text
 	}
 	if cmd.Flags().Changed("priority") {
 		in.Priority = &f.priority
@@ -107,8 +109,8 @@ func (c *cli) sessionInput(cmd *cobra.Command, args []string, f runFlags, what s
 	return in, nil
 }
 
-// createTries is how often a creation whose answer was lost is sent again; its
-// key makes them one.
+// createTries is how often a creation whose answer was lost is sent again; its key makes them
+// count as one.
 const createTries = 3
 
 func (c *cli) create(ctx context.Context, client *api.Client, agent string, in api.SessionInput, key string) (s api.Session, err error) {
@@ -131,7 +133,7 @@ func (c *cli) create(ctx context.Context, client *api.Client, agent string, in a
 	return s, err
 }
 
-// started tells of the new session and, if asked, waits for it.
+// started announces the new session and, if asked, waits for it.
 func (c *cli) started(ctx context.Context, client *api.Client, s api.Session, f runFlags) error {
 	ctx, cancel := limited(ctx, f.limit)
 	defer cancel()
@@ -157,8 +159,8 @@ func (c *cli) started(ctx context.Context, client *api.Client, s api.Session, f 
 	})
 }
 
-// wait follows a session without its output. It prints the id at once, so that
-// whoever interrupts the wait knows it; with --json the session as it ended.
+// wait follows a session without its output. It prints the id at once, so that whoever
+// interrupts the wait knows it; with --json the session as it ended.
 func (c *cli) wait(ctx context.Context, client *api.Client, id api.SessionID) error {
 	f := follower{c: c, client: client, id: id, change: c.tell, asked: true}
 	if !c.flags.json {

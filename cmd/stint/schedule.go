@@ -16,7 +16,7 @@ func (c *cli) scheduleCommand() *cobra.Command {
 		c.scheduleNextCommand())
 }
 
-// maxSlots is as many slots as a preview shows.
+// maxSlots is the most slots that a preview shows.
 const maxSlots = 1000
 
 func (c *cli) scheduleNextCommand() *cobra.Command {
@@ -51,7 +51,7 @@ stint schedule next "30 2 * * *" --tz America/New_York --from 2026-03-07 --json`
 	return cmd
 }
 
-// preview works out the slots of an expression as the coordinator does.
+// preview computes the slots of an expression as the coordinator does.
 func (c *cli) preview(expr, zone, from string, n int) (api.SchedulePreview, error) {
 	what := fmt.Sprintf("cannot tell the slots of %q", expr)
 	if n < 1 || n > maxSlots {

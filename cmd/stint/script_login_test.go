@@ -114,7 +114,7 @@ func awaited(ts *testscript.TestScript, what string, look func() string) string 
 	return ""
 }
 
-// visitor is somebody at a browser.
+// visitor is a person at a browser.
 type visitor struct {
 	ts   *testscript.TestScript
 	http *http.Client
@@ -153,7 +153,7 @@ func (p *visitor) do(method, at string, form url.Values) (string, *url.URL) {
 	return string(text), resp.Request.URL
 }
 
-// opens a page, by way of the sign-in.
+// opens a page after signing in.
 func (p *visitor) opens(at, name, password string) (string, *url.URL) {
 	text, here := p.do(http.MethodGet, at, nil)
 	if here.Path != "/signin" {

@@ -51,7 +51,7 @@ func start(ts *testscript.TestScript, name string, args []string) {
 	ts.Defer(func() {
 		if i.cmd.ProcessState == nil {
 			_ = i.cmd.Process.Kill()
-			_ = i.cmd.Wait() // for what it wrote, too
+			_ = i.cmd.Wait() // for its output, too
 		}
 		ts.Logf("[%s %s stderr]\n%s", name, strings.Join(args, " "), i.stderr)
 	})

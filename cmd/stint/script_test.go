@@ -20,21 +20,23 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"stint/worker/agent"
+	"stint/worker/agent/agenttest"
 	"stint/worker/proc"
 	"stint/worker/workertest"
 )
 
-// patience bounds everything that a script waits for. It is no pace: what is
-// waited for usually comes at once.
+// patience bounds everything that a script waits for. It is not a pace: what is waited for
+// usually comes at once.
 const patience = 30 * time.Second
 
 func TestMain(m *testing.M) {
 	proc.GuardianMain()
 	agent.HookMain()
 	workertest.AgentMain()
-	witnessMain()
+	probeMain()
+	agenttest.AsOrdinaryUser()
 	testscript.Main(m, map[string]func(){
-		"stint": main, "stint-on-bad-disk": mainOnBadDisk, hasty: mainInAHurry, leashed: mainAsItIs,
+		"stint": main, "stint-on-bad-disk": mainOnBadDisk, shortClocks: mainWithShortClocks, asIs: mainAsItIs,
 	})
 }
 
@@ -64,8 +66,8 @@ func TestMain(m *testing.M) {
 //	workspace ROOT REPO KEY SESSION [open] make a workspace as a worker does; open leaves its session unfinished
 //	signal NAME      send SIGHUP or SIGUSR1 to the server
 func TestScript(t *testing.T) {
-	// Whoever runs the tests under nohup must not pass that on to the programs
-	// under test: a signal that is caught here has its default there.
+	// If the tests run under nohup, the programs under test must not inherit that: a signal
+	// that is caught here has its default there.
 	caught := make(chan os.Signal, 1)
 	signal.Notify(caught, syscall.SIGHUP)
 	testscript.Run(t, scripts())

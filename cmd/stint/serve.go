@@ -50,27 +50,21 @@ func (f *serverFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.force, "force", false, "use a data directory on a network file system")
 }
 
-// Why a process that serves ends.
-var (
-	errBroken = errors.New("the outcome of a commit is unknown")
-)
-
-// How long what runs beside the server may take to end while the server still
-// answers it, and how much of that a command has between the interrupt and its
-// end. What is left of the five seconds is for the server and the store.
+// How long what runs beside the server may take to end while the server still answers it, and
+// how much of that a command has between the interrupt and its end. The rest of the five
+// seconds is for the server and the store.
 const (
 	tenantPatience = 3500 * time.Millisecond
 	drainGrace     = 1500 * time.Millisecond
 )
 
-// serve runs the server, the engine's loops and a tenant that calls the server,
-// until ctx ends or the store breaks. The tenant ends first, so that it can
-// report; then the server, the loops and the store. A store that broke restarts
-// the process.
+// serve runs the server, the engine's loops and a tenant that calls the server, until ctx
+// ends. The tenant ends first, so that it can report; then the server, the loops and the
+// store. A store that can't write says so and retries by itself (contract 14).
 func (c *cli) serve(ctx context.Context, k *coordinator, tenant func(context.Context) error) error {
 	running, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	house := context.WithoutCancel(ctx) // outlives the signal: it ends in its own order
+	house := context.WithoutCancel(ctx) // not ended by the signal: it ends in its own order
 	serving, endServing := context.WithCancel(house)
 	defer endServing()
 	looping, endLooping := context.WithCancel(house)
@@ -89,18 +83,12 @@ func (c *cli) serve(ctx context.Context, k *coordinator, tenant func(context.Con
 		return done
 	}
 	loops := part("the scheduler", func() error { return k.engine.Run(looping) })
+	forgetting := part("the accounts", func() error { k.accounts.Run(looping); return nil })
 	sender := hooks.New(k.engine, k.hooks, builtFrom().Version, k.log)
 	sending := part("the webhooks", func() error { sender.Run(looping); return nil })
 	bounding := part("the memory", func() error { boundMemory(looping); return nil })
 	srv := k.newServer()
 	served := part("the server", func() error { return srv.Serve(serving, k.ln) })
-	go func() {
-		select {
-		case <-k.store.Fatal():
-			end(errBroken)
-		case <-running.Done():
-		}
-	}()
 	if err := c.announce(k); err != nil {
 		end(err)
 	}
@@ -112,14 +100,9 @@ func (c *cli) serve(ctx context.Context, k *coordinator, tenant func(context.Con
 	endServing()
 	errs = append(errs, <-served)
 	endLooping()
-	errs = append(errs, <-loops, <-sending, <-bounding)
-	addr := k.addr()
+	errs = append(errs, <-loops, <-forgetting, <-sending, <-bounding)
 	errs = append(errs, k.close())
 	err := errors.Join(errs...)
-	if errors.Is(cause, errBroken) {
-		k.log.Error("The outcome of a commit is unknown; starting again to find out.", "cause", errors.Join(cause, err))
-		return explain("cannot start again", c.restart(ctx, addr), "stint up")
-	}
 	if ctx.Err() == nil && err == nil {
 		err = cause
 	}
@@ -129,8 +112,8 @@ func (c *cli) serve(ctx context.Context, k *coordinator, tenant func(context.Con
 	return nil
 }
 
-// await waits for a part to end, but not for ever: its processes are watched
-// by guardians that end them when this process is gone.
+// await waits for a part to end, but not for ever: guardians watch its processes and end them
+// when this process is gone.
 func await(done <-chan error, patience time.Duration) error {
 	select {
 	case err := <-done:
@@ -140,13 +123,11 @@ func await(done <-chan error, patience time.Duration) error {
 	}
 }
 
-// announce prints the one line that says that the server is ready. A process
-// that restarted itself was announced before.
+// announce prints the one line that says that the server is ready.
 func (c *cli) announce(k *coordinator) error {
-	if c.env(restartedEnv) != "" {
-		k.log.Warn("Restarted.", "url", k.url())
-		return nil
-	}
 	k.log.Info("Ready.", "url", k.url(), "data", string(k.dir))
+	if c.tty {
+		return c.say("%s", k.browserURL()) // a person will follow it; programs get the one that every resolver knows
+	}
 	return c.say("%s", k.url())
 }

@@ -70,7 +70,7 @@ func (c *cli) sessionsCommand() *cobra.Command {
 	return cmd
 }
 
-// sessionFilter checks the flags and makes the filter of them.
+// sessionFilter checks the flags and makes a filter from them.
 func (c *cli) sessionFilter(f sessionsFlags, what string) (api.SessionFilter, error) {
 	filter := api.SessionFilter{Trigger: api.Trigger(f.trigger), Query: f.query, Archived: f.archived}
 	refuse := func(why string) (api.SessionFilter, error) {
@@ -123,15 +123,35 @@ func (c *cli) showSessions(list api.List[api.Session]) error {
 	}
 	t := table{head: []string{"SESSION", "STATUS", "AGENT", "TITLE", "BY", "CREATED", "TOOK"}, flex: 3}
 	for _, s := range list.Items {
-		t.rows = append(t.rows, []string{s.ID.String(), c.status(s.Status), s.AgentSlug, title(s), string(s.TriggeredBy), c.ago(s.CreatedAt), c.took(s)})
+		row := []string{s.ID.String(), c.sessionStatus(s), s.AgentSlug, title(s), string(s.TriggeredBy), c.ago(s.CreatedAt), c.took(s)}
+		if !c.tty {
+			row = append(row, s.Outcome)
+		}
+		t.rows = append(t.rows, row)
 	}
-	if err := c.print(t, "No session fits. Start one with: stint run AGENT"); err != nil {
+	none := "No session fits. Start one with: stint run AGENT"
+	if list.NextCursor != "" {
+		none = "None among the newest sessions."
+	}
+	if err := c.print(t, none); err != nil {
 		return err
 	}
 	if list.NextCursor != "" && c.tty {
-		c.hint("%s", c.errLook.quiet("There are more: --limit N, or --cursor "+list.NextCursor))
+		c.hint("%s", c.errLook.quiet("Older ones: --limit N, or --cursor "+list.NextCursor))
 	}
 	return nil
+}
+
+// sessionStatus is a session's status for a table. People see at once what was stopped; for
+// programs the outcome is a separate column.
+func (c *cli) sessionStatus(s api.Session) string {
+	if c.tty && s.Status == api.Complete && s.Stopped() {
+		return c.outLook.quiet(looks[api.Cancelled].glyph + " stopped")
+	}
+	if c.tty && s.Outcome == api.OutcomeUnfinished {
+		return c.outLook.quiet(looks[api.Cancelled].glyph + " unfinished")
+	}
+	return c.status(s.Status)
 }
 
 // status is a status for a table: glyph and colour for people, the word for programs.
@@ -142,7 +162,7 @@ func (c *cli) status(s api.Status) string {
 	return c.outLook.status(s)
 }
 
-// title is what a session is called where there is one line for it.
+// title is a session's title where there is one line for it.
 func title(s api.Session) string {
 	if t := firstLine(s.Title); t != "" {
 		return t
@@ -206,7 +226,7 @@ func (c *cli) sessionFacts(s api.Session) *facts {
 	f.add("status", c.status(s.Status))
 	f.add("agent", s.AgentSlug)
 	f.add("title", firstLine(s.Title))
-	f.add("prompt", firstLine(s.Prompt))
+	f.add("prompt", opening(s.Prompt))
 	f.add("triggered by", string(s.TriggeredBy))
 	f.add("triggered", c.when(s.TriggeredAt))
 	if s.WaitingFor != nil {
@@ -237,8 +257,13 @@ func (c *cli) sessionFacts(s api.Session) *facts {
 	f.add("ended", c.when(s.EndedAt))
 	f.add("took", c.took(s))
 	f.add("outcome", plain(s.Outcome))
-	f.add("result", firstLine(s.Result))
+	f.add("result", opening(s.Result))
 	f.add("url", plain(s.ExternalURL))
+	f.add("works in", plain(s.WorkPath))
+	if s.Mode == api.Local {
+		f.add("agent session", plain(s.AgentSessionID))
+	}
+	f.add("resume by hand", plain(s.ResumeCommand))
 	f.add("plan", planFact(s.Plan))
 	if u := s.Usage; u.InputTokens+u.OutputTokens > 0 {
 		f.add("tokens", fmt.Sprintf("%d in, %d out", u.InputTokens, u.OutputTokens))
@@ -249,9 +274,15 @@ func (c *cli) sessionFacts(s api.Session) *facts {
 	return f
 }
 
-// ended says how a session stands, in half a sentence for people.
+// ended says how a session ended, in half a sentence for people.
 func ended(s api.Session, now time.Time) string {
 	text := string(s.Status)
+	if s.Status == api.Complete && s.Stopped() {
+		text = "stopped by a person"
+	}
+	if s.Outcome == api.OutcomeUnfinished {
+		text = "ended while something of it still ran"
+	}
 	if s.Error != nil && s.Error.Code != text {
 		text += " " + plain(s.Error.Code)
 	}
@@ -266,7 +297,7 @@ func ended(s api.Session, now time.Time) string {
 	return text
 }
 
-// planFact says how far a plan is: its steps are lines of a Markdown task list.
+// planFact says how far along a plan is: its steps are lines of a Markdown task list.
 func planFact(plan string) string {
 	done, steps := 0, 0
 	for line := range strings.Lines(plan) {

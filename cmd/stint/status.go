@@ -9,10 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"stint/api"
+	"stint/server"
 )
 
-// overview is how things stand, as `stint status --json` prints it. Its parts
-// have the shapes of the REST interface.
+// overview is the overall state, as `stint status --json` prints it. Its parts have the shapes
+// of the REST interface.
 type overview struct {
 	URL      string               `json:"url"`
 	Version  string               `json:"version"`
@@ -35,18 +36,18 @@ func (c *cli) statusCommand() *cobra.Command {
 	}
 }
 
-// runRoot is stint without a command: how things stand if a server is there,
-// else the short help.
+// runRoot is stint without a command: the overall state if a server is there, else the short
+// help.
 func (c *cli) runRoot(cmd *cobra.Command, _ []string) error {
 	d, err := c.dataDir()
 	if err != nil {
 		return err
 	}
-	kept, err := newVault().read()
+	stored, err := newVault().read()
 	if err != nil {
-		return &problem{code: exitFailed, what: "cannot tell how things stand", why: err.Error()}
+		return &problem{code: exitFailed, what: "cannot tell how things stand", why: api.Plain(err)}
 	}
-	if c.env("STINT_URL") == "" && c.contextName(kept) == localContext && !lockHeld(d) {
+	if c.env("STINT_URL") == "" && c.contextName(stored) == localContext && !lockHeld(d) {
 		return cmd.Help()
 	}
 	return c.standing(cmd.Context())
@@ -96,7 +97,7 @@ const nextShown = 5
 
 func (c *cli) printOverview(o overview) error {
 	f := &facts{}
-	f.add("server", o.URL+" (stint "+plain(o.Version)+")")
+	f.add("server", c.shown(o.URL)+" (stint "+plain(o.Version)+")")
 	f.add("signed in as", plain(o.User))
 	paused, scheduled := 0, []api.Agent{}
 	for _, a := range o.Agents {
@@ -135,7 +136,7 @@ func counted(n, of int, word string) string {
 	return fmt.Sprintf("%d (%d %s)", n, of, word)
 }
 
-// needs words how much of each kind waits for a person.
+// needs says how much of each kind waits for a person.
 func needs(inbox []api.InboxItem) string {
 	count := map[api.InboxKind]int{}
 	var kinds []api.InboxKind
@@ -154,7 +155,7 @@ func needs(inbox []api.InboxItem) string {
 	return strings.Join(parts, ", ")
 }
 
-// counts words how many sessions are in each of some statuses.
+// counts says how many sessions are in each of some statuses.
 func (c *cli) counts(o overview, statuses ...api.Status) string {
 	var parts []string
 	for _, s := range statuses {
@@ -166,4 +167,13 @@ func (c *cli) counts(o overview, statuses ...api.Status) string {
 		return "nothing"
 	}
 	return strings.Join(parts, ", ")
+}
+
+// shown is a server's address for the reader of the output: people get the one that their
+// browser is signed in at, programs the one that every resolver knows.
+func (c *cli) shown(address string) string {
+	if !c.tty {
+		return address
+	}
+	return server.ForBrowsers(address)
 }

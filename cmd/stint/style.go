@@ -23,7 +23,7 @@ func (s styles) quiet(text string) string { return s.sgr("2", text) }
 func (s styles) good(text string) string  { return s.sgr("32", text) }
 func (s styles) bad(text string) string   { return s.sgr("31", text) }
 
-// look is how a status is told apart without colour too: glyph, then word, then colour.
+// look is what distinguishes a status even without colour: glyph, then word, then colour.
 type look struct{ glyph, sgr string }
 
 var looks = map[api.Status]look{
@@ -84,7 +84,7 @@ func isTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// width is a terminal's width in columns, 80 where it can't be told.
+// width is a terminal's width in columns, 80 where that isn't known.
 func width(w io.Writer) int {
 	if f, ok := w.(*os.File); ok {
 		if cols, _, err := term.GetSize(int(f.Fd())); err == nil && cols > 0 {

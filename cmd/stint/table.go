@@ -12,7 +12,7 @@ import (
 type table struct {
 	head []string
 	rows [][]string
-	ids  []string // what other commands call each row, where its first cell isn't that
+	ids  []string // what other commands call each row, if that isn't its first cell
 	flex int      // the column that gives way when the terminal is narrow
 }
 
@@ -22,8 +22,8 @@ const (
 	tabulators = "\t"
 )
 
-// print writes the table, or on a terminal the sentence for an empty one; with
-// --quiet the ids alone.
+// print writes the table, or on a terminal the sentence for an empty one; with --quiet only
+// the ids.
 func (c *cli) print(t table, empty string) error {
 	if c.flags.quiet {
 		return c.printIDs(t)
@@ -74,7 +74,7 @@ func (t table) aligned(w io.Writer, s styles, cols int) error {
 	for i, head := range t.head {
 		widths[i] = ansi.StringWidth(head)
 		for _, row := range t.rows {
-			widths[i] = max(widths[i], ansi.StringWidth(row[i]))
+			widths[i] = max(widths[i], ansi.StringWidth(tidy(row[i])))
 		}
 		total += widths[i]
 	}
@@ -95,7 +95,7 @@ func (t table) aligned(w io.Writer, s styles, cols int) error {
 }
 
 func (t table) cell(b *strings.Builder, text string, width, column int) {
-	text = ansi.Truncate(text, width, "…")
+	text = ansi.Truncate(tidy(text), width, "…")
 	b.WriteString(text)
 	if column == len(t.head)-1 {
 		b.WriteByte('\n')
@@ -105,7 +105,7 @@ func (t table) cell(b *strings.Builder, text string, width, column int) {
 	b.WriteString(columnGap)
 }
 
-// facts is what is known of one thing: a name and a value a line, the empty ones left out.
+// facts is what is known about one thing: a name and a value a line, the empty ones left out.
 type facts struct {
 	names, values []string
 }
@@ -128,7 +128,7 @@ func (f *facts) print(c *cli) error {
 			b.WriteString(name + "\t" + plain(f.values[i]) + "\n")
 			continue
 		}
-		b.WriteString(c.outLook.quiet(name) + strings.Repeat(" ", longest-len(name)) + columnGap + f.values[i] + "\n")
+		b.WriteString(c.outLook.quiet(name) + strings.Repeat(" ", longest-len(name)) + columnGap + tidy(f.values[i]) + "\n")
 	}
 	_, err := io.WriteString(c.out, b.String())
 	return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"strings"
 	"unicode"
@@ -9,9 +10,9 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// plain makes text that people or agents wrote safe to show on one line of a
-// terminal: no escape sequences, no control characters, no line breaks, nothing
-// that turns the direction of what follows.
+// plain makes text that people or agents wrote safe to show on one line of a terminal: no
+// escape sequences, no control characters, no line breaks, nothing that changes the direction
+// of what follows.
 func plain(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -24,6 +25,24 @@ func plain(text string) string {
 	}, ansi.Strip(text))
 }
 
+// tidy is plain for our own text that contains other people's words: our colours stay.
+func tidy(text string) string {
+	var b strings.Builder
+	for len(text) > 0 {
+		seq, _, n, _ := ansi.DecodeSequence(text, ansi.NormalState, nil)
+		if n == 0 {
+			break
+		}
+		text = text[n:]
+		if isColor(seq) {
+			b.WriteString(seq)
+		} else {
+			b.WriteString(plain(seq))
+		}
+	}
+	return b.String()
+}
+
 // firstLine is the first line with anything on it, safe to show.
 func firstLine(text string) string {
 	for line := range strings.Lines(text) {
@@ -34,12 +53,26 @@ func firstLine(text string) string {
 	return ""
 }
 
+// opening is the first line of a text, with a word on how many there are.
+func opening(text string) string {
+	n := 0
+	for line := range strings.Lines(text) {
+		if strings.TrimSpace(line) != "" {
+			n++
+		}
+	}
+	if n < 2 {
+		return firstLine(text)
+	}
+	return fmt.Sprintf("%s … (%d lines; --json has all)", firstLine(text), n)
+}
+
 // keep says how much of an agent's escape sequences reaches the reader.
 type keep int
 
 const (
 	keepText  keep = iota // none
-	keepColor             // colour and weight alone: nothing that moves, writes titles or the clipboard
+	keepColor             // only colour and weight: nothing that moves, writes titles or the clipboard
 	keepAll               // every byte as it was printed
 )
 
@@ -55,7 +88,7 @@ type output struct {
 // longestCut bounds what is held back for the end of a sequence.
 const longestCut = 4096
 
-// write passes on text as far as the reader wants it.
+// write passes on as much of text as the reader wants.
 func (o *output) write(text string) error {
 	if o.keep == keepAll {
 		_, err := io.WriteString(o.w, text)
@@ -78,7 +111,7 @@ func (o *output) write(text string) error {
 		text = text[n:]
 		switch {
 		case isText(seq):
-			b.WriteString(seq)
+			b.WriteString(strings.Map(forward, seq))
 		case o.keep == keepColor && isColor(seq):
 			o.dirty = seq != "\x1b[0m" && seq != "\x1b[m"
 			b.WriteString(seq)
@@ -86,6 +119,14 @@ func (o *output) write(text string) error {
 	}
 	_, err := io.WriteString(o.w, b.String())
 	return err
+}
+
+// forward leaves out what changes the direction of the text after it.
+func forward(r rune) rune {
+	if unicode.Is(unicode.Bidi_Control, r) {
+		return -1
+	}
+	return r
 }
 
 // close leaves the terminal as it was.

@@ -21,7 +21,7 @@ func TestPlain_LeavesNothingThatActsOnATerminal(t *testing.T) {
 }
 
 func TestOutput_KeepsWhatTheReaderWants(t *testing.T) {
-	const in = "\x1b[1;32mok\x1b[0m \x1b]0;title\x07\x1b[2Jline\r\n\u200b\x1b[>4;2mend \x1b]52;c;aGk=\x1b\\é\x07"
+	const in = "\x1b[1;32mok\x1b[0m \x1b]0;title\x07\x1b[2Jli\u202ene\u2066\r\n\u200b\x1b[>4;2mend \x1b]52;c;aGk=\x1b\\é\x07"
 	for _, c := range []struct {
 		keep keep
 		want string
@@ -61,5 +61,15 @@ func TestOutput_ResetsAColourThatWasLeftOn(t *testing.T) {
 	}
 	if got, want := b.String(), "\x1b[31mred\x1b[0m"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestOpening_SaysHowMuchThereIs(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "one": "one", "one\n": "one", "\n one \n\n": "one", "one\ntwo\n\nthree": "one … (3 lines; --json has all)",
+	} {
+		if got := opening(text); got != want {
+			t.Errorf("%q begins %q, want %q", text, got, want)
+		}
 	}
 }

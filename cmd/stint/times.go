@@ -12,8 +12,8 @@ import (
 	"stint/scheduler"
 )
 
-// when shows an instant: to people how far away it is and the wall clock, to
-// programs RFC 3339.
+// when shows an instant: to people how far away it is and the wall clock, to programs RFC
+// 3339.
 func (c *cli) when(t api.Time) string {
 	if t.IsZero() || !c.tty {
 		return t.String()
@@ -41,7 +41,7 @@ func relative(t, now time.Time) string {
 	return span(-d) + " ago"
 }
 
-// span says a length of time in its one or two largest units.
+// span puts a length of time into its one or two largest units.
 func span(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {
@@ -73,9 +73,9 @@ func clock(t, now time.Time) string {
 	return t.Format("2006-01-02 15:04 MST")
 }
 
-// parseTime reads a point in time as people write it: RFC 3339, a date, a date
-// with hour and minute, "yesterday", "today", "now", or a length of time such as
-// 2h, 7d or 90s. A length lies before now if past, else after it.
+// parseTime reads a point in time as people write it: RFC 3339, a date, a date with hour and
+// minute, "yesterday", "today", "now", or a length of time such as 2h, 7d or 90s. A length
+// lies before now if past, else after it.
 func parseTime(text string, now time.Time, past bool) (time.Time, error) {
 	text = strings.TrimSpace(text)
 	midnight := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
@@ -103,7 +103,11 @@ func parseTime(text string, now time.Time, past bool) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is no time: write 2026-11-28T09:00:00Z, 2026-11-28, yesterday or a length such as 2h", text)
+	day := "tomorrow"
+	if past {
+		day = "yesterday"
+	}
+	return time.Time{}, fmt.Errorf("%q is no time: write 2026-11-28T09:00:00Z, 2026-11-28, %s or a length such as 2h", text, day)
 }
 
 // parseLength reads a length of time: Go's units and d for days, or plain seconds.
@@ -173,7 +177,7 @@ func (l length) Set(text string) (err error) {
 
 func (l length) Type() string { return "duration" }
 
-// machineZone is the tzdata name of this machine's zone, "UTC" where it can't be told.
+// machineZone is the tzdata name of this machine's zone, "UTC" where that isn't known.
 func (c *cli) machineZone() string {
 	var guesses []string
 	if tz := strings.TrimPrefix(c.env("TZ"), ":"); tz != "" {
@@ -195,8 +199,8 @@ func (c *cli) machineZone() string {
 	return "UTC"
 }
 
-// zone is this machine's zone under its tzdata name, by which a schedule can be
-// read too; the clock's own "Local" is no such name.
+// zone is this machine's zone under its tzdata name, which a schedule can use too; the clock's
+// own "Local" is no such name.
 func (c *cli) zone() *time.Location {
 	zone, err := time.LoadLocation(c.machineZone())
 	if err != nil {

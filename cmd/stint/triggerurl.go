@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+
 	"github.com/spf13/cobra"
 
 	"stint/api"
@@ -35,7 +37,7 @@ func (c *cli) triggerURLOpenCommand() *cobra.Command {
 				return c.document(t)
 			}
 			c.hint("Address and secret, shown this once:")
-			return c.say("%s%s\n%s", client.URL(), t.Path, t.Secret)
+			return c.say("%s\n%s", cmp.Or(t.URL, client.URL()+t.Path), t.Secret)
 		},
 	}
 	cmd.Flags().StringVar(&signature, "signature", string(api.SignedStandard), "how calls are signed: `standard` or github")

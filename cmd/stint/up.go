@@ -7,6 +7,8 @@ import (
 	"log/slog"
 
 	"github.com/spf13/cobra"
+
+	"stint/server"
 )
 
 type upFlags struct {
@@ -44,22 +46,40 @@ func (c *cli) up(ctx context.Context, f upFlags) error {
 		return explain("cannot start", err, "stint up --help")
 	}
 	k.works = true
-	first := c.env(restartedEnv) == "" // a process that restarted itself has shown everything before
 	var page string
-	if first && f.demo {
-		// Before anybody is told that we are ready, so that who is told finds it.
+	if f.demo {
+		// Before the program says that it is ready, so that whoever reads that finds it.
 		if page, err = k.demonstrate(ctx); err != nil {
 			return explain("cannot start the demo", errors.Join(err, k.close()), "stint up")
 		}
 	}
 	return c.serve(ctx, k, func(ctx context.Context) error {
-		if first {
-			if err := c.welcome(ctx, k, f, page); err != nil {
-				log.Warn("The dashboard was not opened.", "cause", err)
-			}
+		if err := c.welcome(ctx, k, f, page); err != nil {
+			log.Warn("The dashboard was not opened.", "cause", err)
 		}
 		return c.work(ctx, k)
 	})
+}
+
+// welcomeWithout says how to sign in if no browser was opened. Without one on this machine the
+// owner's first sign-in is by a link, as for serve.
+func (c *cli) welcomeWithout(ctx context.Context, k *coordinator, f upFlags) error {
+	if f.noOpen && !c.talks {
+		return nil // nobody asked for one, and nobody is reading
+	}
+	if c.opener() != "" {
+		c.hint("%s", c.errLook.quiet("Open the dashboard signed in with: stint open    End with Ctrl-C."))
+		return nil
+	}
+	needed, err := k.accounts.NeedsSetUp(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("see whether anybody can sign in: %w", err)
+	case needed:
+		return c.offerSetUp(ctx, k)
+	}
+	c.hint("%s", c.errLook.quiet("There is no browser here. Sign in at "+k.browserURL()+" with your password, or with the file that stint open --page prints."))
+	return nil
 }
 
 // welcome opens the browser, or says how to.
@@ -69,25 +89,17 @@ func (c *cli) welcome(ctx context.Context, k *coordinator, f upFlags, page strin
 		opener = c.opener()
 	}
 	if opener == "" {
-		if f.noOpen && !c.talks {
-			return nil // nobody asked for one, and nobody reads along
-		}
-		how := "Open the dashboard signed in with: stint open    End with Ctrl-C."
-		if c.opener() == "" {
-			how = "There is no browser here. Sign in with a password (stint account password), or with the file that stint open --page prints."
-		}
-		c.hint("%s", c.errLook.quiet(how))
-		return nil
+		return c.welcomeWithout(ctx, k, f)
 	}
-	owner, err := k.engine.Owner(ctx)
+	owner, err := k.accounts.Owner(ctx)
 	if err != nil {
 		return fmt.Errorf("find the owner: %w", err)
 	}
-	link, err := k.engine.NewLink(ctx, owner)
+	link, err := k.accounts.NewLink(ctx, owner)
 	if err != nil {
 		return fmt.Errorf("make a sign-in link: %w", err)
 	}
-	file, err := k.dir.writeOpenFile(k.browserURL(browserResolves), link, page)
+	file, err := k.dir.writeOpenFile(server.ForBrowsers(k.url()), link, page)
 	if err != nil {
 		return err
 	}

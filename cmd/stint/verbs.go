@@ -42,7 +42,7 @@ func (c *cli) stopCommand() *cobra.Command {
 					return err
 				}
 				done := "asked to stop"
-				if answer.Session.Status == api.Cancelled { // nothing ran that could have ended by itself
+				if answer.Session.Status == api.Cancelled { // nothing was running that could have ended by itself
 					done = "cancelled: it had not begun"
 				}
 				return c.showChanged(answer, done, len(args))
@@ -70,6 +70,10 @@ func (c *cli) retryCommand() *cobra.Command {
 						c.hint("%s waits for a worker again.", s.ID)
 						return nil
 					}
+					if !s.Changed {
+						c.hint("%s was retried already; that attempt isn't over. Follow it with: stint watch %s", id, s.ID)
+						return nil
+					}
 					c.hint("%s is the new attempt of %s. Follow it with: stint watch %s", s.ID, id, s.ID)
 					return nil
 				})
@@ -78,8 +82,8 @@ func (c *cli) retryCommand() *cobra.Command {
 	}
 }
 
-// eachSession does one thing to every session named. All are tried; the first
-// failure is the one whose exit code counts.
+// eachSession does one thing to every session named. All are tried; the first failure
+// determines the exit code.
 func (c *cli) eachSession(ctx context.Context, verb string, refs []string, do func(context.Context, *api.Client, api.SessionID) error) error {
 	client, err := c.connect("cannot " + verb + " the session " + refs[0])
 	if err != nil {

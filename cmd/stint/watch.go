@@ -57,12 +57,15 @@ func (c *cli) watch(ctx context.Context, client *api.Client, id api.SessionID) e
 	return exitOf(s)
 }
 
-// tell says what has become of a session.
+// tell prints what has happened to a session.
 func (c *cli) tell(s api.Session) error {
 	text := c.errLook.status(s.Status)
 	switch {
 	case s.Status.Terminal():
 		l := looks[s.Status]
+		if s.Stopped() || s.Outcome == api.OutcomeUnfinished {
+			l = looks[api.Cancelled]
+		}
 		text = c.errLook.sgr(l.sgr, l.glyph+" "+ended(s, c.now()))
 	case s.WaitingFor != nil:
 		text += ": " + plain(s.WaitingFor.Sentence)
@@ -76,20 +79,19 @@ func (c *cli) tell(s api.Session) error {
 	return nil
 }
 
-// tellPrompt says what a question is made of and how it is answered.
+// tellPrompt prints the parts of a question and how to answer it.
 func (c *cli) tellPrompt(s api.Session) {
 	f := &facts{}
 	promptFacts(c, f, s.Prompted)
 	for i, name := range f.names {
-		if name != "asks" { // that was said already
+		if name != "asks" { // already said
 			c.hint("  %s %s", c.errLook.quiet(name+":"), f.values[i])
 		}
 	}
 	c.hint("  %s", answerHow(s.ID, s.Prompted))
 }
 
-// reconnect is how long a live view waits before it asks a coordinator that
-// went away again.
+// reconnect is how long a live view waits before it calls a coordinator that went away again.
 const reconnect = time.Second
 
 // watchAll prints every event from now on until it is interrupted.

@@ -23,7 +23,8 @@ import (
 // errAborted says that a person left a form.
 var errAborted = quietly(exitInterrupted)
 
-// form shows questions on the terminal. ACCESSIBLE asks line by line, for screen readers.
+// form shows questions on the terminal. With ACCESSIBLE it asks line by line, for screen
+// readers.
 func (c *cli) form(ctx context.Context, fields ...huh.Field) error {
 	err := huh.NewForm(huh.NewGroup(fields...)).
 		WithInput(c.in).WithOutput(c.err).WithShowHelp(true).
@@ -62,7 +63,7 @@ func (c *cli) askAgent(ctx context.Context, f *initFlags) error {
 	}))
 }
 
-// askSettings asks for what no flag said, what there is already proposed.
+// askSettings asks for what no flag said, suggesting the current values.
 func (c *cli) askSettings(ctx context.Context, f *initFlags) error {
 	s := &f.settings
 	if f.existing && !f.replace {
@@ -81,9 +82,11 @@ func (c *cli) askSettings(ctx context.Context, f *initFlags) error {
 		if s.Type == "" {
 			s.Type = api.TypeClaudeCode
 		}
-		err := c.form(ctx, huh.NewSelect[api.AgentType]().Title("Type").Value(&s.Type).Options(
-			huh.NewOption("Claude Code", api.TypeClaudeCode), huh.NewOption("Codex", api.TypeCodex), huh.NewOption("a command", api.TypeCommand)))
-		if err != nil {
+		var types []huh.Option[api.AgentType]
+		for _, p := range append(api.AgentTypes[1:len(api.AgentTypes):len(api.AgentTypes)], api.AgentTypes[0]) { // a command last
+			types = append(types, huh.NewOption(p.Word, p.Type))
+		}
+		if err := c.form(ctx, huh.NewSelect[api.AgentType]().Title("Type").Value(&s.Type).Options(types...)); err != nil {
 			return err
 		}
 	}
@@ -221,7 +224,7 @@ func (c *cli) askFlow(ctx context.Context, f *initFlags) (workflow.Workflow, err
 	return w, err
 }
 
-// flowAt reads the file that a person named; - and nothing are none.
+// flowAt reads the file that a person named; - and an empty answer mean none.
 func flowAt(path string) (workflow.Workflow, error) {
 	path = strings.TrimSpace(path)
 	if path == "" || path == "-" {

@@ -19,9 +19,9 @@ const (
 	workersNext  = "stint worker list"
 )
 
-// findWorkers finds the workers that a word names: one by its id or the
-// beginning of one, or all that have that name, since one process is a worker of
-// the same name for each of its agents.
+// findWorkers finds the workers that a word names: one by its id or the beginning of one, or
+// all that have that name, since one process is a worker of the same name for each of its
+// agents.
 func findWorkers(ctx context.Context, client *api.Client, what, ref, agent string) ([]api.Worker, error) {
 	list, err := pages(math.MaxInt32, "", func(p api.Page) (api.List[api.Worker], error) {
 		if agent != "" {
@@ -58,8 +58,8 @@ func findWorkers(ctx context.Context, client *api.Client, what, ref, agent strin
 	return found, one(what, ids, workersNext)
 }
 
-// eachWorker does one thing to every worker named. All are tried; the first
-// failure is the one whose exit code counts.
+// eachWorker does one thing to every worker named. All are tried; the first failure determines
+// the exit code.
 func (c *cli) eachWorker(ctx context.Context, verb, agent string, refs []string, do func(context.Context, *api.Client, api.Worker, int) error) error {
 	what := "cannot " + verb + " the worker " + refs[0]
 	client, err := c.connect(what)
@@ -133,7 +133,7 @@ func (c *cli) workerFacts(w api.Worker) *facts {
 	f.add("running", fmt.Sprintf("%d/%d", w.Running, w.MaxConcurrent))
 	f.add("types", joined(w.Types))
 	f.add("labels", strings.Join(w.Labels, ", "))
-	f.add("instructions", firstLine(w.Instructions))
+	f.add("instructions", opening(w.Instructions))
 	f.add("platform", plain(w.Platform))
 	f.add("version", plain(w.Version))
 	f.add("last beat", c.when(w.LastBeatAt))
@@ -141,7 +141,7 @@ func (c *cli) workerFacts(w api.Worker) *facts {
 	return f
 }
 
-// signalWords are what the commands say of their signals.
+// signalWords are what the commands say about their signals.
 var signalWords = []struct {
 	kind  api.SignalKind
 	short string

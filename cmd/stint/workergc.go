@@ -9,12 +9,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/adrg/xdg"
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"stint/api"
 	"stint/worker"
+	"stint/worker/places"
 	"stint/worker/proc"
 	"stint/worker/setup"
 	"stint/worker/workspace"
@@ -39,8 +39,9 @@ func (c *cli) workerGCCommand() *cobra.Command {
 		Long: "Removes worktrees and folders that were made for sessions and have not been\n" +
 			"used for a while. It never removes one that is in use, whose session may go on,\n" +
 			"or in which something would be lost: files that are not committed, commits that\n" +
-			"are nowhere else, stashes, or ignored files that your settings say to keep. It\n" +
-			"says of each one that it keeps why.",
+			"are nowhere else, stashes, and of the files that git ignores those that nothing\n" +
+			"brings back (.env, databases, keys) and those that your settings name; nor one\n" +
+			"that a process works in (on Linux). It says of each one that it keeps why.",
 		Example: "stint worker gc --dry-run\nstint worker gc --older-than 3d\nstint worker gc --older-than 0 --keep-size 20GB",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.collect(cmd.Context(), f) },
@@ -81,7 +82,7 @@ func (c *cli) collect(ctx context.Context, f gcFlags) error {
 	for _, root := range roots {
 		root, err := filepath.Abs(root)
 		if err != nil {
-			return usage(what, err.Error(), "stint worker gc --root DIR")
+			return usage(what, api.Plain(err), "stint worker gc --root DIR")
 		}
 		if _, err := os.Stat(root); err != nil && len(f.roots) == 0 {
 			continue // no workspace was made there yet
@@ -89,7 +90,7 @@ func (c *cli) collect(ctx context.Context, f gcFlags) error {
 		r, err := workspace.Collect(ctx, root, rules)
 		if err != nil {
 			failed = explain(what, err, "stint worker gc --root DIR")
-			c.hint("%s", c.errLook.sgr("33", "! "+plain(root+": "+err.Error())))
+			c.hint("%s", c.errLook.sgr("33", "! "+plain(root+": "+api.Plain(err))))
 		}
 		all.Items = append(all.Items, r)
 	}
@@ -99,7 +100,7 @@ func (c *cli) collect(ctx context.Context, f gcFlags) error {
 	return failed
 }
 
-// goesOn asks the coordinator whether a session may go on. Where none answers, all may.
+// goesOn asks the coordinator whether a session may continue. If none answers, all may.
 func (c *cli) goesOn(what string) func(context.Context, string) (bool, error) {
 	client, err := c.connect(what)
 	if err != nil {
@@ -127,7 +128,7 @@ type owned struct {
 
 func (c *cli) owned(stateDir string) owned {
 	o := owned{roots: map[string]bool{}}
-	for _, dir := range []string{stateDir, filepath.Join(xdg.StateHome, "stint", "worker"), c.stateDir("")} {
+	for _, dir := range []string{stateDir, filepath.Join(places.State(), "worker"), c.stateDir("")} {
 		if dir != "" && (stateDir == "" || dir == stateDir) {
 			o.roots[worker.WorkspaceRoot(dir)] = true
 		}
@@ -135,13 +136,13 @@ func (c *cli) owned(stateDir string) owned {
 	files := setup.Find(c.stateDir(stateDir))
 	slugs, err := files.Slugs()
 	if err != nil {
-		c.hint("%s", c.errLook.sgr("33", "! "+plain(err.Error())))
+		c.hint("%s", c.errLook.sgr("33", "! "+plain(api.Plain(err))))
 	}
 	hooks := map[string]workspace.Hooks{}
 	for _, slug := range slugs {
 		a, h, err := c.collectable(files, slug)
 		if err != nil {
-			c.hint("%s", c.errLook.sgr("33", "! "+plain(err.Error())))
+			c.hint("%s", c.errLook.sgr("33", "! "+plain(api.Plain(err))))
 			continue
 		}
 		if a.Workspace.Root != "" {
@@ -154,7 +155,7 @@ func (c *cli) owned(stateDir string) owned {
 	return o
 }
 
-// collectable is an agent's settings with the hook before removal that was accepted.
+// collectable is an agent's settings with the accepted hook before removal.
 func (c *cli) collectable(files setup.Files, slug string) (setup.Agent, workspace.Hooks, error) {
 	own, _, err := files.Agent(slug)
 	if err != nil || own.Workflow == "" {
@@ -198,7 +199,7 @@ func (c *cli) showCollected(all api.List[workspace.Report], dry bool) error {
 			t.rows = append(t.rows, []string{removed, plain(i.Path), humanize.IBytes(uint64(i.Bytes)), plain(i.Why)})
 			t.ids = append(t.ids, i.Path)
 		}
-		for _, i := range r.Kept {
+		for _, i := range r.Retained {
 			t.rows = append(t.rows, []string{"kept", plain(i.Path), humanize.IBytes(uint64(i.Bytes)), plain(i.Why)})
 		}
 	}

@@ -53,7 +53,7 @@ func (c *cli) workerInitCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.agent, "agent", "", "the `SLUG` of the agent")
-	flags.StringVar(&f.kind, "type", "", "its `TYPE`: command, codex or claude_code")
+	flags.StringVar(&f.kind, "type", "", "its `TYPE`: "+api.AgentTypeNames())
 	flags.StringVar(&f.preset, "preset", "", "a `PRESET`: ask (a person decides), unattended or\nautonomous (nobody is asked), or command")
 	flags.StringVar(&f.run, "run", "", "what to start instead of the type's own program, as one\n`TEXT` quoted as in a shell; no shell reads it")
 	flags.StringVar(&f.folder, "folder", "", "the `DIR` it works in, or of the repository (this one)")
@@ -72,7 +72,7 @@ func (c *cli) initWorker(ctx context.Context, f *initFlags) error {
 	what := "cannot set up a worker"
 	asks := isTerminal(c.in) && !f.yes && !c.flags.json && !c.flags.quiet
 	f.files = setup.Find(f.state)
-	f.client, _ = c.connect(what) // without one the settings alone are written
+	f.client, _ = c.connect(what) // without one only the settings are written
 	if f.agent == "" && !asks {
 		return usage(what, "--agent is missing", "stint worker init --agent SLUG --type TYPE --folder DIR")
 	}
@@ -130,7 +130,7 @@ type initAnswer struct {
 	Setup   worker.Inspection `json:"setup"`
 }
 
-// stateDir is a worker's own folder: the one named, else that of up's worker.
+// stateDir is a worker's own folder: the named one, else that of up's worker.
 func (c *cli) stateDir(named string) string {
 	if named != "" {
 		if abs, err := filepath.Abs(named); err == nil {
@@ -145,7 +145,7 @@ func (c *cli) stateDir(named string) string {
 	return d.worker()
 }
 
-// known asks the coordinator for the agent, which need not be there.
+// known asks the coordinator for the agent, which need not exist.
 func (c *cli) known(ctx context.Context, f *initFlags, what string) error {
 	f.agent = strings.ToLower(strings.TrimSpace(f.agent))
 	if f.client == nil {
@@ -164,7 +164,7 @@ func (c *cli) known(ctx context.Context, f *initFlags, what string) error {
 	return nil
 }
 
-// begin puts together what is known before anything is asked.
+// begin gathers what is known before anything is asked.
 func (f *initFlags) begin(ctx context.Context, asks bool) error {
 	s, found, err := f.files.Agent(f.agent)
 	f.existing = found
@@ -176,7 +176,7 @@ func (f *initFlags) begin(ctx context.Context, asks bool) error {
 	}
 	if f.kind == "" && s.Type == "" && !asks {
 		if f.record.Type == "" {
-			return errors.New("--type is missing: command, codex or claude_code")
+			return errors.New("--type is missing: " + api.AgentTypeNames())
 		}
 		s.Type = f.record.Type
 	}
@@ -222,7 +222,7 @@ func put[T ~string](to *T, given T) {
 	}
 }
 
-// expandHome reads ~ where no shell has.
+// expandHome resolves ~ where no shell has.
 func expandHome(path string) string {
 	if home, err := os.UserHomeDir(); err == nil && (path == "~" || strings.HasPrefix(path, "~/")) {
 		return filepath.Join(home, path[1:])
@@ -278,7 +278,7 @@ func flowOf(path string) (workflow.Workflow, error) {
 	return worker.LoadWorkflow(path)
 }
 
-// makeRecord makes the agent where a coordinator answers that doesn't know it.
+// makeRecord creates the agent if a coordinator answers that doesn't know it.
 func (c *cli) makeRecord(ctx context.Context, f *initFlags, what string) (made bool, err error) {
 	if f.client == nil {
 		return false, nil

@@ -6,11 +6,11 @@ import (
 	"log/slog"
 	"path/filepath"
 
-	"github.com/adrg/xdg"
 	"github.com/spf13/cobra"
 
 	"stint/api"
 	"stint/worker"
+	"stint/worker/places"
 )
 
 type workerFlags struct {
@@ -26,7 +26,7 @@ type workerFlags struct {
 	restart  string
 }
 
-// What --on-restart says that the signal restart does.
+// What --on-restart makes the signal restart do.
 const (
 	restartRespawns = "respawn"
 	restartExits    = "exit"
@@ -75,15 +75,23 @@ func (c *cli) runWorker(ctx context.Context, f workerFlags) error {
 		return usage(what, "--on-restart is respawn or exit", "stint worker run --help")
 	}
 	if f.state == "" {
-		f.state = filepath.Join(xdg.StateHome, "stint", "worker")
+		f.state = filepath.Join(places.State(), "worker")
 	}
 	times, err := c.clocks()
 	if err != nil {
 		return err
 	}
+	dir, err := c.dataDir() // of a coordinator of the same user, which may be ours
+	if err != nil {
+		return err
+	}
+	if err := places.Make(); err != nil {
+		return explain(what, err, "stint worker run --help")
+	}
 	code, err := worker.Run(ctx, worker.Options{
 		URL: p.url, Token: p.token, Credentials: p.credentials, StateDir: f.state, Agents: f.agents, Register: f.register, Name: f.name,
 		Slots: f.slots, Labels: api.Labels(f.labels).Normal(), Env: f.env, FolderShared: f.shared,
+		Hidden:           []string{string(dir)},
 		MaxRetryAttempts: f.retries, Stages: times.stages, Version: builtFrom().Version, Log: log,
 	})
 	if err == nil {
@@ -102,11 +110,11 @@ func (c *cli) runWorker(ctx context.Context, f workerFlags) error {
 	case errors.Is(err, worker.ErrNoRecord), errors.Is(err, worker.ErrAccountChanged):
 		next = "stint worker run --register"
 	}
-	return &problem{code: exit(code), what: what, why: err.Error(), next: next}
+	return &problem{code: exit(code), what: what, why: api.Plain(err), next: next}
 }
 
-// work is the worker of `up`: it serves all local agents of the owner over HTTP
-// like any other, and its state lies in the data directory.
+// work is the worker of `up`: it serves all local agents of the owner over HTTP like any
+// other, and its state is in the data directory.
 func (c *cli) work(ctx context.Context, k *coordinator) error {
 	token, err := k.dir.readToken()
 	if err != nil {

@@ -41,9 +41,9 @@ func (c *cli) workerTrustCommand() *cobra.Command {
 // offer is what there is to accept for an agent.
 type offer struct {
 	Agent    string         `json:"agent"`
-	Run      *offeredRun    `json:"run,omitzero"`      // nil: set by yourself, or nobody was asked
+	Run      *offeredRun    `json:"run,omitzero"`      // nil: set by yourself, or the coordinator wasn't asked
 	Workflow *offeredFlow   `json:"workflow,omitzero"` // nil: there is none, or it executes nothing
-	Accepted bool           `json:"accepted"`          // all of it is, now
+	Accepted bool           `json:"accepted"`          // now all of it is
 	was      setup.Accepted // before
 	flow     workflow.Executing
 }
@@ -54,7 +54,7 @@ type offeredRun struct {
 	Type         api.AgentType `json:"type"`
 	Run          api.Run       `json:"run"`
 	Instructions string        `json:"instructions,omitzero"`
-	Accepted     bool          `json:"accepted"` // it was already
+	Accepted     bool          `json:"accepted"` // it already was
 }
 
 type offeredFlow struct {
@@ -93,7 +93,7 @@ func (c *cli) trust(ctx context.Context, ref, state string, yes bool) error {
 		}
 	}
 	if err := files.Accept(o.Agent, o.accepting(api.Time{Time: c.now()})); err != nil {
-		return &problem{code: exitFailed, what: what, why: err.Error()}
+		return &problem{code: exitFailed, what: what, why: api.Plain(err)}
 	}
 	o.Accepted = true
 	return c.trusted(o, "Accepted.")
@@ -106,7 +106,7 @@ func (c *cli) trusted(o offer, words string) error {
 	})
 }
 
-// accepting is what was accepted before with what is offered in its place.
+// accepting is what was accepted before, with what is offered replaced.
 func (o offer) accepting(now api.Time) setup.Accepted {
 	a := o.was
 	if o.Run != nil {
@@ -118,8 +118,8 @@ func (o offer) accepting(now api.Time) setup.Accepted {
 	return a
 }
 
-// offered puts together what there is to accept. Without a coordinator that is the
-// workflow file alone.
+// offered gathers what there is to accept. Without a coordinator that is only the workflow
+// file.
 func (c *cli) offered(ctx context.Context, files setup.Files, ref, what string) (offer, error) {
 	o := offer{Agent: strings.ToLower(strings.TrimSpace(ref))}
 	client, err := c.connect(what)
@@ -137,7 +137,7 @@ func (c *cli) offered(ctx context.Context, files setup.Files, ref, what string) 
 		}
 	}
 	if o.was, err = files.Accepted(o.Agent); err != nil {
-		return o, &problem{code: exitFailed, what: what, why: err.Error()}
+		return o, &problem{code: exitFailed, what: what, why: api.Plain(err)}
 	}
 	if o.Run != nil {
 		o.Run.Accepted = o.was.Runs(o.Run.Digest)
@@ -157,7 +157,7 @@ func (c *cli) offered(ctx context.Context, files setup.Files, ref, what string) 
 	return o, nil
 }
 
-// offeredRecord is the agent's record, unless the caller set it himself.
+// offeredRecord is the agent's record, unless the caller set it themselves.
 func (c *cli) offeredRecord(ctx context.Context, client *api.Client, o *offer, ref, what string) (*offeredRun, error) {
 	ref, err := findAgent(ctx, client, ref)
 	if err != nil {
@@ -193,7 +193,7 @@ func (c *cli) showOffer(o offer) error {
 		if err != nil {
 			return err
 		}
-		members := map[string]jsontext.Value{} // all of them, also those that a newer server adds
+		members := map[string]jsontext.Value{} // all of them, including those that a newer server adds
 		if err := json.Unmarshal(text, &members); err != nil {
 			return err
 		}
@@ -226,8 +226,8 @@ func mark(accepted bool) string {
 	return "not accepted"
 }
 
-// acceptFlow asks whether to accept what the workflow file executes, right after the
-// owner named it.
+// acceptFlow asks whether to accept what the workflow file executes, right after the owner
+// named it.
 func (c *cli) acceptFlow(ctx context.Context, f *initFlags, asks bool) error {
 	if f.settings.Workflow == "" {
 		return nil

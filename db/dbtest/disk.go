@@ -1,11 +1,10 @@
-// Package dbtest simulates the disk below a database, for tests alone: a disk
-// that fills up, whose fsync fails, or whose power goes at any moment.
+// Package dbtest simulates the disk below a database, only for tests: a disk that fills up,
+// whose fsync fails, or whose power goes at any moment.
 //
-// It is a VFS of SQLite over the operating system's files. The database really
-// runs on them; beside, everything written and synced is recorded, and from the
-// record come the files as a power cut could have left them (see [Recording]).
-// It must not know what is stored: whoever uses it says what the files of a cut
-// must hold.
+// It is a VFS of SQLite over the operating system's files. The database really runs on them;
+// in addition, everything written and synced is recorded, and from the record come the files
+// as a power cut could have left them (see [Recording]). It must not know what is stored: its
+// user says what the files of a cut must hold.
 package dbtest
 
 import (
@@ -50,8 +49,8 @@ func (d *Disk) SetFull(full bool) {
 	d.full = full
 }
 
-// FailSyncs makes every sync from now on fail, or ends that. As on Linux, what
-// a failed sync was to make durable stays readable and never reaches the disk.
+// FailSyncs makes every sync from now on fail, or ends that. As on Linux, what a failed sync
+// was to make durable stays readable and never reaches the disk.
 func (d *Disk) FailSyncs(fail bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -65,8 +64,8 @@ func (d *Disk) Syncs() int {
 	return d.syncs
 }
 
-// Record starts a record of the database file at path, which must not hold
-// anything yet, and of the files beside it that SQLite needs.
+// Record starts a record of the database file at path, which must not hold anything yet, and
+// of the files beside it that SQLite needs.
 func (d *Disk) Record(path string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -74,21 +73,14 @@ func (d *Disk) Record(path string) {
 	d.recording = &Recording{base: filepath.Base(path)}
 }
 
-// Tell puts into the record that somebody was told of n just now, so that n
-// must survive every later power cut.
+// Tell records that n was acknowledged to somebody just now, so that n must survive every
+// later power cut.
 func (d *Disk) Tell(n int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.recording != nil {
-		d.recording.add(op{kind: told, offset: n})
+		d.recording.add(op{kind: acknowledged, offset: n})
 	}
-}
-
-// Position returns how much has been recorded, to be compared with [Cut].At.
-func (d *Disk) Position() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return len(d.recording.ops)
 }
 
 // Stop ends the record and returns it.

@@ -15,12 +15,12 @@ import (
 type kind uint8
 
 const (
-	written   kind = iota // data at offset
-	truncated             // to the size in offset
-	synced                // everything before is durable
-	dropped               // a sync failed: what was not durable never will be
-	deleted               // the file is gone, at once and for good
-	told                  // somebody was told of the number in offset
+	written      kind = iota // data at offset
+	truncated                // to the size in offset
+	synced                   // everything before is durable
+	dropped                  // a sync failed: what was not durable never will be
+	deleted                  // the file is gone, at once and for good
+	acknowledged             // the number in offset was acknowledged to somebody
 )
 
 type op struct {
@@ -44,8 +44,8 @@ func (r *Recording) Len() int { return len(r.ops) }
 
 // Cut is what a power cut left.
 type Cut struct {
-	At   int     // operations that happened before
-	Told []int64 // what somebody had been told of by then
+	At           int     // operations that happened before
+	Acknowledged []int64 // what had been acknowledged by then
 
 	base  string
 	files map[string][]byte
@@ -70,8 +70,8 @@ func (c Cut) WriteTo(dir string) (string, error) {
 	return path, nil
 }
 
-// Cuts calls visit with the cuts at the given positions, in ascending order.
-// What was not durable then is there or not as rng decides.
+// Cuts calls visit with the cuts at the given positions, in ascending order. rng decides
+// whether what was not durable then is there.
 func (r *Recording) Cuts(rng *rand.Rand, positions []int, visit func(Cut) error) error {
 	state := map[string]*image{}
 	var heard []int64
@@ -79,7 +79,7 @@ func (r *Recording) Cuts(rng *rand.Rand, positions []int, visit func(Cut) error)
 	for _, at := range slices.Sorted(slices.Values(positions)) {
 		for ; next < at; next++ {
 			o := r.ops[next]
-			if o.kind == told {
+			if o.kind == acknowledged {
 				heard = append(heard, o.offset)
 				continue
 			}
@@ -89,7 +89,7 @@ func (r *Recording) Cuts(rng *rand.Rand, positions []int, visit func(Cut) error)
 		for _, suffix := range slices.Sorted(maps.Keys(state)) {
 			files[suffix] = state[suffix].afterCut(rng)
 		}
-		if err := visit(Cut{At: at, Told: slices.Clip(heard), base: r.base, files: files}); err != nil {
+		if err := visit(Cut{At: at, Acknowledged: slices.Clip(heard), base: r.base, files: files}); err != nil {
 			return fmt.Errorf("power cut after operation %d: %w", at, err)
 		}
 	}
@@ -147,9 +147,9 @@ func resize(content []byte, size int) []byte {
 // sector is what a disk writes whole or not at all.
 const sector = 512
 
-// afterCut returns the file as the cut leaves it: nothing of what is pending,
-// all of it, or each operation whole, not at all or torn, which also means that
-// a later one can be there without an earlier one.
+// afterCut returns the file as the cut leaves it: nothing of what is pending, all of it, or
+// each operation whole, not at all or torn, which also means that a later one can be there
+// without an earlier one.
 func (f *image) afterCut(rng *rand.Rand) []byte {
 	content := slices.Clone(f.durable)
 	luck := rng.IntN(4)

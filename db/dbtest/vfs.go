@@ -10,8 +10,8 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// This file is the only one that touches the driver's C memory. The layout is
-// that of the pinned driver version; the compiler checks the names, not that.
+// This file is the only one that touches the driver's C memory. The layout is that of the
+// pinned driver version; the compiler checks the names, not the layout.
 
 // file is an open file of a disk.
 type file struct {
@@ -20,8 +20,8 @@ type file struct {
 	original *sqlite3.Tsqlite3_io_methods
 }
 
-// registry finds the Go side of what SQLite knows by address. The callbacks get
-// nothing else, and a function pointer of C cannot be a Go closure.
+// registry finds the Go side of what SQLite knows by address. The callbacks get nothing else,
+// and a C function pointer cannot be a Go closure.
 type registry struct {
 	mu      sync.Mutex
 	disks   map[uintptr]*Disk   // by VFS
@@ -114,8 +114,8 @@ func unregister(d *Disk) {
 	for vfs, other := range known.disks {
 		if other == d {
 			sqlite3.Xsqlite3_vfs_unregister(tls, vfs)
-			// The entry and the memory stay: a connection that was left open
-			// after a failed commit still refers to them.
+			// The entry and the memory stay: a connection that was left open after a failed
+			// commit still refers to them.
 		}
 	}
 }
@@ -132,8 +132,8 @@ func alloc[T any](tls *libc.TLS) uintptr {
 func diskOpen(tls *libc.TLS, vfs, name, pFile uintptr, flags int32, outFlags uintptr) int32 {
 	d := known.disk(vfs)
 	rc := function[openFunc](at[sqlite3.Tsqlite3_vfs](system(tls)).FxOpen)(tls, vfs, name, pFile, flags, outFlags)
-	const kept = sqlite3.SQLITE_OPEN_MAIN_DB | sqlite3.SQLITE_OPEN_MAIN_JOURNAL | sqlite3.SQLITE_OPEN_WAL
-	if rc != sqlite3.SQLITE_OK || flags&kept == 0 || name == 0 {
+	const recorded = sqlite3.SQLITE_OPEN_MAIN_DB | sqlite3.SQLITE_OPEN_MAIN_JOURNAL | sqlite3.SQLITE_OPEN_WAL
+	if rc != sqlite3.SQLITE_OK || flags&recorded == 0 || name == 0 {
 		return rc
 	}
 	c := at[sqlite3.Tsqlite3_file](pFile)
@@ -144,7 +144,7 @@ func diskOpen(tls *libc.TLS, vfs, name, pFile uintptr, flags int32, outFlags uin
 	return rc
 }
 
-// replaced returns methods like the original ones that record.
+// replaced returns methods like the original ones that also record.
 func (r *registry) replaced(tls *libc.TLS, original uintptr) uintptr {
 	if p, ok := r.methods[original]; ok {
 		return p
@@ -214,7 +214,7 @@ func fileSync(tls *libc.TLS, pFile uintptr, flags int32) int32 {
 		d.note(f.path, op{kind: dropped})
 		return sqlite3.SQLITE_IOERR_FSYNC
 	}
-	// Nothing is really synced: this power never goes, and the tests are many.
+	// Nothing is really synced: here the real power never fails, and there are many tests.
 	d.note(f.path, op{kind: synced})
 	return sqlite3.SQLITE_OK
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Clock is the wall clock of a world. It stands still unless a test moves it,
+// Clock is the wall clock of a fixture. It stands still unless a test moves it,
 // and may be moved backward. Any goroutine may use it.
 type Clock struct{ micros atomic.Int64 }
 
@@ -24,3 +24,10 @@ func (c *Clock) Set(at time.Time) { c.micros.Store(at.UnixMicro()) }
 
 // Step moves the clock.
 func (c *Clock) Step(d time.Duration) { c.micros.Add(d.Microseconds()) }
+
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
+}

@@ -1,8 +1,8 @@
-// Package enginetest makes engines for tests: a real SQLite file, a clock that
-// the test owns, agents and workers in a line each, and one check of everything
-// that must never happen, which every test ends with.
+// Package enginetest makes engines for tests: a real SQLite file, a clock that the test owns,
+// agents and workers in a line each, and one check of everything that must never happen, which
+// every test ends with.
 //
-// It fakes time and nothing else. It knows the engine's exported verbs only.
+// It fakes time and nothing else. It only knows the engine's exported verbs.
 package enginetest
 
 import (
@@ -14,15 +14,16 @@ import (
 	"testing"
 	"time"
 
+	"stint/account"
 	"stint/api"
 	"stint/db"
 	"stint/engine"
 )
 
-// Start is what the clock of a new world shows: a Monday, on the minute.
+// Start is what the clock of a new fixture shows: a Monday, on the minute.
 var Start = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 
-// TB is what a world needs of its test; both testing.TB and *rapid.T have it.
+// TB is what a fixture needs of its test; both testing.TB and *rapid.T have it.
 type TB interface {
 	Helper()
 	Context() context.Context
@@ -32,10 +33,11 @@ type TB interface {
 	Fatalf(format string, args ...any)
 }
 
-// World is one coordinator over one file, and the time in it.
-type World struct {
+// Fixture is one coordinator over one file, and the time in it.
+type Fixture struct {
 	TB
 	*engine.Engine
+	*account.Accounts
 
 	Store *db.Store
 	Clock *Clock
@@ -57,7 +59,7 @@ type options struct {
 	clock  *Clock
 }
 
-// Option changes how a world is made.
+// Option changes how a fixture is made.
 type Option func(*options)
 
 // With changes the engine's configuration.
@@ -65,11 +67,7 @@ func With(change func(*engine.Config)) Option {
 	return func(o *options) { change(&o.config) }
 }
 
-// Durable keeps synchronous=FULL. Without it the file would not survive a power
-// cut, and tests are several times faster.
-func Durable() Option { return func(o *options) { o.sync = "" } }
-
-// From lays a copy of a world's file, taken by Image, at the time of that world.
+// From lays a copy of a fixture's file, taken by Image, at the time of that fixture.
 func From(image []byte, at time.Time) Option {
 	return func(o *options) {
 		o.image = func() ([]byte, error) { return image, nil }
@@ -77,21 +75,16 @@ func From(image []byte, at time.Time) Option {
 	}
 }
 
-// Now makes the coordinator read another clock than the world's, such as that of
+// Now makes the coordinator read another clock than the fixture's, such as that of
 // a bubble of testing/synctest.
 func Now(now func() time.Time) Option { return func(o *options) { o.now = now } }
 
-// Stride is the longest step of the clock in Advance; 5 s unless told. With a
-// longer one, OutageAfter must be longer still.
+// Stride is the longest step of the clock in Advance; 5 s by default. With a longer one,
+// OutageAfter must be longer still.
 func Stride(d time.Duration) Option { return func(o *options) { o.stride = d } }
 
-// Log writes what the engine logs to the test's output.
-func Log() Option {
-	return func(o *options) { o.config.Log = slog.New(slog.NewTextHandler(os.Stderr, nil)) }
-}
-
-// New makes a world that is checked and closed at the end of the test.
-func New(t testing.TB, opts ...Option) *World {
+// New makes a fixture that is checked and closed at the end of the test.
+func New(t testing.TB, opts ...Option) *Fixture {
 	t.Helper()
 	w := Open(t, opts...)
 	t.Cleanup(func() {
@@ -103,9 +96,9 @@ func New(t testing.TB, opts ...Option) *World {
 	return w
 }
 
-// Open makes a world that is only closed at the end of the test; the test
+// Open makes a fixture that is only closed at the end of the test; the test
 // calls Check itself.
-func Open(t TB, opts ...Option) *World {
+func Open(t TB, opts ...Option) *Fixture {
 	t.Helper()
 	o := options{config: engine.DefaultConfig(), sync: "OFF", stride: 5 * time.Second, clock: NewClock(Start), image: template}
 	o.config.Log = slog.New(slog.DiscardHandler)
@@ -121,7 +114,7 @@ func Open(t TB, opts ...Option) *World {
 			t.Errorf("remove %s: %v", dir, err)
 		}
 	})
-	w := &World{TB: t, Clock: o.clock, Path: filepath.Join(dir, "stint.db"), options: o}
+	w := &Fixture{TB: t, Clock: o.clock, Path: filepath.Join(dir, "stint.db"), options: o}
 	if err := lay(w.Path, o.image); err != nil {
 		t.Fatalf("lay a database: %v", err)
 	}
@@ -131,19 +124,19 @@ func Open(t TB, opts ...Option) *World {
 	return w
 }
 
-// Beside opens a second coordinator on the same file, in the same time but with
-// a clock that is off by skew.
-func (w *World) Beside(skew time.Duration) *World {
+// Beside opens a second coordinator on the same file, in the same time but with a clock that
+// is off by skew.
+func (w *Fixture) Beside(skew time.Duration) *Fixture {
 	w.Helper()
 	o := w.options
 	o.skew = skew
-	other := &World{TB: w.TB, Clock: w.Clock, Path: w.Path, Owner: w.Owner, options: o}
+	other := &Fixture{TB: w.TB, Clock: w.Clock, Path: w.Path, Owner: w.Owner, options: o}
 	other.open()
 	w.Cleanup(other.Close)
 	return other
 }
 
-func (w *World) open() {
+func (w *Fixture) open() {
 	w.Helper()
 	now := w.options.now
 	if now == nil {
@@ -151,31 +144,32 @@ func (w *World) open() {
 	}
 	store, err := db.Open(context.Background(), db.Options{
 		Path: w.Path, Clock: now,
-		Unsafe: db.Unsafe{Synchronous: w.options.sync, CheckKept: true}, Log: w.options.config.Log,
+		Unsafe: db.Unsafe{Synchronous: w.options.sync, CheckRowCache: true}, Log: w.options.config.Log,
 	})
 	if err != nil {
 		w.Fatalf("open the store: %v", err)
 	}
 	w.Store, w.Engine = store, engine.New(store, w.options.config)
+	w.Accounts = account.New(store, account.Config{AccessLife: account.DefaultConfig().AccessLife, Log: w.options.config.Log})
 }
 
-func (w *World) signIn() {
+func (w *Fixture) signIn() {
 	w.Helper()
 	ctx := context.Background()
 	if _, _, err := w.EnsureOwner(ctx); err != nil {
 		w.Fatalf("make the owner: %v", err)
 	}
-	id, err := w.Engine.Owner(ctx)
+	id, err := w.Accounts.Owner(ctx)
 	if err != nil {
 		w.Fatalf("read the owner: %v", err)
 	}
-	if w.Owner, err = w.In(ctx, id, engine.DefaultWorkspace); err != nil {
+	if w.Owner, err = w.In(ctx, id, account.DefaultWorkspace); err != nil {
 		w.Fatalf("enter the workspace: %v", err)
 	}
 }
 
-// Image closes the world and answers its file.
-func (w *World) Image() []byte {
+// Image closes the fixture and returns its file.
+func (w *Fixture) Image() []byte {
 	w.Helper()
 	w.Close()
 	image, err := os.ReadFile(w.Path)
@@ -186,30 +180,30 @@ func (w *World) Image() []byte {
 }
 
 // Close closes the store; later calls do nothing.
-func (w *World) Close() {
+func (w *Fixture) Close() {
 	w.Helper()
 	if err := w.Store.Close(); err != nil {
 		w.Errorf("close the store: %v", err)
 	}
 }
 
-// Restart closes the store and opens it and a new engine, as a coordinator that
-// was stopped and started again at once.
-func (w *World) Restart() {
+// Restart closes the store and opens it and a new engine, like a coordinator that was stopped
+// and started again at once.
+func (w *Fixture) Restart() {
 	w.Helper()
 	w.Close()
 	w.open()
 }
 
 // Reconfigure restarts with a changed configuration.
-func (w *World) Reconfigure(change func(*engine.Config)) {
+func (w *Fixture) Reconfigure(change func(*engine.Config)) {
 	w.Helper()
 	change(&w.options.config)
 	w.Restart()
 }
 
 // Check fails the test for every row that breaks a promise of contract 14.
-func (w *World) Check() {
+func (w *Fixture) Check() {
 	w.Helper()
 	found, err := w.Engine.Check(context.Background())
 	if err != nil {
@@ -220,16 +214,16 @@ func (w *World) Check() {
 	}
 }
 
-// Advance lets time pass with the coordinator at work: in steps of at most 5 s,
-// exactly to what its loops wait for, each step with one turn of all loops.
-// Afterwards the coordinator has done all that was due.
-func (w *World) Advance(d time.Duration) {
+// Advance lets time pass while the coordinator runs: in steps of at most 5 s, exactly to what
+// its loops wait for, each step with one turn of all loops. Afterwards the coordinator has
+// done everything that was due.
+func (w *Fixture) Advance(d time.Duration) {
 	w.Helper()
 	w.AdvanceWith(d)
 }
 
 // AdvanceWith is Advance with more coordinators on the same clock.
-func (w *World) AdvanceWith(d time.Duration, others ...*World) {
+func (w *Fixture) AdvanceWith(d time.Duration, others ...*Fixture) {
 	w.Helper()
 	end := w.Clock.Now().Add(d)
 	for {
@@ -248,7 +242,7 @@ func (w *World) AdvanceWith(d time.Duration, others ...*World) {
 	}
 }
 
-func (w *World) turnAll(others []*World) (next time.Time) {
+func (w *Fixture) turnAll(others []*Fixture) (next time.Time) {
 	w.Helper()
 	next = w.Turn()
 	for _, o := range others {
@@ -257,16 +251,18 @@ func (w *World) turnAll(others []*World) (next time.Time) {
 	return next
 }
 
-// Turn runs every timer loop once, now, and answers when the first of them
-// wants to run again by the world's clock.
-func (w *World) Turn() (next time.Time) {
+// Turn runs every timer loop once, now, and returns when the first of them wants to run again
+// by the fixture's clock.
+func (w *Fixture) Turn() (next time.Time) {
 	w.Helper()
 	ctx := context.Background()
 	if err := w.Alive(ctx); err != nil {
 		w.Fatalf("loop alive: %v", err)
 	}
-	for name, do := range map[string]func(context.Context) (time.Time, error){"cron": w.Tick, "lapse": w.Lapse, "admit": w.Admit, "deadlines": w.Deadlines} {
-		at, err := do(ctx)
+	for name, do := range map[string]func(context.Context, time.Time) (time.Time, error){
+		"cron": w.Tick, "lapse": w.Lapse, "admit": w.Admit, "unclaimed": w.EndUnclaimed, "lift": w.Lift, "deadlines": w.Deadlines,
+	} {
+		at, err := do(ctx, w.Now())
 		if err != nil {
 			w.Fatalf("loop %s: %v", name, err)
 		}
@@ -277,23 +273,16 @@ func (w *World) Turn() (next time.Time) {
 	return next
 }
 
-func sooner(a, b time.Time) time.Time {
-	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
-		return b
-	}
-	return a
-}
+// Jump moves the clock while nothing runs: an outage, a machine that slept, or a clock that
+// was set, forward or backward.
+func (w *Fixture) Jump(d time.Duration) { w.Clock.Step(d) }
 
-// Jump moves the clock with nobody at work: an outage, a machine that slept, or
-// a clock that was set, forward or backward.
-func (w *World) Jump(d time.Duration) { w.Clock.Step(d) }
-
-// Agent makes an agent: local, of type command, at most one session at once,
-// without a schedule. change may say otherwise.
-func (w *World) Agent(change ...func(*api.AgentInput)) api.Agent {
+// Agent creates an agent: local, of type command, at most one session at once, without a
+// schedule. change may change that.
+func (w *Fixture) Agent(change ...func(*api.AgentInput)) api.Agent {
 	w.Helper()
 	w.agents++
-	in := engine.DefaultAgent()
+	in := w.DefaultAgent()
 	in.Slug = fmt.Sprintf("agent-%d", w.agents)
 	in.Run.Command = []string{"true"}
 	in.Prompt = "do it"
@@ -308,7 +297,7 @@ func (w *World) Agent(change ...func(*api.AgentInput)) api.Agent {
 }
 
 // Edit changes an agent.
-func (w *World) Edit(id api.AgentID, change func(*api.AgentInput)) api.Agent {
+func (w *Fixture) Edit(id api.AgentID, change func(*api.AgentInput)) api.Agent {
 	w.Helper()
 	a, err := w.EditAgent(context.Background(), w.Owner, id.String(), func(in *api.AgentInput) error {
 		change(in)
@@ -321,9 +310,9 @@ func (w *World) Edit(id api.AgentID, change func(*api.AgentInput)) api.Agent {
 }
 
 // New makes a session of an agent.
-func (w *World) New(a api.Agent, change ...func(*api.SessionInput)) api.Session {
+func (w *Fixture) New(a api.Agent, change ...func(*api.SessionInput)) api.Session {
 	w.Helper()
-	in := api.SessionInput{Prompt: "do it"}
+	in := api.SessionInput{Prompt: new("do it")}
 	for _, c := range change {
 		c(&in)
 	}
@@ -335,7 +324,7 @@ func (w *World) New(a api.Agent, change ...func(*api.SessionInput)) api.Session 
 }
 
 // Get reads a session.
-func (w *World) Get(id api.SessionID) api.Session {
+func (w *Fixture) Get(id api.SessionID) api.Session {
 	w.Helper()
 	s, err := w.Session(context.Background(), w.Owner, id)
 	if err != nil {
@@ -345,7 +334,7 @@ func (w *World) Get(id api.SessionID) api.Session {
 }
 
 // Want fails the test unless the session has the status.
-func (w *World) Want(id api.SessionID, status api.Status) api.Session {
+func (w *Fixture) Want(id api.SessionID, status api.Status) api.Session {
 	w.Helper()
 	s := w.Get(id)
 	if s.Status != status {
@@ -355,7 +344,7 @@ func (w *World) Want(id api.SessionID, status api.Status) api.Session {
 }
 
 // All lists every session of an agent, oldest first.
-func (w *World) All(a api.AgentID) []api.Session {
+func (w *Fixture) All(a api.AgentID) []api.Session {
 	w.Helper()
 	var out []api.Session
 	page := api.Page{Limit: 200}
@@ -376,7 +365,7 @@ func (w *World) All(a api.AgentID) []api.Session {
 }
 
 // Verdicts lists an agent's ledger, oldest first.
-func (w *World) Verdicts(a api.AgentID) []api.LedgerEntry {
+func (w *Fixture) Verdicts(a api.AgentID) []api.LedgerEntry {
 	w.Helper()
 	var out []api.LedgerEntry
 	page := api.Page{Limit: 200}

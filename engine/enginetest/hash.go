@@ -10,15 +10,15 @@ import (
 	"stint/db"
 )
 
-// tables are all that a refused write must leave alone. The counters are left
-// out: the coordinator notes there that it lives, and hands out ids.
+// tables are everything that a refused write must leave alone. The counters are left out: the
+// coordinator records there that it is alive, and hands out ids.
 var tables = []string{
 	"workspaces", "users", "members", "tokens", "agents", "agent_versions", "workers", "sessions", "claims", "prompts",
 	"activities", "items", "events", "ledger", "idempotency_keys", "late_results",
 }
 
 // Hash is a fingerprint of every row of every table.
-func (w *World) Hash() string {
+func (w *Fixture) Hash() string {
 	w.Helper()
 	sum := sha256.New()
 	err := w.Store.Read(context.Background(), func(tx *db.ReadTx) error {
@@ -62,7 +62,7 @@ func hashTable(tx *db.ReadTx, sum hash.Hash, table string) error {
 }
 
 // Tell is for messages: the tables' rows of a session, in short.
-func (w *World) Tell(query string, args ...any) (out []string) {
+func (w *Fixture) Tell(query string, args ...any) (out []string) {
 	w.Helper()
 	err := w.Store.Read(context.Background(), func(tx *db.ReadTx) error {
 		out = nil

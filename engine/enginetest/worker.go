@@ -10,7 +10,7 @@ import (
 
 // Worker is one worker record and the process behind it.
 type Worker struct {
-	w        *World
+	w        *Fixture
 	ID       api.WorkerID
 	Name     string
 	Agent    api.AgentID
@@ -18,9 +18,9 @@ type Worker struct {
 	Caller   engine.Caller
 }
 
-// Worker registers a worker of an agent that takes up to 10 sessions at once.
-// change may say otherwise.
-func (w *World) Worker(a api.Agent, change ...func(*api.WorkerInput)) *Worker {
+// Worker registers a worker of an agent that takes up to 10 sessions at once. change may
+// change that.
+func (w *Fixture) Worker(a api.Agent, change ...func(*api.WorkerInput)) *Worker {
 	w.Helper()
 	w.workers++
 	in := api.WorkerInput{
@@ -37,8 +37,8 @@ func (w *World) Worker(a api.Agent, change ...func(*api.WorkerInput)) *Worker {
 	return &Worker{w: w, ID: got.Worker.ID, Name: in.Name, Agent: a.ID, Instance: in.InstanceID, Caller: w.Owner}
 }
 
-// Through answers the same worker talking to another coordinator.
-func (k *Worker) Through(w *World) *Worker {
+// Through returns the same worker talking to another coordinator.
+func (k *Worker) Through(w *Fixture) *Worker {
 	other := *k
 	other.w = w
 	return &other
@@ -82,7 +82,7 @@ func (k *Worker) Next(change ...func(*api.ClaimNextRequest)) *api.Claim {
 	return c
 }
 
-// Hold asks for the next session and waits for one, at most so many seconds.
+// Hold asks for the next session and waits for one, at most a number of seconds.
 func (k *Worker) Hold(ctx context.Context, seconds int64) (*api.Claim, error) {
 	return k.w.ClaimNext(ctx, k.Caller, api.ClaimNextRequest{WorkerIDs: []api.WorkerID{k.ID}, InstanceID: k.Instance, WaitSeconds: seconds})
 }
@@ -125,7 +125,7 @@ func (k *Worker) Resumable(c api.Claim, agentSession string) (api.Session, error
 	})
 }
 
-// Beat says that the worker lives and renews claims.
+// Beat reports that the worker is alive and renews claims.
 func (k *Worker) Beat(claims ...api.Claim) api.BeatAnswer {
 	k.w.Helper()
 	in := api.Beat{InstanceID: k.Instance}

@@ -13,9 +13,9 @@ import (
 	"stint/server/hooks"
 )
 
-// A receiver that takes calls and never answers holds up itself alone: another
-// webhook is told of what happened before and since while not one try of the first
-// has ended, and of the first few tries run at a time.
+// A receiver that takes calls and never answers only delays itself: another webhook gets
+// everything that happened before and since while not one try of the first has ended, and only
+// a few of the first one's tries run at a time.
 func TestSender_AReceiverThatHangsHoldsUpItselfAlone(t *testing.T) {
 	w := enginetest.New(t)
 	a := w.Agent()
@@ -59,7 +59,7 @@ func TestSender_AReceiverThatHangsHoldsUpItselfAlone(t *testing.T) {
 			select {
 			case <-heard:
 			case <-gaveUp:
-				t.Fatal("a try of the receiver that hangs ended before the other heard of everything")
+				t.Fatal("a try of the receiver that hangs ended before the other received everything")
 			}
 		}
 	}
@@ -76,8 +76,8 @@ func TestSender_AReceiverThatHangsHoldsUpItselfAlone(t *testing.T) {
 	}
 }
 
-// What is due is begun in the order it came, per webhook, and what finds no place
-// is passed over and not forgotten.
+// What is due is begun in the order it came, per webhook, and what finds no place is skipped
+// and not forgotten.
 func TestTakeDeliveries_OldestFirstAndAsManyAsHavePlaces(t *testing.T) {
 	w := enginetest.New(t)
 	full := addWebhook(t, w, "https://full.example/", "agent.created")
@@ -90,7 +90,7 @@ func TestTakeDeliveries_OldestFirstAndAsManyAsHavePlaces(t *testing.T) {
 	}
 	took := func(places int) (ids []string) {
 		t.Helper()
-		tries, err := w.TakeDeliveries(t.Context(), 100, func(id api.WebhookID) int {
+		tries, err := w.TakeDeliveries(t.Context(), w.Now(), 100, func(id api.WebhookID) int {
 			if id == full.ID {
 				return places
 			}

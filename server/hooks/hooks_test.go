@@ -17,6 +17,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"stint/account"
 	"stint/api"
 	"stint/engine"
 	"stint/engine/enginetest"
@@ -29,7 +30,7 @@ type got struct {
 	body   string
 }
 
-// receiver is another program that takes messages and answers as it is told.
+// receiver is another program that takes messages and answers as it is set to.
 type receiver struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -69,11 +70,11 @@ func always(status int) func(int) (int, map[string]string) {
 	return func(int) (int, map[string]string) { return status, nil }
 }
 
-func newSender(w *enginetest.World, g hooks.Guard) *hooks.Sender {
+func newSender(w *enginetest.Fixture, g hooks.Guard) *hooks.Sender {
 	return hooks.New(w.Engine, g, "test", slog.New(slog.DiscardHandler))
 }
 
-func addWebhook(t *testing.T, w *enginetest.World, to string, types ...string) api.Webhook {
+func addWebhook(t *testing.T, w *enginetest.Fixture, to string, types ...string) api.Webhook {
 	t.Helper()
 	out, err := w.CreateWebhook(t.Context(), w.Owner, api.WebhookInput{URL: to, Types: types, Enabled: true})
 	if err != nil {
@@ -91,7 +92,7 @@ func turn(t *testing.T, s *hooks.Sender) time.Time {
 	return next
 }
 
-func deliveries(t *testing.T, w *enginetest.World, id api.WebhookID) []api.Delivery {
+func deliveries(t *testing.T, w *enginetest.Fixture, id api.WebhookID) []api.Delivery {
 	t.Helper()
 	list, err := w.Deliveries(t.Context(), w.Owner, id, api.Page{Limit: 200})
 	if err != nil {
@@ -100,8 +101,8 @@ func deliveries(t *testing.T, w *enginetest.World, id api.WebhookID) []api.Deliv
 	return list.Items
 }
 
-// Every event that a webhook asked for comes once, signed, as a CloudEvent; what
-// happened before it was made doesn't.
+// Every event that a webhook asked for comes once, signed, as a CloudEvent; what happened
+// before the webhook was created doesn't.
 func TestSender_DeliversWhatWasAskedForOnce(t *testing.T) {
 	w := enginetest.New(t)
 	r := newReceiver(t, always(204))
@@ -156,8 +157,8 @@ func TestSender_DeliversWhatWasAskedForOnce(t *testing.T) {
 	}
 }
 
-// A receiver that fails is tried again, later and later, for about a day, under
-// the same id; then the webhook is disabled and says why.
+// A receiver that fails gets further tries, ever more rarely, for about a day, under the same
+// id; then the webhook is disabled and says why.
 func TestSender_TriesForADayThenDisables(t *testing.T) {
 	w := enginetest.New(t)
 	r := newReceiver(t, always(500))
@@ -190,7 +191,7 @@ func TestSender_TriesForADayThenDisables(t *testing.T) {
 	if d := deliveries(t, w, hook.ID)[0]; d.State != api.DeliveryFailed || d.StatusCode != 500 || d.Answer != "thank you" || int(d.Tries) != len(calls) {
 		t.Errorf("the log says %+v after %d calls", d, len(calls))
 	}
-	w.Agent() // told to nobody: it is disabled
+	w.Agent() // sent to nobody: it is disabled
 	turn(t, sender)
 	if n := len(r.took()); n != len(calls) {
 		t.Errorf("%d calls more", n-len(calls))
@@ -208,8 +209,8 @@ func TestSender_GoneForGoodDisablesAtOnce(t *testing.T) {
 	}
 }
 
-// A busy receiver that names a time is left alone until then.
-func TestSender_RetryAfterIsKept(t *testing.T) {
+// A busy receiver that names a time gets nothing until then.
+func TestSender_RetryAfterIsObeyed(t *testing.T) {
 	w := enginetest.New(t)
 	r := newReceiver(t, func(int) (int, map[string]string) { return 429, map[string]string{"Retry-After": "600"} })
 	addWebhook(t, w, r.URL, "agent.created")
@@ -219,7 +220,7 @@ func TestSender_RetryAfterIsKept(t *testing.T) {
 	}
 }
 
-// A try that nobody ended, as when the process was killed, is made again.
+// A try that never ended, for example because the process was killed, is made again.
 func TestSender_LostTriesAreMadeAgain(t *testing.T) {
 	w := enginetest.New(t)
 	r := newReceiver(t, always(200))
@@ -228,7 +229,7 @@ func TestSender_LostTriesAreMadeAgain(t *testing.T) {
 	if err := w.ExpandWebhooks(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	lost, err := w.TakeDeliveries(t.Context(), 10, nil)
+	lost, err := w.TakeDeliveries(t.Context(), w.Now(), 10, nil)
 	if err != nil || len(lost) != 1 {
 		t.Fatal(lost, err)
 	}
@@ -238,14 +239,14 @@ func TestSender_LostTriesAreMadeAgain(t *testing.T) {
 	w.Clock.Step(next.Sub(w.Clock.Now()))
 	turn(t, sender)
 	if err := w.EndTry(t.Context(), lost[0], engine.Sent{StatusCode: 500}); err != nil {
-		t.Fatal(err) // what the dead process would have said counts no more
+		t.Fatal(err) // the result of the killed process no longer counts
 	}
 	if d := deliveries(t, w, hook.ID)[0]; d.State != api.DeliveryDelivered || d.Tries != 2 {
 		t.Errorf("the log says %+v", d)
 	}
 }
 
-// For a day after a change of the secret both sign, then the new one alone.
+// For a day after a change of the secret both sign, then only the new one.
 func TestSender_BothSecretsSignForADay(t *testing.T) {
 	w := enginetest.New(t)
 	r := newReceiver(t, always(200))
@@ -278,13 +279,13 @@ func TestSender_BothSecretsSignForADay(t *testing.T) {
 }
 
 // admin is another user who may have webhooks.
-func admin(t *testing.T, w *enginetest.World) engine.Caller {
+func admin(t *testing.T, w *enginetest.Fixture) engine.Caller {
 	t.Helper()
 	i, err := w.Invite(t.Context(), w.Owner, api.InvitationInput{Role: api.Admin})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cookie, _, err := w.Join(t.Context(), i.Code, api.LoginInput{Login: "ben", Password: "correct horse battery"}, engine.From{Label: "a browser", Address: "192.0.2.9"})
+	cookie, _, err := w.Join(t.Context(), i.Code, api.LoginInput{Login: "ben", Password: "correct horse battery"}, account.From{Label: "a browser", Address: "192.0.2.9"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,14 +293,14 @@ func admin(t *testing.T, w *enginetest.World) engine.Caller {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := w.In(t.Context(), who, engine.DefaultWorkspace)
+	in, err := w.In(t.Context(), who, account.DefaultWorkspace)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return in
 }
 
-// Others' local sessions are nobody's to send out.
+// Nobody's webhook sends other people's local sessions.
 func TestSender_TellsNothingOfOthersLocalSessions(t *testing.T) {
 	w := enginetest.New(t)
 	r := newReceiver(t, always(200))
@@ -315,13 +316,13 @@ func TestSender_TellsNothingOfOthersLocalSessions(t *testing.T) {
 	}
 	for _, c := range calls {
 		if strings.Contains(c.body, s.ID.String()) {
-			t.Errorf("it tells of the session: %s", c.body)
+			t.Errorf("it mentions the session: %s", c.body)
 		}
 	}
 }
 
-// Inner addresses are refused in every spelling, by name and by redirect: not
-// one connection is made.
+// Inner addresses are refused in every spelling, by name and by redirect: not one connection
+// is made.
 func TestGuard_InnerAddressesAreRefused(t *testing.T) {
 	ln, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -355,7 +356,7 @@ func TestGuard_InnerAddressesAreRefused(t *testing.T) {
 			}
 		}
 	}
-	// Made while the operator allowed it, sent when that is over.
+	// Created while the operator allowed it, sent after that ended.
 	w := enginetest.New(t)
 	hook := addWebhook(t, w, "http://127.0.0.1:"+port+"/")
 	w.Agent()

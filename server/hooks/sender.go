@@ -1,9 +1,8 @@
-// Package hooks speaks with other programs: it sends what webhooks have to
-// deliver, and checks the signatures of those who start agents by an address.
+// Package hooks talks to other programs: it sends what webhooks have to deliver, and checks
+// the signatures of programs that start agents through an address.
 //
-// It knows the Standard Webhooks specification and HTTP, and no rule about what
-// is delivered, when it is tried again, or what a call starts: those are the
-// engine's.
+// It knows the Standard Webhooks specification and HTTP, and no rule about what is delivered,
+// when it is tried again, or what a call starts: the engine has those.
 package hooks
 
 import (
@@ -32,11 +31,11 @@ import (
 
 const (
 	answerWithin = 10 * time.Second
-	keptAnswer   = 1 << 10 // bytes
-	sideBySide   = 256     // messages that are sent at the same time
-	ofOne        = 2       // of these, of one webhook: a receiver that doesn't answer holds up itself alone
+	maxAnswer    = 1 << 10 // bytes
+	sideBySide   = 256     // messages sent at the same time
+	ofOne        = 2       // of these, for one webhook: a receiver that doesn't answer only delays itself
 	pace         = 100 * time.Millisecond
-	longest      = 30 * time.Second // between two looks, should a wake be lost
+	longest      = 30 * time.Second // between two looks, in case a wake is lost
 )
 
 // Sender delivers the messages of webhooks until its context ends.
@@ -47,23 +46,23 @@ type Sender struct {
 	agent  string // User-Agent
 	log    *slog.Logger
 
-	flying sync.WaitGroup // the tries that run
+	flying sync.WaitGroup // the tries in progress
 	ended  chan struct{}  // holds at most one: some try has ended
 
-	mu    sync.Mutex // guards what follows
-	tries int
-	busy  map[api.WebhookID]int // tries that run, per webhook
+	mu       sync.Mutex // guards what follows
+	attempts int
+	busy     map[api.WebhookID]int // tries in progress, per webhook
 }
 
 // Guard says where messages may go.
 type Guard struct {
-	// AllowPrivate lets messages go to addresses inside this machine's networks,
-	// to any port and without https. It is the operator's to say, not the user's.
+	// AllowPrivate lets messages go to addresses inside this machine's networks, to any port
+	// and without https. The operator decides this, not the user.
 	AllowPrivate bool
 }
 
-// CheckURL refuses an address that would be refused when it is called, as far as
-// that can be told from its text: names are looked up only then.
+// CheckURL refuses an address that would be refused when it is called, as far as its text
+// shows: names are looked up only then.
 func (g Guard) CheckURL(u *url.URL) error {
 	if g.AllowPrivate {
 		return nil
@@ -92,8 +91,8 @@ func (g Guard) CheckURL(u *url.URL) error {
 	return nil
 }
 
-// control refuses a connection to an inner address. It sees the address that is
-// really connected to, so that no spelling, name or answer of a name server gets around it.
+// control refuses a connection to an inner address. It sees the address that is really
+// connected to, so that no spelling, name or answer of a name server gets around it.
 func (g Guard) control() func(network, address string, c syscall.RawConn) error {
 	if g.AllowPrivate {
 		return nil
@@ -103,7 +102,7 @@ func (g Guard) control() func(network, address string, c syscall.RawConn) error 
 
 func newDialer(g Guard) *net.Dialer { return &net.Dialer{Timeout: answerWithin, Control: g.control()} }
 
-// New makes a sender. version is told to receivers.
+// New makes a sender. version is sent to receivers.
 func New(e *engine.Engine, g Guard, version string, log *slog.Logger) *Sender {
 	dialer := newDialer(g)
 	return &Sender{
@@ -148,9 +147,9 @@ func (s *Sender) Run(ctx context.Context) {
 		}
 		timer.Stop()
 		if ended && ctx.Err() == nil {
-			continue // a place is free: what waits for it goes on at once
+			continue // a place is free: a try that waits for it begins at once
 		}
-		rest := time.NewTimer(pace) // a busy log is looked at a few times a second, not at every commit
+		rest := time.NewTimer(pace) // a busy log is read a few times a second, not at every commit
 		select {
 		case <-ctx.Done():
 			rest.Stop()
@@ -160,8 +159,8 @@ func (s *Sender) Run(ctx context.Context) {
 	}
 }
 
-// Do makes the deliveries that there are to be made and sends what is due, until
-// nothing is. It returns when the next one is due, the zero time when none waits.
+// Do creates the pending deliveries and sends what is due, until nothing is. It returns when
+// the next one is due, the zero time when none waits.
 func (s *Sender) Do(ctx context.Context) (next time.Time, err error) {
 	defer s.flying.Wait()
 	for {
@@ -178,14 +177,14 @@ func (s *Sender) Do(ctx context.Context) (next time.Time, err error) {
 	}
 }
 
-// begin makes the deliveries that there are to be made and begins what is due, as
-// far as there are places; it waits for no receiver. It returns how much it began,
-// and when the next delivery is due.
+// begin creates the pending deliveries and begins as many due ones as there are places; it
+// waits for no receiver. It returns how many it began, and when the next delivery is due.
 func (s *Sender) begin(ctx context.Context) (begun int, next time.Time, err error) {
 	if err := s.engine.ExpandWebhooks(ctx); err != nil {
 		return 0, time.Time{}, err
 	}
-	due, err := s.engine.TakeDeliveries(ctx, s.places(), s.placesOf)
+	now := s.engine.Now() // taken first, so that what becomes due meanwhile is next
+	due, err := s.engine.TakeDeliveries(ctx, now, s.places(), s.placesOf)
 	if err != nil {
 		return 0, time.Time{}, err
 	}
@@ -196,35 +195,35 @@ func (s *Sender) begin(ctx context.Context) (begun int, next time.Time, err erro
 			s.try(ctx, t)
 		})
 	}
-	next, err = s.engine.NextDelivery(ctx)
+	next, err = s.engine.NextDelivery(ctx, now)
 	return len(due), next, err
 }
 
-func (s *Sender) try(ctx context.Context, t engine.Try) {
+func (s *Sender) try(ctx context.Context, t engine.DeliveryAttempt) {
 	got := s.send(ctx, t)
 	if ctx.Err() != nil {
 		return // it is due again after a minute
 	}
 	if err := s.engine.EndTry(ctx, t, got); err != nil && ctx.Err() == nil {
-		s.log.Error("what became of a message could not be noted", "delivery", t.ID.String(), "error", err)
+		s.log.Error("the outcome of a message could not be noted", "delivery", t.ID.String(), "error", err)
 	}
 }
 
 func (s *Sender) occupy(id api.WebhookID, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tries += n
+	s.attempts += n
 	if s.busy[id] += n; s.busy[id] == 0 {
 		delete(s.busy, id)
 	}
 }
 
-// end frees a try's place and has the next be looked for.
+// end frees a try's place and triggers the search for the next.
 func (s *Sender) end(id api.WebhookID) {
 	s.occupy(id, -1)
 	select {
 	case s.ended <- struct{}{}:
-	default: // that is known already
+	default: // already pending
 	}
 }
 
@@ -232,7 +231,7 @@ func (s *Sender) end(id api.WebhookID) {
 func (s *Sender) places() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return sideBySide - s.tries
+	return sideBySide - s.attempts
 }
 
 // placesOf is how many tries of one webhook may begin.
@@ -243,10 +242,10 @@ func (s *Sender) placesOf(id api.WebhookID) int {
 }
 
 // send makes one try.
-func (s *Sender) send(ctx context.Context, t engine.Try) engine.Sent {
+func (s *Sender) send(ctx context.Context, t engine.DeliveryAttempt) engine.Sent {
 	u, err := url.Parse(t.URL)
 	if err == nil {
-		err = s.guard.CheckURL(u) // it may have been allowed when the webhook was made
+		err = s.guard.CheckURL(u) // it may have been allowed when the webhook was created
 	}
 	if err != nil {
 		return engine.Sent{Problem: "the address " + err.Error()}
@@ -275,7 +274,7 @@ func (s *Sender) send(ctx context.Context, t engine.Try) engine.Sent {
 	}
 	defer resp.Body.Close()
 	out := engine.Sent{StatusCode: resp.StatusCode, NotBefore: retryAfter(resp, now)}
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, keptAnswer))
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
 		out.Problem = "the answer broke off: " + inWords(err)
 	}
@@ -297,7 +296,7 @@ func sign(secret []byte, message string, at time.Time, body []byte) (string, err
 	return wh.Sign(message, at, body)
 }
 
-// retryAfter reads how long a receiver that is busy wants to be left alone.
+// retryAfter reads how long a busy receiver wants to get nothing.
 func retryAfter(r *http.Response, now time.Time) time.Time {
 	if r.StatusCode != http.StatusTooManyRequests && r.StatusCode != http.StatusServiceUnavailable {
 		return time.Time{}
@@ -308,13 +307,13 @@ func retryAfter(r *http.Response, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// refused reports whether the guard kept a connection from being made.
+// refused reports whether the guard prevented a connection.
 func refused(err error) bool {
 	return errors.Is(err, ssrf.ErrProhibitedIP) || errors.Is(err, ssrf.ErrProhibitedPort) || errors.Is(err, ssrf.ErrProhibitedNetwork)
 }
 
-// inWords says what kept a request from being answered, without the address:
-// the reader knows it, and it may hold a secret.
+// inWords says what kept a request from being answered, without the address: the reader knows
+// it, and it may hold a secret.
 func inWords(err error) string {
 	if refused(err) {
 		return "the name leads to an address inside this machine's networks, where messages may not go"
@@ -332,7 +331,7 @@ func inWords(err error) string {
 	}
 	var op *net.OpError
 	if errors.As(err, &op) {
-		return "no connection: " + op.Err.Error()
+		return "no connection: " + api.Plain(op.Err)
 	}
-	return err.Error()
+	return api.Plain(err)
 }

@@ -15,7 +15,7 @@ import (
 	"stint/engine"
 )
 
-// ErrSignature says that a call is not from who knows the secret.
+// ErrSignature says that the caller doesn't know the secret.
 var ErrSignature = errors.New("the signature is missing or wrong")
 
 // Verify checks the signature of a call to a trigger URL and returns the id of

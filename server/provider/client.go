@@ -12,6 +12,8 @@ import (
 
 	"code.dny.dev/ssrf"
 	"github.com/coreos/go-oidc/v3/oidc"
+
+	"stint/api"
 )
 
 const (
@@ -19,8 +21,8 @@ const (
 	answerSize   = 1 << 20
 )
 
-// newClient makes the client by which the provider is asked. It looks at the
-// address that is really connected to, follows no redirect and uses no proxy.
+// newClient makes the client that calls the provider. It checks the address that is really
+// connected to, follows no redirect and uses no proxy.
 func newClient(inside bool, issuer *url.URL) *http.Client {
 	dialer := &net.Dialer{Timeout: answerWithin}
 	if !inside {
@@ -41,8 +43,7 @@ func newClient(inside bool, issuer *url.URL) *http.Client {
 	}
 }
 
-// bounded reads no more of an answer than a provider has to say, and asks nobody
-// without https.
+// bounded limits how much of an answer is read, and calls nobody without https.
 type bounded struct {
 	next   http.RoundTripper
 	inside bool
@@ -64,8 +65,8 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 
 var errPlain = errors.New("the address isn't https")
 
-// inWords says why the provider wasn't asked or didn't answer, without the
-// address or anything that it wrote.
+// inWords says why the provider wasn't called or didn't answer, without the address or
+// anything that it wrote.
 func inWords(err error) string {
 	switch {
 	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedPort), errors.Is(err, ssrf.ErrProhibitedNetwork):
@@ -89,7 +90,7 @@ func inWords(err error) string {
 	}
 	var op *net.OpError
 	if errors.As(err, &op) {
-		return "no connection: " + op.Err.Error()
+		return "no connection: " + api.Plain(op.Err)
 	}
 	return "it answered as no provider does"
 }

@@ -1,9 +1,9 @@
-// Package provider sends people to an external OpenID Connect provider and finds
-// out who comes back: authorization code with PKCE, state, nonce, and an ID token
-// whose signature, issuer, audience and times are checked.
+// Package provider sends people to an external OpenID Connect provider and finds out who comes
+// back: authorization code with PKCE, state, nonce, and an ID token whose signature, issuer,
+// audience and times are checked.
 //
-// It knows the protocol and one provider, which it asks for its metadata when it
-// is first needed, and no rule about who may sign in: that is the engine's.
+// It knows the protocol and one provider, whose metadata it requests when it is first needed,
+// and no rule about who may sign in: the engine has those.
 package provider
 
 import (
@@ -24,24 +24,25 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
-	"stint/engine"
+	"stint/account"
+	"stint/api"
 )
 
-// Config is what the operator says of the provider.
+// Config is what the operator says about the provider.
 type Config struct {
 	Issuer   string
 	ClientID string
 	Secret   string // empty for a public client
 	Name     string // what the button says; empty = the issuer's host
 
-	// Inside lets the issuer be on this machine or in its networks, and without
-	// https. It is the operator's to say.
+	// Inside lets the issuer be on this machine or in its networks, and without https. The
+	// operator decides this.
 	Inside bool
 }
 
 const (
 	metadataLife = time.Hour
-	metadataRest = 5 * time.Second // after a failure, before it is asked for again
+	metadataRest = 5 * time.Second // after a failure, before it is requested again
 )
 
 // Provider is one external provider. Its methods may be called from any goroutine.
@@ -50,15 +51,15 @@ type Provider struct {
 	client *http.Client
 	now    func() time.Time
 
-	asking chan struct{} // who holds its one token asks for the metadata
+	asking chan struct{} // the holder of its one token requests the metadata
 
 	mu     sync.Mutex // guards what follows
 	known  *metadata
-	until  time.Time // when known is too old, or may be asked for again
+	until  time.Time // when known is too old, or may be requested again
 	failed error
 }
 
-// metadata is what the provider says of itself.
+// metadata is what the provider says about itself.
 type metadata struct {
 	*oidc.Provider
 	AuthURL     string   `json:"authorization_endpoint"`
@@ -68,15 +69,15 @@ type metadata struct {
 	NamesItself bool     `json:"authorization_response_iss_parameter_supported"` // RFC 9207
 }
 
-// New makes a provider; nothing is asked of it yet. now is the clock that the
-// times of tokens are held against.
+// New makes a provider; nothing is requested from it yet. now is the clock that the times of
+// tokens are compared with.
 func New(c Config, now func() time.Time) (*Provider, error) {
 	u, err := url.Parse(c.Issuer)
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "https" && u.Scheme != "http":
-		return nil, fmt.Errorf("%q is no issuer: write it as https://login.example.com", c.Issuer)
+		return nil, fmt.Errorf("%q is no issuer: write it as https://login.example.com", api.BareURL(c.Issuer))
 	case u.Scheme != "https" && !c.Inside:
-		return nil, fmt.Errorf("%q is not https", c.Issuer)
+		return nil, fmt.Errorf("%q is not https", api.BareURL(c.Issuer))
 	case c.ClientID == "":
 		return nil, errors.New("the client id that the provider gave is missing")
 	}
@@ -95,22 +96,22 @@ func (p *Provider) Issuer() string { return p.cfg.Issuer }
 // ErrUnreachable says that the provider didn't answer, or not as a provider does.
 var ErrUnreachable = errors.New("the provider can't be reached")
 
-// Refused is an answer that signs nobody in. Its text is fit for people, and has
-// nothing in it that a stranger wrote.
+// Refused is an answer that signs nobody in. Its text is for people, and has nothing in it
+// that a stranger wrote.
 type Refused struct{ Why string }
 
 func (r *Refused) Error() string { return r.Why }
 
-// derive makes one of the values that go with a detour out of the browser's
-// secret, so that nothing of them need be kept.
+// derive makes one of the values that go with a sign-in from the browser's secret, so that
+// none of them need be stored.
 func derive(secret, what string) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(what))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// Leave answers where to send a browser that has the secret in its cookie, to
-// come back to callback. Error: [ErrUnreachable].
+// Leave returns where to send a browser that has the secret in its cookie, to come back to
+// callback. Error: [ErrUnreachable].
 func (p *Provider) Leave(ctx context.Context, secret, callback string) (string, error) {
 	m, err := p.metadata(ctx)
 	if err != nil {
@@ -120,8 +121,8 @@ func (p *Provider) Leave(ctx context.Context, secret, callback string) (string, 
 		oidc.Nonce(derive(secret, "nonce")), oauth2.S256ChallengeOption(derive(secret, "verifier"))), nil
 }
 
-// Belongs reports whether an answer is the one to the request that the browser
-// with this secret made.
+// Belongs reports whether an answer is the one to the request that the browser with this
+// secret made.
 func Belongs(secret string, answer url.Values) bool {
 	state := answer["state"]
 	return secret != "" && len(state) == 1 && subtle.ConstantTimeCompare([]byte(state[0]), []byte(derive(secret, "state"))) == 1
@@ -129,36 +130,36 @@ func Belongs(secret string, answer url.Values) bool {
 
 var oauthWord = regexp.MustCompile(`^[a-z_]{1,40}$`)
 
-// Return finds out who came back, with the provider's answer to a request that
-// was checked to be the browser's own. Errors: [ErrUnreachable], [Refused].
-func (p *Provider) Return(ctx context.Context, secret, callback string, answer url.Values) (engine.Vouched, error) {
+// Return finds out who came back, given the provider's answer to a request that was checked to
+// be the browser's own. Errors: [ErrUnreachable], [Refused].
+func (p *Provider) Return(ctx context.Context, secret, callback string, answer url.Values) (account.ExternalIdentity, error) {
 	m, err := p.metadata(ctx)
 	if err != nil {
-		return engine.Vouched{}, err
+		return account.ExternalIdentity{}, err
 	}
 	if iss := answer["iss"]; len(iss) > 1 || len(iss) == 1 && iss[0] != p.cfg.Issuer || len(iss) == 0 && m.NamesItself {
-		return engine.Vouched{}, &Refused{"The answer doesn't come from " + p.Name() + "."}
+		return account.ExternalIdentity{}, &Refused{"The answer doesn't come from " + p.Name() + "."}
 	}
 	if word := answer.Get("error"); word != "" {
 		if !oauthWord.MatchString(word) {
 			word = "an unknown reason"
 		}
-		return engine.Vouched{}, &Refused{p.Name() + " signed nobody in: " + word + "."}
+		return account.ExternalIdentity{}, &Refused{p.Name() + " signed nobody in: " + word + "."}
 	}
 	code := answer["code"]
 	if len(code) != 1 || code[0] == "" {
-		return engine.Vouched{}, &Refused{"The answer of " + p.Name() + " has no code."}
+		return account.ExternalIdentity{}, &Refused{"The answer of " + p.Name() + " has no code."}
 	}
 	ctx, end := context.WithTimeout(oidc.ClientContext(ctx, p.client), answerWithin)
 	defer end()
 	token, err := p.program(m, callback).Exchange(ctx, code[0], oauth2.VerifierOption(derive(secret, "verifier")))
 	if err != nil {
-		return engine.Vouched{}, p.exchangeFailed(err)
+		return account.ExternalIdentity{}, p.exchangeFailed(err)
 	}
 	raw, _ := token.Extra("id_token").(string)
 	subject, c, err := p.read(ctx, m, raw, derive(secret, "nonce"))
 	if err != nil {
-		return engine.Vouched{}, err
+		return account.ExternalIdentity{}, err
 	}
 	if c.Name == "" || c.Email == "" {
 		c = p.more(ctx, m, token, subject, c)
@@ -167,11 +168,11 @@ func (p *Provider) Return(ctx context.Context, secret, callback string, answer u
 		c.Name = c.Nick
 	}
 	verified, _ := c.EmailVerified.(bool)
-	return engine.Vouched{Issuer: p.cfg.Issuer, Subject: subject, Name: c.Name, Email: c.Email, EmailVerified: verified}, nil
+	return account.ExternalIdentity{Issuer: p.cfg.Issuer, Subject: subject, Name: c.Name, Email: c.Email, EmailVerified: verified}, nil
 }
 
-// more asks for what an ID token may leave out. Without an answer about the same
-// person it stays out: nothing that decides who somebody is comes from here.
+// more asks for what an ID token may leave out. Without an answer about the same person it is
+// left out: nothing that decides who somebody is comes from here.
 func (p *Provider) more(ctx context.Context, m *metadata, token *oauth2.Token, subject string, had claims) claims {
 	u, err := url.Parse(m.UserInfoEndpoint())
 	if err != nil || u.Host == "" {
@@ -185,8 +186,8 @@ func (p *Provider) more(ctx context.Context, m *metadata, token *oauth2.Token, s
 	return c
 }
 
-// exchangeFailed tells a refusal from a failure. What the provider wrote is left
-// out: it may repeat the code or the secret.
+// exchangeFailed distinguishes a refusal from a failure. What the provider wrote is left out:
+// it may repeat the code or the secret.
 func (p *Provider) exchangeFailed(err error) error {
 	var refused *oauth2.RetrieveError
 	if !errors.As(err, &refused) || refused.Response != nil && refused.Response.StatusCode >= http.StatusInternalServerError {
@@ -199,7 +200,7 @@ func (p *Provider) exchangeFailed(err error) error {
 	return &Refused{p.Name() + " didn't take its own code: " + word + "."}
 }
 
-// claims are what is read of an ID token besides what the library checks.
+// claims are what is read from an ID token besides what the library checks.
 type claims struct {
 	Party         string `json:"azp"`
 	Name          string `json:"name"`
@@ -208,7 +209,7 @@ type claims struct {
 	EmailVerified any    `json:"email_verified"` // true, and not a text that says so
 }
 
-// read checks an ID token and answers whose it is and what it tells of him.
+// read checks an ID token and returns whose it is and what it says about them.
 func (p *Provider) read(ctx context.Context, m *metadata, raw, nonce string) (subject string, c claims, err error) {
 	bad := &Refused{"What " + p.Name() + " says of you can't be trusted. Nobody was signed in."}
 	if raw == "" {
@@ -244,11 +245,11 @@ func (p *Provider) program(m *metadata, callback string) *oauth2.Config {
 	}
 }
 
-// metadata answers what the provider says of itself, asked for by one at a time
-// and kept for an hour. A provider that is down is asked again after seconds,
-// not by everybody who waits.
+// metadata returns what the provider says about itself, requested by one caller at a time and
+// kept for an hour. A provider that is down is asked again after seconds, not by everybody who
+// waits.
 func (p *Provider) metadata(ctx context.Context) (*metadata, error) {
-	if m, err, ok := p.kept(); ok {
+	if m, err, ok := p.cached(); ok {
 		return m, err
 	}
 	select {
@@ -257,19 +258,19 @@ func (p *Provider) metadata(ctx context.Context) (*metadata, error) {
 		return nil, ctx.Err()
 	}
 	defer func() { <-p.asking }()
-	if m, err, ok := p.kept(); ok { // somebody else asked meanwhile
+	if m, err, ok := p.cached(); ok { // another caller asked meanwhile
 		return m, err
 	}
 	m, err := p.discover(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err != nil && ctx.Err() != nil {
-		return nil, err // it was not the provider's fault
+		return nil, err // it wasn't the provider's fault
 	}
 	if p.failed = err; err != nil {
 		p.until = p.now().Add(metadataRest)
 		if p.known != nil {
-			p.failed = nil // what it said an hour ago does
+			p.failed = nil // its answer of an hour ago is good enough
 		}
 		return p.known, p.failed
 	}
@@ -277,7 +278,7 @@ func (p *Provider) metadata(ctx context.Context) (*metadata, error) {
 	return m, nil
 }
 
-func (p *Provider) kept() (*metadata, error, bool) {
+func (p *Provider) cached() (*metadata, error, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.known, p.failed, p.now().Before(p.until)

@@ -48,7 +48,7 @@ func key(op Operation, status int) string {
 type contract struct {
 	operations []Operation
 	validator  validator.Validator
-	mu         sync.Mutex // guards seen, and the validator, which caches without a lock of its own
+	mu         sync.Mutex // guards seen, and the validator, which caches without locking
 	seen       map[string]bool
 }
 
@@ -143,9 +143,9 @@ func fits(template, path string) bool {
 	return true
 }
 
-// checker is a RoundTripper that holds each answer against the document: its
-// status must be documented, its body must have the documented shape and no
-// property more; and what the server accepts must be what the document allows.
+// checker is a RoundTripper that checks each answer against the document: its status must be
+// documented, its body must have the documented shape and no other property; and what the
+// server accepts must be what the document allows.
 type checker struct {
 	tb   testing.TB
 	next http.RoundTripper
@@ -190,7 +190,7 @@ func (c *checker) check(op Operation, req *http.Request, sent []byte, resp *http
 		return
 	}
 	again := req.Clone(req.Context())
-	again.Header.Del("Cookie") // the security scheme declares it, the strict mode does not look there
+	again.Header.Del("Cookie") // the security scheme declares it, the strict mode doesn't look there
 	again.Body = io.NopCloser(bytes.NewReader(sent))
 	if resp.StatusCode < 300 && len(sent) > 0 {
 		if ok, bad := d.validator.ValidateHttpRequestSync(again); !ok {

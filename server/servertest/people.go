@@ -12,8 +12,8 @@ import (
 	"stint/queries"
 )
 
-// AddUser makes a user with a role in a workspace, which is made when it is
-// missing, and returns a bearer token of his.
+// AddUser creates a user with a role in a workspace, which it creates if it is missing, and
+// returns a bearer token of theirs.
 func (s *Server) AddUser(workspace string, role api.Role) (token string) {
 	s.tb.Helper()
 	token = "stk_" + rand.Text()

@@ -1,8 +1,7 @@
-// Package servertest runs the whole coordinator, a real store and a real
-// listener included, for tests that speak HTTP to it, and holds every answer
-// against the OpenAPI document.
+// Package servertest runs the whole coordinator, including a real store and a real listener,
+// for tests that speak HTTP to it, and checks every answer against the OpenAPI document.
 //
-// It owns no rule: what it knows of the product it reads from api/openapi.yaml.
+// It has no rules: what it knows of the product it reads from api/openapi.yaml.
 package servertest
 
 import (
@@ -19,9 +18,11 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"stint/account"
 	"stint/api"
 	"stint/db"
 	"stint/engine"
+	"stint/engine/enginetest"
 	"stint/server"
 )
 
@@ -30,28 +31,30 @@ const Base = "/api/v1/workspaces/default"
 
 // Options changes what New makes.
 type Options struct {
-	Config  func(*engine.Config)
-	Server  func(*server.Options)
-	Path    string           // of the database file; "" = a new one
-	Token   string           // of the owner of an existing file
-	Addr    string           // "" = any free port
-	Durable bool             // synchronous FULL
-	Clock   func() time.Time // nil = the machine's
-	Quiet   bool             // log nothing, check nothing: for measuring
+	Config   func(*engine.Config)
+	Accounts func(*account.Config)
+	Server   func(*server.Options)
+	Path     string           // of the database file; "" = a new one
+	Token    string           // of the owner of an existing file
+	Addr     string           // "" = any free port
+	Durable  bool             // synchronous FULL
+	Clock    func() time.Time // nil = the machine's
+	Quiet    bool             // log nothing, check nothing: for measuring
 
-	SmallBuffers bool // connections that hold next to nothing for a reader who doesn't read
+	SmallBuffers bool // connections that buffer almost nothing for a client that doesn't read
 }
 
 // Server is a running coordinator and one client of it, its owner.
 type Server struct {
-	URL    string
-	Token  string
-	Engine *engine.Engine
-	Store  *db.Store
-	Path   string
-	HTTP   *server.Server
-	Client *http.Client // checks each answer against the document
-	Log    *Log
+	URL      string
+	Token    string
+	Engine   *engine.Engine
+	Accounts *account.Accounts
+	Store    *db.Store
+	Path     string
+	HTTP     *server.Server
+	Client   *http.Client // checks each answer against the document
+	Log      *Log
 
 	tb   testing.TB
 	stop func()
@@ -68,10 +71,11 @@ func New(tb testing.TB, o Options) *Server {
 	if o.Quiet {
 		log = slog.New(slog.DiscardHandler)
 	}
-	unsafe := db.Unsafe{Synchronous: "OFF", CheckKept: true}
+	unsafe := db.Unsafe{Synchronous: "OFF", CheckRowCache: true}
 	if o.Durable {
 		unsafe = db.Unsafe{}
 	}
+	enginetest.Lay(tb, s.Path)
 	store, err := db.Open(tb.Context(), db.Options{Path: s.Path, Log: log, Unsafe: unsafe, Clock: o.Clock})
 	if err != nil {
 		tb.Fatal(err)
@@ -81,8 +85,13 @@ func New(tb testing.TB, o Options) *Server {
 	if o.Config != nil {
 		o.Config(&cfg)
 	}
-	s.Store, s.Engine = store, engine.New(store, cfg)
-	token, created, err := s.Engine.EnsureOwner(tb.Context())
+	signs := account.DefaultConfig()
+	signs.Log = log
+	if o.Accounts != nil {
+		o.Accounts(&signs)
+	}
+	s.Store, s.Engine, s.Accounts = store, engine.New(store, cfg), account.New(store, signs)
+	token, created, err := s.Accounts.EnsureOwner(tb.Context())
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -115,7 +124,7 @@ func (s *Server) serve(o Options, log *slog.Logger) {
 	if o.SmallBuffers {
 		ln = smallBuffers{ln}
 	}
-	options := server.Options{Engine: s.Engine, Addr: ln.Addr().String(), Version: "test", Log: log}
+	options := server.Options{Engine: s.Engine, Accounts: s.Accounts, Addr: ln.Addr().String(), Version: "test", Log: log}
 	if o.Server != nil {
 		o.Server(&options)
 	}
@@ -150,7 +159,7 @@ func (s *Server) Stop() { s.stop() }
 // Addr is host and port.
 func (s *Server) Addr() string { return strings.TrimPrefix(s.URL, "http://") }
 
-// Answer is what came back.
+// Answer is a response.
 type Answer struct {
 	Status int
 	Header http.Header
@@ -160,7 +169,7 @@ type Answer struct {
 // Change changes a request before it is sent.
 type Change func(*http.Request)
 
-// With sets a header; an empty value takes it off.
+// With sets a header; an empty value removes it.
 func With(name, value string) Change {
 	return func(r *http.Request) {
 		if value == "" {
@@ -171,9 +180,8 @@ func With(name, value string) Change {
 	}
 }
 
-// Do sends a request as the owner. A path that doesn't begin with a slash is
-// below the default workspace. The body is sent as it is when it is a string or
-// bytes, and as JSON otherwise.
+// Do sends a request as the owner. A path that doesn't begin with a slash is below the default
+// workspace. The body is sent unchanged if it is a string or bytes, and as JSON otherwise.
 func (s *Server) Do(method, path string, body any, changes ...Change) Answer {
 	s.tb.Helper()
 	if !strings.HasPrefix(path, "/") {
@@ -218,8 +226,7 @@ func (s *Server) Do(method, path string, body any, changes ...Change) Answer {
 	return Answer{Status: resp.StatusCode, Header: resp.Header, Body: b}
 }
 
-// Must is Do for a request that has to be answered with one status; it decodes
-// the answer.
+// Must is Do for a request that has to be answered with one status; it decodes the answer.
 func Must[T any](s *Server, status int, method, path string, body any, changes ...Change) T {
 	s.tb.Helper()
 	a := s.Do(method, path, body, changes...)

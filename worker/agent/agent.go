@@ -1,12 +1,12 @@
-// Package agent drives the programs that are agents of their own: it speaks their
-// protocols over their standard streams and turns what they say into what a session
-// is made of. One set of files per program.
+// Package agent drives the programs that are agents: it speaks their protocols over their
+// standard streams and turns what they say into the parts of a session. Each program has its
+// own set of files.
 //
-// It must not know of claims, leases, the coordinator, journals or processes: the
-// worker starts what [Agent.Command] says under its guardian, hands over the two
-// streams, is told through [Host], and ends the process afterwards. An adapter
-// decides nothing that [Policy] doesn't, and no text that people, webhooks or the
-// agent itself wrote is ever part of such a decision. contract 10.2-10.4
+// It must not know of claims, leases, the coordinator, journals or processes: the worker
+// starts what [Agent.Command] says under its guardian, hands over the two streams, is notified
+// through [Host], and ends the process afterwards. An adapter decides nothing that [Policy]
+// doesn't, and no text that people, webhooks or the agent itself wrote is ever part of such a
+// decision. contract 10.2-10.4
 package agent
 
 import (
@@ -18,13 +18,13 @@ import (
 	"stint/api"
 )
 
-// The causes with which a conversation is cut short. Both come from [Host] or as
-// the cause of the conversation's context.
+// The causes for which a conversation is cut short. Both come from [Host] or as the cause of
+// the conversation's context.
 var (
-	// ErrParked: nobody answered in time; the conversation is taken up again, by its
-	// agent session, when somebody has. contract 6.5
+	// ErrParked: nobody answered in time; the conversation is resumed, by its agent session,
+	// when somebody has. contract 6.5
 	ErrParked = errors.New("the question is parked until somebody answers")
-	// ErrStopped: a person asked the session to stop; the turn that runs is the last.
+	// ErrStopped: a person asked the session to stop; the current turn is the last.
 	ErrStopped = errors.New("a person asked the session to stop")
 )
 
@@ -41,25 +41,25 @@ const (
 
 // Agent is one kind of program. Its methods are safe for concurrent use.
 type Agent interface {
-	// Command is what to start for a job: arguments, the environment's additions and
-	// files that must exist first. Nothing that people wrote is part of it. An error
-	// is a *Refusal.
+	// Command returns what to start for a job: arguments, additions to the environment, and
+	// files that must exist first. Nothing that people wrote is part of it. An error is a
+	// *Refusal.
 	Command(Job) (Command, error)
-	// Converse holds the conversation with the started program until there is no
-	// further turn, the program has ended, or ctx has. When ctx ends it interrupts the
-	// turn by the protocol's own means and returns within [Job.Grace]; the caller then
-	// ends the process. It closes neither stream. The conversation's failure is in the
-	// result; err is ctx's cause, [ErrParked] or what the host returned.
+	// Converse holds the conversation with the started program until there is no further turn,
+	// the program has ended, or ctx has. When ctx ends it interrupts the turn by the
+	// protocol's own means and returns within [Job.Grace]; the caller then ends the process.
+	// It closes neither stream. The conversation's failure is in the result; err is ctx's
+	// cause, [ErrParked] or what the host returned.
 	Converse(ctx context.Context, pipes Pipes, job Job, host Host) (Result, error)
 }
 
-// Refusal is the error of a job that is not to be started.
+// Refusal is the error of a job that must not be started.
 type Refusal struct{ api.Failure }
 
 // Error is the failure's message.
 func (r *Refusal) Error() string { return r.Message }
 
-// For returns the adapter for a type of agents, false for those that have none.
+// For returns the adapter for a type of agent, false for types that have none.
 func For(kind api.AgentType) (Agent, bool) {
 	switch kind {
 	case api.TypeClaudeCode:
@@ -71,8 +71,8 @@ func For(kind api.AgentType) (Agent, bool) {
 	}
 }
 
-// Permissions says how an agent's own requests for more rights are met where the
-// policy says nothing else.
+// Permissions says how an agent's own requests for more rights are handled where the policy
+// says nothing else.
 type Permissions string
 
 // The permissions of contract 10.2.
@@ -81,30 +81,32 @@ const (
 	Autonomous Permissions = "autonomous" // granted inside the sandbox, refused beyond it
 )
 
-// Job is one conversation to hold. Everything but Turn is the worker owner's or the
-// agent's admins' to say.
+// Job is one conversation to hold. Everything except Turn comes from the worker's owner or the
+// agent's admins.
 type Job struct {
 	Executable  []string // argv to start with; empty = the program's own name, looked up in PATH
 	Dir         string   // absolute; exists
 	Env         []string // the exact environment before additions, as NAME=value
-	Hook        []string // argv that runs [HookMain]; empty = the program has no such
-	StateDir    string   // the adapter's own folder, kept between jobs, outside of Dir
+	Hook        []string // argv that runs [HookMain]; empty = the program has none
+	StateDir    string   // the adapter's own folder, kept between jobs, outside Dir
 	Hidden      []string // absolute paths that the agent must not read: the worker's and the coordinator's own
 	System      string   // trusted text for the agent's system channel
 	Turn        string   // what people wrote, fenced and labelled by the caller
 	Session     string   // agent session to resume; "" = begin a new one
 	Begin       string   // UUID for a new one, fresh for each start; not every program lets us choose
 	Model       string   // "" = the program's own choice
-	MaxTurns    int      // rounds with the model in one turn; 0 = 200
+	MaxTurns    int      // model rounds in one turn; 0 = 200
 	Permissions Permissions
 	Policy      Policy
-	// OwnSettings lets the program load settings, tool servers and hooks that lie in
-	// the work folder or in its user's home. contract 10.2
+	// OwnSettings lets the program load settings, tool servers and hooks that lie in the work
+	// folder or in its user's home. contract 10.2
 	OwnSettings bool
-	// AnswerLimit bounds each request to the program; 0 = 30 s.
+	// AnswerLimit bounds the wait for each answer of the program; 0 = 30 s.
 	AnswerLimit time.Duration
 	// Grace bounds the interrupt when the conversation is cut short; 0 = 10 s.
 	Grace time.Duration
+
+	talks string // where Claude Code keeps all conversations, links resolved, "" where they may be read
 }
 
 // Command is what the worker starts.
@@ -113,9 +115,12 @@ type Command struct {
 	Env   []string          // additions, NAME=value; they win
 	Files map[string]string // files to write first, path below StateDir -> content, mode 0600
 	Links map[string]string // symbolic links to make first, path below StateDir -> absolute target
-	// Unheld are sentences for people: what the policy asks for and nothing here
-	// enforces. The worker shows them with the session. An empty list means that the
-	// policy holds as docs/agents.md says.
+	// Notes are sentences for people about what it is started with; the worker shows them with
+	// the session.
+	Notes []string
+	// Unheld are sentences for people about what the policy asks for and nothing here
+	// enforces. The worker shows them with the session. If it is empty, the policy holds as
+	// docs/agents.md says.
 	Unheld []string
 }
 
@@ -125,35 +130,38 @@ type Pipes struct {
 	Out io.Reader
 }
 
-// Host is the worker's side of a conversation. Its methods may be called from any
-// goroutine of the adapter; they return soon, except Item, which waits while the
-// report of earlier ones is behind, Ask and Next.
+// Host is the worker's side of a conversation. Its methods may be called from any goroutine of
+// the adapter; they return soon, except Ask, Next, and Item, which waits while the reporting
+// of earlier items is behind.
 type Host interface {
-	// Began says by which id the conversation can be resumed. It returns when that is
-	// kept durably; the first turn is not begun before.
+	// Began says by which id the conversation can be resumed. It returns when that is stored
+	// durably; the first turn doesn't begin before.
 	Began(agentSession string) error
 	// Item appends a line of the transcript.
 	Item(Item)
-	// Alive notes real progress: the stall clock starts again. Retries of the network
-	// aren't any, nor is a tool that merely goes on: between a tool_call and its
+	// Notice shows people what the program says about itself, and is no sign of progress.
+	Notice(text string)
+	// Alive notes real progress: the stall clock starts again. Network retries are not
+	// progress, nor is a tool that merely keeps running: between a tool_call and its
 	// tool_result the tool's own limit counts. Item does it too.
 	Alive()
 	// Plan replaces the session's plan, as a Markdown task list.
 	Plan(markdown string)
-	// Usage reports totals of the agent session, earlier conversations included, as the
-	// program counts them; Turns alone counts this conversation's. The program may have
+	// Usage reports totals of the agent session, including earlier conversations, as the
+	// program counts them; only Turns counts just this conversation's. The program may have
 	// forgotten what a killed predecessor used.
 	Usage(api.Usage)
-	// Denied says that the policy refused something, for people to understand.
+	// Denied says that the policy refused something, in words for people.
 	Denied(Action, Ruling)
-	// Ask puts a question to a person and waits for the answer: the one place where a
-	// conversation waits for people. An error ends the question unanswered: the cause
-	// of ctx, or [ErrParked].
-	// After ErrParked the agent is told to ask again, word for word, when it goes on.
+	// Ask puts a question to a person and waits for the answer: the only place where a
+	// conversation waits for people. An error ends the question unanswered: the cause of ctx,
+	// or [ErrParked]. After ErrParked the agent is asked to repeat the question, word for
+	// word, when it resumes.
 	Ask(ctx context.Context, q Question) (Answer, error)
-	// Next is called after each finished turn: the next turn's text, made of what people
-	// wrote meanwhile, or false when the conversation is over.
-	Next(ctx context.Context) (turn string, more bool)
+	// Next is called after each finished turn with the agent's last words: from then on the
+	// turn counts as done, whatever happens to the conversation. It returns the next turn's
+	// text, made of what people wrote meanwhile, or false when the conversation is over.
+	Next(ctx context.Context, said string) (turn string, more bool)
 }
 
 // Item is a line of the transcript.
@@ -178,7 +186,7 @@ const (
 // Question is what an agent wants to know.
 type Question struct {
 	Kind    QuestionKind
-	Text    string // what is asked, the exact command or change in full
+	Text    string // the question; the exact command or change in full
 	Action  Action // of an approval
 	Why     string // the agent's own reason for it, if it gave one
 	Choices []Choice
@@ -201,16 +209,20 @@ type Answer struct {
 	Choices    map[string]string // by [Choice.ID]
 }
 
-// Result is how a conversation went.
+// Result is how a conversation ended.
 type Result struct {
 	Text    string       // the agent's last words
 	Failure *api.Failure // nil when the conversation ended well
-	// ResetAt is when a usage limit ends, if the program named it.
+	// ResetAt is when a usage limit ends, if the program named it; it may be just past.
 	ResetAt time.Time
-	// Retriable says that another try may mend the failure.
+	// Retriable says that another try may succeed; for a usage limit, that the limit ends by
+	// itself.
 	Retriable bool
-	// Unknown says that the program doesn't know the agent session to resume: only a
-	// new one can go on.
+	// Unknown says that the program doesn't know the agent session to resume: only a new one
+	// can continue.
 	Unknown bool
+	// Running is what the program was still running when its last turn ended, such as a
+	// command in the background; it ends with the program.
+	Running []string
 	Usage   api.Usage
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -12,15 +13,15 @@ import (
 	"stint/api"
 )
 
-// Claude drives Claude Code by stream-json over both of its streams. Tested with
-// 2.1.328 and 2.1.332; older ones may lack what the policy rests on.
+// Claude drives Claude Code by stream-json over both of its streams. Tested with 2.1.328 and
+// 2.1.332; older ones may lack what the policy depends on.
 //
-// The program keeps its sign-in, its transcripts and its state where its user has
-// them; it writes nothing to [Job.StateDir].
+// The program keeps its sign-in, its transcripts and its state where its user has them; it
+// writes nothing to [Job.StateDir].
 type Claude struct{}
 
-// What Claude Code offers that reaches out of the session: other sessions of the
-// user, schedules of its own, other folders, devices. It is switched off.
+// Features of Claude Code that reach outside the session: the user's other sessions,
+// schedules, other folders, devices. They are switched off.
 var claudeForbidden = []string{
 	"CronCreate", "CronDelete", "CronList", "ScheduleWakeup", "RemoteTrigger", "PushNotification",
 	"SendMessage", "ListAgents", "EnterWorktree", "ExitWorktree",
@@ -70,8 +71,12 @@ func (Claude) Command(job Job) (Command, error) {
 	return Command{
 		Argv: argv,
 		Env: []string{
-			"DISABLE_AUTOUPDATER=1",           // the program stays the one that was looked at
+			"DISABLE_AUTOUPDATER=1",           // the program stays the version that was checked
 			"CLAUDE_CODE_ENABLE_TODO_TOOLS=1", // else it makes no plan
+			// Nothing continues after a turn unnoticed: what was in the background, including
+			// what the program moves there itself, would end with it, unfinished and
+			// unreported.
+			"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1",
 			"CLAUDE_CODE_STARTUP_FAILURE_RESULTS=1",
 		},
 		Unheld: claudeUnheld(job),
@@ -85,16 +90,69 @@ func (Claude) Converse(ctx context.Context, pipes Pipes, job Job, host Host) (Re
 	return t.run()
 }
 
-// claudeJob hides the program's own sign-in from the agent too.
+// claudeJob also hides the files of the agent programs. Of the conversations only its own
+// stays open: long answers of tools lie there, and are read piece by piece.
 func claudeJob(job Job) Job {
-	dir := variable(job.Env, "CLAUDE_CONFIG_DIR")
-	if home := variable(job.Env, "HOME"); dir == "" && home != "" {
-		dir = filepath.Join(home, ".claude")
-	}
-	if dir != "" {
-		job.Hidden = append(slices.Clone(job.Hidden), filepath.Join(dir, ".credentials.json"))
+	all := claudeTalks(job.Env)
+	job.Hidden = slices.Concat(job.Hidden, slices.DeleteFunc(private(job.Env), func(path string) bool { return path == all }))
+	if all != "" && !job.OwnSettings { // else it keeps memories among them
+		job.talks = resolve(all)
 	}
 	return job
+}
+
+// claudeTalks is where Claude Code keeps its conversations: a folder for each work folder,
+// and in that a file and a folder for each conversation, named by its id.
+func claudeTalks(env []string) string {
+	if dir := claudeHome(env); dir != "" {
+		return filepath.Join(dir, "projects")
+	}
+	return ""
+}
+
+// claudeNamed matches what the folder names that Claude Code makes don't have.
+var claudeNamed = regexp.MustCompile(`[^a-zA-Z0-9]`)
+
+// claudeOwn is the folder of this conversation. For a very long work folder it has another
+// name, and then only the program's tools can read it, commands can't.
+func claudeOwn(job Job) string {
+	return filepath.Join(job.talks, claudeNamed.ReplaceAllString(resolve(job.Dir), "-"), or(job.Session, job.Begin))
+}
+
+// claudeOthers are patterns for the conversations other than this one, including later ones:
+// rules have no exceptions, so there is a pattern for each way to differ.
+func claudeOthers(job Job) (out []string) {
+	if job.talks == "" {
+		return nil
+	}
+	const inNames = "0123456789abcdefghijklmnopqrstuvwxyz_.-" // small letters stand for both
+	own := or(job.Session, job.Begin)
+	for i := range own { // the program knows no negated classes
+		others := strings.ReplaceAll(inNames, own[i:i+1], "")
+		out = append(out, fmt.Sprintf("%s/*/%s[%s]*", job.talks, own[:i], others))
+	}
+	return out
+}
+
+// inTalks reports whether a path, links resolved, lies in the folder of all conversations, and
+// whether in this one.
+func (j Job) inTalks(full string) (any, own bool) {
+	if j.talks == "" || !within(full, j.talks) {
+		return false, false
+	}
+	parts := strings.Split(strings.TrimPrefix(full, j.talks), "/")
+	return true, len(parts) > 2 && strings.HasPrefix(parts[2], or(j.Session, j.Begin))
+}
+
+// claudeHome is where Claude Code keeps its state, "" when that is unknown.
+func claudeHome(env []string) string {
+	if dir := variable(env, "CLAUDE_CONFIG_DIR"); dir != "" {
+		return dir
+	}
+	if home := variable(env, "HOME"); home != "" {
+		return filepath.Join(home, ".claude")
+	}
+	return ""
 }
 
 // rounds is how many rounds with the model one turn may take.
@@ -105,8 +163,8 @@ func (j Job) rounds() int {
 	return j.MaxTurns
 }
 
-// claudeSandbox says whether Claude Code can confine commands here. On Linux it
-// needs two programs, which Debian calls bubblewrap and socat.
+// claudeSandbox reports whether Claude Code can confine commands here. On Linux it needs two
+// programs, which Debian calls bubblewrap and socat.
 func claudeSandbox(job Job) bool {
 	if job.boundless() {
 		return false
@@ -119,22 +177,30 @@ func claudeSandbox(job Job) bool {
 	return onLinux && bwrap && socat
 }
 
-// boundless says whether the owner allowed everything that a sandbox would keep from.
+// boundless reports whether the owner allowed everything that a sandbox would prevent.
 func (j Job) boundless() bool {
 	return j.Policy.open(Filesystem) && j.Policy.open(Network) && j.Policy.open(Shell)
 }
 
-// claudeSettings are the settings that win over every file of the user and of the
-// work folder. The policy's rules aren't among them: the program asks about each
-// tool call before it runs (see claudeTalk.hook), whatever its settings allow.
+// claudeSettings are the settings that win over every file of the user and of the work folder.
+// The policy's rules aren't among them: the program asks about each tool call before it runs
+// (see claudeTalk.hook), whatever its settings allow.
 func claudeSettings(job Job) map[string]any {
-	hidden := make([]string, 0, 2*len(job.Hidden))
-	for _, path := range job.hiddenPaths() {
-		hidden = append(hidden, "Read(/"+path+")", "Read(/"+path+"/**)", "Edit(/"+path+")", "Edit(/"+path+"/**)")
+	hidden, parts, refused := job.hidden(), []string{}, []string{}
+	for _, path := range hidden {
+		parts = append(parts, beside(path, resolve(job.Dir))...)
+	}
+	// These rules have no exceptions. They keep out searches of enclosing folders; a call that
+	// names a hidden file is refused earlier, see claudeTalk.hook.
+	for _, part := range parts {
+		refused = append(refused, "Read(/"+part+")", "Read(/"+part+"/**)", "Edit(/"+part+")", "Edit(/"+part+"/**)")
+	}
+	for _, pattern := range claudeOthers(job) {
+		refused = append(refused, "Read(/"+pattern+")", "Edit(/"+pattern+")")
 	}
 	out := map[string]any{
-		"autoMemoryEnabled": job.OwnSettings, // what one session notes would be an order to the next
-		"permissions":       map[string]any{"deny": hidden, "disableBypassPermissionsMode": "disable"},
+		"autoMemoryEnabled": job.OwnSettings, // one session's notes would be orders to the next
+		"permissions":       map[string]any{"deny": refused, "disableBypassPermissionsMode": "disable"},
 	}
 	if !claudeSandbox(job) {
 		out["sandbox"] = map[string]any{"enabled": false}
@@ -144,10 +210,17 @@ func claudeSettings(job Job) map[string]any {
 	for i, name := range claudeKeys {
 		keys[i] = map[string]any{"name": name, "mode": "deny"}
 	}
-	files := map[string]any{"denyRead": job.hiddenPaths(), "denyWrite": job.hiddenPaths()}
+	if job.Policy.open(Filesystem) { // then a hidden folder isn't opened again even for what may be written
+		hidden = parts
+	}
+	files := map[string]any{"denyRead": hidden, "denyWrite": hidden}
+	if job.talks != "" {
+		files["denyRead"] = append(slices.Clone(hidden), job.talks)
+		files["allowRead"] = []string{claudeOwn(job)}
+	}
 	switch {
 	case job.Policy.shut(Filesystem):
-		files["denyWrite"] = append([]string{resolve(job.Dir)}, job.hiddenPaths()...)
+		files["denyWrite"] = append([]string{resolve(job.Dir)}, hidden...)
 	case job.Policy.open(Filesystem):
 		files["allowWrite"] = []string{"/"}
 	}
@@ -164,22 +237,13 @@ func claudeSettings(job Job) map[string]any {
 	return out
 }
 
-// hiddenPaths are the hidden paths, as given and with links resolved.
-func (j Job) hiddenPaths() []string {
-	out := []string{}
-	for _, path := range j.Hidden {
-		out = append(out, path)
-		if real := resolve(path); real != path {
-			out = append(out, real)
-		}
-	}
-	return out
-}
-
-// claudeUnheld says what of the policy nothing enforces here.
+// claudeUnheld says which parts of the policy nothing enforces here.
 func claudeUnheld(job Job) []string {
-	if claudeSandbox(job) || job.boundless() {
+	if claudeSandbox(job) {
 		return nil
+	}
+	if job.boundless() {
+		return []string{"Everything is allowed, so Claude Code runs commands without its sandbox: they can read the worker's own files and the model's key."}
 	}
 	missing := "Claude Code has no sandbox here: it needs bubblewrap and socat in the agent's PATH. "
 	if !onLinux {

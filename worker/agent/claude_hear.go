@@ -10,7 +10,7 @@ import (
 	"stint/api"
 )
 
-// claudeLine is what any line may have; the rest is read by its kind.
+// claudeLine has what any line may have; the rest is read by its kind.
 type claudeLine struct {
 	Type      string         `json:"type"`
 	Subtype   string         `json:"subtype"`
@@ -37,8 +37,8 @@ type claudeLine struct {
 	Reason    string `json:"decision_reason"`
 }
 
-// hear takes one line of the program. What it can't read it passes by, unless the
-// program waits for an answer.
+// hear takes one line of the program. It skips what it can't read, unless the program waits
+// for an answer.
 func (t *claudeTalk) hear(raw []byte) (done bool, err error) {
 	var line claudeLine
 	if err := json.Unmarshal(raw, &line, lenient); err != nil {
@@ -48,9 +48,13 @@ func (t *claudeTalk) hear(raw []byte) (done bool, err error) {
 	switch line.Type {
 	case "control_request":
 		t.alive()
+		if t.cut > 0 {
+			t.refuse(string(line.RequestID), tooLongToJudge)
+			return false, nil
+		}
 		t.asked(line)
 	case "control_cancel_request":
-		t.desk.settled(string(line.RequestID))
+		t.questions.settled(string(line.RequestID))
 	case "control_response":
 		return t.greeted(line)
 	case "assistant":
@@ -73,8 +77,8 @@ func (t *claudeTalk) hear(raw []byte) (done bool, err error) {
 	return false, nil
 }
 
-// unreadable answers a request whose form is new to us, so that the program doesn't
-// wait for ever. What is no request is noise.
+// unreadable answers a request in an unknown form, so that the program doesn't wait for ever.
+// What isn't a request is noise.
 func (t *claudeTalk) unreadable(raw []byte) {
 	var bare struct {
 		Type      any            `json:"type"`
@@ -91,7 +95,7 @@ func (t *claudeTalk) alive() {
 	}
 }
 
-// asText is a JSON string's text, "" of anything else.
+// asText is a JSON string's text, "" for anything else.
 func asText(v jsontext.Value) string {
 	var text string
 	if json.Unmarshal(v, &text, lenient) != nil {
@@ -100,8 +104,8 @@ func asText(v jsontext.Value) string {
 	return text
 }
 
-// greeted takes the answer to the handshake. An interrupt's is of no use: the
-// result follows, or doesn't.
+// greeted takes the answer to the handshake. An answer to an interrupt is not used: the result
+// follows, or doesn't.
 func (t *claudeTalk) greeted(line claudeLine) (done bool, err error) {
 	if line.Response.RequestID != claudeHello {
 		return false, nil
@@ -121,7 +125,7 @@ func (t *claudeTalk) system(line claudeLine) {
 	case "init", "compact_boundary", "task_started", "task_progress", "task_notification":
 		t.alive()
 	case "permission_denied": // refused by the program itself: its own rules, or the hidden paths
-		t.told[line.ToolUseID] = true
+		t.refusalsReported[line.ToolUseID] = true
 		t.host.Denied(Action{Area: SideEffects, What: or(line.Reason, "refused by Claude Code's own rules"), Tool: line.ToolName}, Deny)
 	}
 }
@@ -149,7 +153,7 @@ func (t *claudeTalk) assistant(line claudeLine) {
 	if json.Unmarshal(line.Message, &m, lenient) != nil {
 		return
 	}
-	if class := asText(line.Error); class != "" { // the program's own words about a failure; the result tells it
+	if class := asText(line.Error); class != "" { // the program's own words about a failure; the result reports it
 		t.cause = class
 		return
 	}
@@ -168,7 +172,7 @@ func (t *claudeTalk) assistant(line claudeLine) {
 			if t.plan.called(b.ID, b.Name, b.Input) {
 				t.host.Plan(t.plan.markdown())
 			}
-		case b.ToolUseID != "": // a result of a tool that ran at the model's
+		case b.ToolUseID != "": // the result of a tool that ran on the model's side
 			t.toolResult(b, nil)
 		}
 	}
@@ -178,7 +182,7 @@ func (t *claudeTalk) assistant(line claudeLine) {
 	}
 }
 
-// toolResults takes what tools gave back.
+// toolResults takes the results of tools.
 func (t *claudeTalk) toolResults(line claudeLine) {
 	var m struct {
 		Content jsontext.Value `json:"content"`

@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// claudeInput are the inputs of tools that a policy looks at.
+// claudeInput has the inputs of tools that a policy looks at.
 type claudeInput struct {
 	Command   string `json:"command"`
 	Why       string `json:"description"`
@@ -29,21 +29,21 @@ type claudeInput struct {
 	} `json:"questions"`
 }
 
-// deeds are what a call of one of Claude Code's tools would do, nil for those that
-// stay within the session. A tool that is new to us is judged as a side effect.
-func (j *judge) claudeDeeds(tool string, input jsontext.Value) []deed {
+// actions returns what a call of one of Claude Code's tools would do, nil for those that stay
+// within the session. An unknown tool is judged as a side effect.
+func (j *judge) claudeActions(tool string, input jsontext.Value) []toolAction {
 	var in claudeInput
 	if json.Unmarshal(input, &in, lenient) != nil {
-		return []deed{{Action: Action{SideEffects, clip(string(input), 4000), tool}}}
+		return []toolAction{{Action: Action{SideEffects, clip(string(input), 4000), tool}}}
 	}
-	one := func(area Area, what string) []deed { return []deed{{Action: Action{area, what, tool}}} }
+	one := func(area Area, what string) []toolAction { return []toolAction{{Action: Action{area, what, tool}}} }
 	switch tool {
 	case "Bash", "PowerShell", "Monitor":
 		return j.command(tool, in.Command, "", in.Beyond)
 	case "Write", "Edit", "MultiEdit":
-		return []deed{j.write(tool, in.File)}
+		return []toolAction{j.write(tool, in.File)}
 	case "NotebookEdit":
-		return []deed{j.write(tool, in.Notebook)}
+		return []toolAction{j.write(tool, in.Notebook)}
 	case "Read":
 		return j.read(tool, in.File)
 	case "Grep", "Glob", "LS":
@@ -58,7 +58,7 @@ func (j *judge) claudeDeeds(tool string, input jsontext.Value) []deed {
 	}
 	if strings.HasPrefix(tool, "mcp__stint__") {
 		out := one(Workspace, strings.TrimPrefix(tool, "mcp__stint__"))
-		out[0].covered = true // what a run's own token may do there is the coordinator's to decide
+		out[0].contained = true // the coordinator decides what a run's own token may do there
 		return out
 	}
 	if in.Host != "" { // a command in the sandbox wants to connect
@@ -75,7 +75,7 @@ type claudeRequest struct {
 	CallID   string         `json:"tool_use_id"`
 }
 
-// asked answers a request of the program, at once or when a person has.
+// asked answers a request of the program, at once or when a person has answered.
 func (t *claudeTalk) asked(line claudeLine) {
 	id := string(line.RequestID) // as JSON: whatever it is, it goes back as it came
 	if id == "" {
@@ -91,15 +91,15 @@ func (t *claudeTalk) asked(line claudeLine) {
 		t.permission(id, r)
 	case r.Subtype == "hook_callback":
 		t.hook(id, r)
-	case r.Subtype == "elicitation": // a tool server's form; none is ours
+	case r.Subtype == "elicitation": // a tool server's form; we have none
 		t.reply(id, map[string]any{"action": "decline"})
 	default:
 		t.refuse(id, "this request is unknown here: "+clip(r.Subtype, 100))
 	}
 }
 
-// hook tells the program before each tool call what the rules say to it; the rest
-// is its own judgment, which ends in a question to us where it isn't harmless.
+// hook answers the program before each tool call with what the rules say about it; the rest
+// the program judges itself, and asks us about whatever isn't harmless.
 func (t *claudeTalk) hook(id string, r claudeRequest) {
 	var call struct {
 		Tool  string         `json:"tool_name"`
@@ -109,7 +109,7 @@ func (t *claudeTalk) hook(id string, r claudeRequest) {
 		t.refuse(id, "this hook can't be read") // which blocks the call
 		return
 	}
-	ruling, at := t.judge.ruled(t.judge.claudeDeeds(call.Tool, call.Input))
+	ruling, at := t.judge.ruled(t.judge.claudeActions(call.Tool, call.Input))
 	decision := ""
 	switch ruling {
 	case Deny, DenyStop:
@@ -130,19 +130,19 @@ func (t *claudeTalk) hook(id string, r claudeRequest) {
 	}
 }
 
-// deny tells people of a refusal, once for each tool call.
+// deny shows people a refusal, once for each tool call.
 func (t *claudeTalk) deny(call string, a Action, r Ruling) {
-	if call != "" && t.told[call] {
+	if call != "" && t.refusalsReported[call] {
 		return
 	}
-	t.told[call] = true
+	t.refusalsReported[call] = true
 	t.host.Denied(a, r)
 }
 
 // permission decides on a tool call that the program would not make by itself.
 func (t *claudeTalk) permission(id string, r claudeRequest) {
 	if t.stopping != nil || t.blocked != nil {
-		t.told[r.CallID] = true
+		t.refusalsReported[r.CallID] = true
 		t.reply(id, denial("The session is being ended.", true))
 		return
 	}
@@ -150,13 +150,13 @@ func (t *claudeTalk) permission(id string, r claudeRequest) {
 		t.question(id, r)
 		return
 	}
-	deeds := t.judge.claudeDeeds(r.ToolName, r.Input)
-	ruling, at := t.judge.verdict(deeds)
+	actions := t.judge.claudeActions(r.ToolName, r.Input)
+	ruling, at := t.judge.verdict(actions)
 	switch ruling {
 	case Allow:
 		t.reply(id, map[string]any{"behavior": "allow", "updatedInput": r.Input})
 	case Ask:
-		t.desk.ask(deskAnswer{id: id, call: r.CallID, deeds: deeds, input: r.Input.Clone(), asked: Question{
+		t.questions.ask(questionAnswer{id: id, call: r.CallID, actions: actions, input: r.Input.Clone(), asked: Question{
 			Kind: AskApproval, Action: at, Text: claudeCall(r.ToolName, r.Input), Why: claudeWhy(r.Input),
 		}})
 	default:
@@ -172,7 +172,7 @@ func (t *claudeTalk) permission(id string, r claudeRequest) {
 func claudeWhy(input jsontext.Value) string {
 	var in claudeInput
 	if json.Unmarshal(input, &in, lenient) != nil || in.Command == "" {
-		return "" // of no other tool that is asked about it is a reason
+		return "" // for any other tool that is asked about, it is not a reason
 	}
 	return in.Why
 }
@@ -185,7 +185,7 @@ const (
 
 // question passes the model's own questions on to people.
 func (t *claudeTalk) question(id string, r claudeRequest) {
-	t.told[r.CallID] = true // whatever becomes of it is no refusal
+	t.refusalsReported[r.CallID] = true // whatever comes of it is not a refusal
 	var in claudeInput
 	if json.Unmarshal(r.Input, &in, lenient) != nil || len(in.Questions) == 0 {
 		t.reply(id, denial("The questions can't be read.", false))
@@ -213,11 +213,11 @@ func (t *claudeTalk) question(id string, r claudeRequest) {
 		q.Choices = append(q.Choices, c)
 		q.Text = strings.TrimSpace(q.Text + "\n" + one.Question)
 	}
-	t.desk.ask(deskAnswer{id: id, call: r.CallID, input: r.Input.Clone(), asked: q})
+	t.questions.ask(questionAnswer{id: id, call: r.CallID, input: r.Input.Clone(), asked: q})
 }
 
 // claudeAnswer is a person's answer in the program's form.
-func claudeAnswer(j *judge, a deskAnswer) map[string]any {
+func claudeAnswer(j *judge, a questionAnswer) map[string]any {
 	if a.asked.Kind == AskQuestions {
 		var in map[string]any
 		_ = json.Unmarshal(a.input, &in, lenient)
@@ -232,7 +232,7 @@ func claudeAnswer(j *judge, a deskAnswer) map[string]any {
 		return denial(strings.TrimSpace("This was declined. "+a.answer.Text), false)
 	}
 	if a.answer.ForSession {
-		j.grant(a.deeds)
+		j.grant(a.actions)
 	}
 	return map[string]any{"behavior": "allow", "updatedInput": jsontext.Value(a.input)}
 }

@@ -45,7 +45,7 @@ func TestClaude_ThePolicyDecides(t *testing.T) {
 		tool        string
 		input       obj
 		hook        string // deny, ask or nothing
-		decision    string // allow or deny, of a host that approves nothing
+		decision    string // allow or deny, from a host that approves nothing
 		asked       int
 		denied      agent.Ruling
 		failure     string
@@ -142,8 +142,8 @@ func TestClaude_QuestionsReachAPerson(t *testing.T) {
 	}
 }
 
-// A question may be longer than its id; one that fits nowhere is the model's to
-// shorten and no end of the session.
+// A question may be longer than its id; the model can shorten one that fits nowhere, and the
+// session goes on.
 func TestClaude_LongQuestions(t *testing.T) {
 	long, tooLong := strings.Repeat("Why? ", 100), strings.Repeat("Why? ", 1000)
 	ask := func(text, option string) obj {
@@ -216,7 +216,7 @@ func TestClaude_AWithdrawnQuestionIsForgotten(t *testing.T) {
 	asked := make(chan struct{})
 	host := &agenttest.Host{Answer: func(ctx context.Context, _ agent.Question) (agent.Answer, error) {
 		close(asked)
-		<-come // the answer comes after the question was taken back
+		<-come // the answer comes after the question was withdrawn
 		return agent.Answer{Approved: true}, nil
 	}}
 	var late line
@@ -312,7 +312,7 @@ func TestClaude_ParksAQuestionNobodyAnswers(t *testing.T) {
 		t.Errorf("result %+v, %v", r, err)
 	}
 	if told.Text("response", "response", "behavior") != "deny" || !strings.Contains(told.Text("response", "response", "message"), "Ask again") {
-		t.Errorf("the agent was told %v", told)
+		t.Errorf("the agent got %v", told)
 	}
 }
 
@@ -330,7 +330,7 @@ func TestClaude_WhatIsProgress(t *testing.T) {
 			obj{"type": "system", "subtype": "api_retry", "attempt": 3}, obj{"type": "keep_alive"}, obj{"type": "tool_progress", "elapsed_time_seconds": 30},
 			obj{"type": "stream_event", "event": obj{"type": "ping"}}, obj{"type": "rate_limit_event", "rate_limit_info": obj{"status": "allowed"}},
 		)
-		if after := sync("two"); after != before+1 { // the request itself is some
+		if after := sync("two"); after != before+1 { // the request itself is output
 			t.Errorf("%d signs of life for none", after-before-1)
 		}
 		p.Say(obj{"type": "stream_event", "event": obj{"type": "content_block_delta"}})

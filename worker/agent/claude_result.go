@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,7 +33,7 @@ type claudeResult struct {
 	Stop     string         `json:"stop_reason"`
 	Terminal string         `json:"terminal_reason"`
 	Status   int            `json:"api_error_status"`
-	Asked    []string       `json:"user_message_uuids"` // the turns that it is about, of newer versions
+	Asked    []string       `json:"user_message_uuids"` // the turns that it is about, in newer versions
 	Errors   jsontext.Value `json:"errors"`
 	Cost     float64        `json:"total_cost_usd"` // of the agent session so far
 	Models   map[string]struct {
@@ -58,7 +57,7 @@ func (t *claudeTalk) turned(raw []byte) (done bool, err error) {
 	}
 	t.account(r)
 	for _, d := range r.Denials { // what the program refused by itself, such as hidden files
-		_, at := t.judge.verdict(t.judge.claudeDeeds(d.Tool, d.Input))
+		_, at := t.judge.verdict(t.judge.claudeActions(d.Tool, d.Input))
 		if at.Tool == "" {
 			at = Action{SideEffects, clip(string(d.Input), 4000), d.Tool}
 		}
@@ -68,10 +67,10 @@ func (t *claudeTalk) turned(raw []byte) (done bool, err error) {
 		return true, nil
 	}
 	if !t.turning || len(r.Asked) > 0 && !slices.Contains(r.Asked, t.turn) {
-		return false, nil // of its own accord, about something that went on behind
+		return false, nil // unasked, about something that ran in the background
 	}
 	t.turning = false
-	t.desk.withdraw()
+	t.questions.withdraw()
 	if f := t.failed(r); f != nil {
 		return true, f
 	}
@@ -79,11 +78,11 @@ func (t *claudeTalk) turned(raw []byte) (done bool, err error) {
 		t.result.Text = r.Text
 	}
 	t.item(Item{Kind: api.ItemTurnEnd, Text: turnEnd(r)})
-	t.desk.next()
+	t.questions.next(t.result.Text)
 	return false, nil
 }
 
-// turnEnd says what people should know of a turn that ended well.
+// turnEnd says what people should know about a turn that ended well.
 func turnEnd(r claudeResult) string {
 	if len(r.Denials) == 0 {
 		return ""
@@ -96,7 +95,11 @@ func turnEnd(r claudeResult) string {
 			list = append(list, d.Tool)
 		}
 	}
-	return strconv.Itoa(len(r.Denials)) + " tool calls of this turn were refused: " + strings.Join(list, ", ") + "."
+	calls := strconv.Itoa(len(r.Denials)) + " tool calls of this turn were"
+	if len(r.Denials) == 1 {
+		calls = "1 tool call of this turn was"
+	}
+	return calls + " refused: " + strings.Join(list, ", ") + "."
 }
 
 // account notes what the agent session has used so far.
@@ -132,8 +135,8 @@ func (t *claudeTalk) spend(id string, u api.Usage) {
 	t.host.Usage(sum)
 }
 
-// failed says why a turn didn't end well, nil when it did. What the program calls
-// success may be none.
+// failed says why a turn didn't end well, nil when it did. What the program calls success may
+// not be one.
 func (t *claudeTalk) failed(r claudeResult) *failure {
 	text := r.Text
 	var errs []string
@@ -162,7 +165,7 @@ func (t *claudeTalk) failed(r claudeResult) *failure {
 		return fail(CodeNotSignedIn, false, "Claude Code is not signed in for the worker's user. %s", short)
 	}
 	if reset, limited := t.usageLimit(r, text); limited {
-		f := fail(CodeUsageLimit, true, "The usage limit of Claude Code's account is reached. %s", short)
+		f := fail(CodeUsageLimit, t.cause != "billing_error" || !reset.IsZero(), "The usage limit of Claude Code's account is reached. %s", short)
 		f.reset = reset
 		return f
 	}
@@ -181,15 +184,9 @@ func (t *claudeTalk) signedOut(r claudeResult, text string) bool {
 	return strings.Contains(lower, "not logged in") || strings.Contains(lower, "/login") || strings.Contains(lower, "invalid api key")
 }
 
-// usageLimit says whether the account's limit ended a turn, and until when if the
-// program said so: in an event, as Unix seconds behind a bar, or as a time of day.
+// usageLimit says whether the account's limit ended a turn, and until when if the program said
+// so, in an event or in its words. Being out of credit is not a limit that ends by itself.
 func (t *claudeTalk) usageLimit(r claudeResult, text string) (reset time.Time, limited bool) {
-	if found := barredUntil.FindStringSubmatch(text); found != nil {
-		sec, err := strconv.ParseInt(found[1], 10, 64)
-		if err == nil {
-			return unixTime(sec), true
-		}
-	}
 	lower := strings.ToLower(text)
 	limited = t.cause == "rate_limit" || t.cause == "billing_error" || r.Status == 429 || r.Terminal == "blocking_limit" ||
 		strings.Contains(lower, "limit reached") || strings.Contains(lower, "hit your") && strings.Contains(lower, "limit")
@@ -199,44 +196,7 @@ func (t *claudeTalk) usageLimit(r claudeResult, text string) (reset time.Time, l
 	if !t.limit.IsZero() {
 		return t.limit, true
 	}
-	return timeOfDay(text, time.Now()), true
-}
-
-var (
-	barredUntil = regexp.MustCompile(`limit reached\|(\d{9,11})`)
-	resetsAt    = regexp.MustCompile(`resets(?: at)? (\d{1,2})(?::(\d{2}))? ?([ap]m)(?: \(([A-Za-z0-9_+/-]+)\))?`)
-)
-
-// timeOfDay reads "resets 3:30pm (Europe/Berlin)" as the next such time after now,
-// the zero time when there is none in the text.
-func timeOfDay(text string, now time.Time) time.Time {
-	m := resetsAt.FindStringSubmatch(text)
-	if m == nil {
-		return time.Time{}
-	}
-	zone := time.Local
-	if m[4] != "" {
-		named, err := time.LoadLocation(m[4])
-		if err != nil {
-			return time.Time{}
-		}
-		zone = named
-	}
-	hour, _ := strconv.Atoi(m[1])
-	minute, _ := strconv.Atoi(m[2])
-	if hour < 1 || hour > 12 || minute > 59 {
-		return time.Time{}
-	}
-	hour %= 12
-	if m[3] == "pm" {
-		hour += 12
-	}
-	local := now.In(zone)
-	at := time.Date(local.Year(), local.Month(), local.Day(), hour, minute, 0, 0, zone)
-	if !at.After(now) {
-		at = time.Date(local.Year(), local.Month(), local.Day()+1, hour, minute, 0, 0, zone)
-	}
-	return at
+	return limitEnd(text, time.Now(), time.Local), true
 }
 
 func unixTime(sec int64) time.Time { return time.Unix(sec, 0).UTC() }

@@ -12,48 +12,49 @@ import (
 	"stint/api"
 )
 
-// lenient reads what a program of any version says.
+// lenient reads the output of any version of a program.
 var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
-// claudeTalk is one conversation with Claude Code. One goroutine owns it, that of
-// run; those that wait for people answer it over a channel.
+// claudeTalk is one conversation with Claude Code. One goroutine owns it, that of run; those
+// that wait for people reply to it over a channel.
 type claudeTalk struct {
-	job   Job
-	host  Host
-	wire  *wire
-	judge *judge
-	ctx   context.Context // the caller's
-	desk  *desk           // questions to people
+	job       Job
+	host      Host
+	wire      *wire
+	judge     *judge
+	ctx       context.Context // the caller's
+	questions *questions      // questions to people
 
-	turning   bool   // a turn runs
-	turn      string // its id
-	stopping  error  // why the conversation is cut short, nil while it isn't
-	blocked   *api.Failure
-	lost      error // what the host said no with
-	result    Result
-	base      api.Usage // the agent session's totals when the turn began
-	baseKnown bool
-	spent     map[string]api.Usage // of this turn's messages, by id
-	limit     time.Time            // until when a usage limit holds
-	cause     string               // the error class of the last synthetic message
-	tools     map[string]string    // open tool calls: name by id
-	told      map[string]bool      // tool calls whose refusal was told, or was a person's
-	plan      plan
-	deadline  <-chan time.Time // of the interrupt, or of the handshake
-	deaf      <-chan struct{}  // closed when the program doesn't read any more
+	turning          bool   // a turn is running
+	turn             string // its id
+	stopping         error  // why the conversation is cut short, nil while it isn't
+	blocked          *api.Failure
+	lost             error // what the host refused with
+	result           Result
+	base             api.Usage // the agent session's totals when the turn began
+	baseKnown        bool
+	spent            map[string]api.Usage // by this turn's messages, by id
+	limit            time.Time            // until when a usage limit holds
+	cause            string               // the error class of the last synthetic message
+	cut              int64                // bytes that were left out of the line being read
+	tools            map[string]string    // open tool calls: name by id
+	refusalsReported map[string]bool      // tool calls whose refusal was shown, or came from a person
+	plan             plan
+	deadline         <-chan time.Time // for the interrupt, or for the handshake
+	deaf             <-chan struct{}  // closed when the program no longer reads
 }
 
 func newClaudeTalk(ctx context.Context, pipes Pipes, job Job, host Host) *claudeTalk {
 	w := newWire(pipes)
 	return &claudeTalk{
-		job: job, host: host, wire: w, deaf: w.broken, judge: newJudge(job, claudeSandbox(job)), ctx: ctx, desk: newDesk(ctx, host),
-		baseKnown: job.Session == "", spent: map[string]api.Usage{}, tools: map[string]string{}, told: map[string]bool{},
+		job: job, host: host, wire: w, deaf: w.broken, judge: newJudge(job, claudeSandbox(job)), ctx: ctx, questions: newQuestions(ctx, host),
+		baseKnown: job.Session == "", spent: map[string]api.Usage{}, tools: map[string]string{}, refusalsReported: map[string]bool{},
 	}
 }
 
 // end gives up what is still open.
 func (t *claudeTalk) end() {
-	t.desk.close()
+	t.questions.close()
 	t.wire.close()
 }
 
@@ -69,7 +70,7 @@ func (t *claudeTalk) run() (Result, error) {
 	}
 	t.control(claudeHello, map[string]any{
 		"subtype":              "initialize",
-		"systemPromptSnapshot": false, // a resumed session gets today's instructions, not those it began with
+		"systemPromptSnapshot": false, // a resumed session gets the current instructions, not those it began with
 		"hooks": map[string]any{"PreToolUse": []any{
 			map[string]any{"hookCallbackIds": []string{"policy"}, "onFailure": "block"},
 		}},
@@ -84,7 +85,7 @@ func (t *claudeTalk) run() (Result, error) {
 	}
 }
 
-// step waits for the next thing that happens; done says that the conversation is over.
+// step waits for the next thing to happen; done says that the conversation is over.
 func (t *claudeTalk) step() (done bool, err error) {
 	ended := t.ctx.Done()
 	if t.stopping != nil {
@@ -95,15 +96,22 @@ func (t *claudeTalk) step() (done bool, err error) {
 		if !open {
 			return true, t.hungUp()
 		}
-		return t.hear(line)
-	case <-t.deaf: // its output tells more, and should end soon
+		if line.lost {
+			t.host.Item(Item{Kind: api.ItemStatus, Text: lostWords("Claude Code")})
+			return false, nil
+		}
+		if t.cut = line.cut; t.cut > 0 {
+			t.host.Item(Item{Kind: api.ItemStatus, Text: cutWords("Claude Code", t.cut)})
+		}
+		return t.hear(line.text)
+	case <-t.deaf: // its output says more, and should end soon
 		t.deaf = nil
 		if t.stopping == nil && t.blocked == nil {
 			t.deadline = time.After(t.job.grace())
 		}
 		return false, nil
-	case a := <-t.desk.answers:
-		if !t.desk.settled(a.id) {
+	case a := <-t.questions.answers:
+		if !t.questions.settled(a.id) {
 			return false, nil
 		}
 		return t.answered(a)
@@ -155,10 +163,10 @@ func (t *claudeTalk) send(message any) {
 	}
 }
 
-// interrupt ends the turn that runs, and the conversation with it.
+// interrupt ends the current turn, and the conversation with it.
 func (t *claudeTalk) interrupt(cause error) (done bool, err error) {
 	t.stopping = cause
-	t.desk.withdraw()
+	t.questions.withdraw()
 	if !t.turning {
 		return true, nil
 	}
@@ -167,19 +175,19 @@ func (t *claudeTalk) interrupt(cause error) (done bool, err error) {
 	return false, nil
 }
 
-// block ends the turn that runs because the policy says so.
+// block ends the current turn because the policy says so.
 func (t *claudeTalk) block(a Action) {
 	if t.blocked != nil || t.stopping != nil {
 		return
 	}
 	t.blocked = blockedBy(a)
-	t.desk.withdraw()
+	t.questions.withdraw()
 	t.control("stint-interrupt", map[string]any{"subtype": "interrupt"})
 	t.deadline = time.After(t.job.grace())
 }
 
 // answered takes what people said: to a question, or as the next turn.
-func (t *claudeTalk) answered(a deskAnswer) (done bool, err error) {
+func (t *claudeTalk) answered(a questionAnswer) (done bool, err error) {
 	if a.next {
 		if !a.more || t.stopping != nil {
 			return true, t.stopping
@@ -195,12 +203,12 @@ func (t *claudeTalk) answered(a deskAnswer) (done bool, err error) {
 		return false, nil
 	}
 	t.host.Alive()
-	t.told[a.call] = true
+	t.refusalsReported[a.call] = true
 	t.reply(a.id, claudeAnswer(t.judge, a))
 	return false, nil
 }
 
-// hungUp is what the end of the program's output means.
+// hungUp says what the end of the program's output means.
 func (t *claudeTalk) hungUp() error {
 	switch {
 	case t.stopping != nil || t.blocked != nil:
@@ -214,7 +222,7 @@ func (t *claudeTalk) hungUp() error {
 	}
 }
 
-// outcome makes the conversation's result of how it ended.
+// outcome turns how the conversation ended into its result.
 func (t *claudeTalk) outcome(err error) (Result, error) {
 	var failed *failure
 	switch {
@@ -233,7 +241,7 @@ func (t *claudeTalk) outcome(err error) (Result, error) {
 	}
 }
 
-// failure is how a conversation fails, on its way to the result.
+// failure is a conversation's failure, on its way to the result.
 type failure struct {
 	api.Failure
 	retriable bool
@@ -249,7 +257,7 @@ func (f *failure) into(r *Result) {
 }
 
 func fail(code string, retriable bool, format string, args ...any) *failure {
-	return &failure{Failure: api.Failure{Code: code, Message: fmt.Sprintf(format, args...)}, retriable: retriable}
+	return &failure{Failure: *api.NewFailure(code, format, args...), retriable: retriable}
 }
 
 func blockedBy(a Action) *api.Failure {

@@ -2,25 +2,28 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/pelletier/go-toml/v2"
+	"golang.org/x/sys/unix"
 	"stint/api"
 )
 
-// Codex drives the app-server of OpenAI's Codex by JSON-RPC. Tested with 0.169.0 and
-// 0.171.0; the policy rests on permission profiles, which there are since 0.138.
+// Codex drives the app-server of OpenAI's Codex by JSON-RPC. Tested with 0.169.0 and 0.171.0;
+// the policy depends on permission profiles, which exist since 0.138.
 //
-// [Job.StateDir] is its CODEX_HOME: its threads lie there and none of the user's own
-// settings. The sign-in is the user's: auth.json there is a link to theirs, through
-// which Codex reads and renews it. With [Job.OwnSettings] the user's own CODEX_HOME
-// is used instead.
+// [Job.StateDir] is its CODEX_HOME: it holds Codex's threads and none of the user's own
+// settings. The sign-in is the user's: auth.json there is a link to theirs, through which
+// Codex reads and renews it. With [Job.OwnSettings] the user's own CODEX_HOME is used instead.
 type Codex struct{}
 
-// Command starts codex app-server. What the conversation needs is said in it.
+// Command starts codex app-server. The conversation's own settings are sent within it.
 func (Codex) Command(job Job) (Command, error) {
+	job = codexJob(job)
 	argv := slices.Clone(job.Executable)
 	if len(argv) == 0 {
 		argv = []string{"codex"}
@@ -31,6 +34,9 @@ func (Codex) Command(job Job) (Command, error) {
 	}
 	if !filepath.IsAbs(job.StateDir) {
 		return Command{}, &Refusal{api.Failure{Code: CodeCrashed, Message: "Codex needs a folder of its own for its state."}}
+	}
+	if name := CodexProvider(job.Env); name != "" {
+		out.Notes = append(out.Notes, providerIgnored(name))
 	}
 	if tmp := resolve(or(variable(job.Env, "TMPDIR"), "/tmp")); strings.HasPrefix(resolve(job.StateDir), tmp+"/") {
 		return Command{}, &Refusal{api.Failure{Code: CodeCrashed, Message: "Codex runs no commands while its state lies below " + tmp + ": give the worker another state directory."}}
@@ -47,9 +53,25 @@ func (Codex) Command(job Job) (Command, error) {
 
 // Converse holds the conversation.
 func (Codex) Converse(ctx context.Context, pipes Pipes, job Job, host Host) (Result, error) {
-	t := newCodexTalk(ctx, pipes, job, host)
+	t := newCodexTalk(ctx, pipes, codexJob(job), host)
 	defer t.end()
 	return t.run()
+}
+
+// codexJob also hides the files of the agent programs. Codex's own state is among them, except
+// what the user keeps there for its commands.
+func codexJob(job Job) Job {
+	home := codexHome(job.Env)
+	hidden := slices.DeleteFunc(private(job.Env), func(path string) bool { return job.OwnSettings && path == home })
+	if job.OwnSettings && home != "" {
+		for _, name := range []string{"auth.json", "config.toml", "history.jsonl", "sessions", "archived_sessions", "log"} {
+			hidden = append(hidden, filepath.Join(home, name))
+		}
+	} else {
+		hidden = append(hidden, job.StateDir, filepath.Join(home, "auth.json"))
+	}
+	job.Hidden = slices.Concat(job.Hidden, hidden)
+	return job
 }
 
 // codexHome is where the user's own Codex keeps its state, "" when that is unknown.
@@ -63,10 +85,7 @@ func codexHome(env []string) string {
 	return ""
 }
 
-// codexConfined says whether Codex runs commands in its sandbox, which it brings along.
-func codexConfined(job Job) bool { return !job.boundless() }
-
-// codexApproval is when Codex asks before it leaves its sandbox.
+// codexApproval says when Codex asks before it leaves its sandbox.
 func codexApproval(job Job) string {
 	if job.Permissions == Autonomous || job.boundless() {
 		return "never"
@@ -74,28 +93,25 @@ func codexApproval(job Job) string {
 	return "on-request"
 }
 
-// codexConfig is what a thread is started with; it wins over every file. hook is the
-// command that puts each tool call to us before it runs, "" for none.
+// codexConfig is what a thread is started with; it wins over every file. hook is the command
+// that submits each tool call to us before it runs, "" for none.
 func codexConfig(job Job, hook string) map[string]any {
 	out := map[string]any{
 		"features": map[string]any{"default_mode_request_user_input": !job.Policy.Unattended, "apps": job.OwnSettings, "plugins": job.OwnSettings},
 		"tools":    map[string]any{"update_plan": map[string]any{"enabled": true}},
-		// The search runs at the model's side: whether it is used can't be asked.
+		// The search runs on the model's side: there is no call to ask about.
 		"web_search":                  map[bool]string{true: "live", false: "disabled"}[job.Policy.open(Network)],
 		"check_for_update_on_startup": false,
-		// The worker has chosen the environment; only the model's keys are no command's business.
+		// The worker has chosen the environment; only the model's keys must be kept from
+		// commands.
 		"shell_environment_policy": map[string]any{"inherit": "all", "ignore_default_excludes": true, "exclude": []string{"*OPENAI*KEY*", "CODEX_*KEY*", "CODEX_*TOKEN*"}},
 	}
-	if job.boundless() {
-		out["default_permissions"] = ":danger-full-access"
-	} else {
-		out["default_permissions"], out["permissions"] = "stint", map[string]any{"stint": codexProfile(job)}
-	}
+	out["default_permissions"], out["permissions"] = "stint", map[string]any{"stint": codexProfile(job)}
 	if !job.OwnSettings {
 		out["projects"] = untrusted(job.Dir)
 	}
 	if hook != "" {
-		out["bypass_hook_trust"] = true // nobody is there to review it; in a folder that isn't trusted no other runs
+		out["bypass_hook_trust"] = true // nobody is there to review it; in an untrusted folder no other hook runs
 		out["hooks"] = map[string]any{"PreToolUse": []any{map[string]any{"hooks": []any{
 			map[string]any{"type": "command", "command": hook, "timeout": hookTimeout},
 		}}}}
@@ -107,19 +123,25 @@ func codexConfig(job Job, hook string) map[string]any {
 // the session can.
 const hookTimeout = 30 * 24 * 3600
 
-// codexProfile is the sandbox for commands and changes of files.
+// codexProfile is the sandbox for commands and changes of files. Where everything is allowed,
+// it only keeps hidden paths hidden.
 func codexProfile(job Job) map[string]any {
-	files := map[string]any{}
-	for _, path := range codexHidden(job) {
-		files[path] = "deny"
-	}
-	profile := map[string]any{"extends": ":workspace"}
+	profile, files := map[string]any{"extends": ":workspace"}, map[string]any{}
 	switch {
+	case job.boundless():
+		delete(profile, "extends")
+		files[":root"] = "write"
 	case job.Policy.shut(Filesystem):
 		profile["extends"] = ":read-only"
 	case job.Policy.open(Filesystem):
 		files[":root"] = "write"
 	}
+	if files[":root"] != nil {
+		for _, path := range codexUnguarded {
+			files[path] = "write"
+		}
+	}
+	codexHide(job, files)
 	if len(files) > 0 {
 		profile["filesystem"] = files
 	}
@@ -127,6 +149,24 @@ func codexProfile(job Job) map[string]any {
 		profile["network"] = map[string]any{"enabled": true}
 	}
 	return profile
+}
+
+// CodexProvider is the model provider that the user's own Codex settings name, "" for OpenAI
+// or when they can't be read.
+func CodexProvider(env []string) string {
+	text, err := os.ReadFile(filepath.Join(codexHome(env), "config.toml"))
+	var config struct {
+		Provider string `toml:"model_provider"`
+	}
+	if err != nil || toml.Unmarshal(text, &config) != nil || config.Provider == "openai" {
+		return ""
+	}
+	return config.Provider
+}
+
+func providerIgnored(name string) string {
+	return fmt.Sprintf("Codex's own settings name the model provider %q, and a worker doesn't read them: name it in the executable "+
+		"(executable = [\"codex\", \"-c\", \"model_provider=…\", …]), or let them be read (own_settings = true).", clip(name, 100))
 }
 
 // codexState is the CODEX_HOME of a conversation.
@@ -137,52 +177,90 @@ func codexState(job Job) string {
 	return job.StateDir
 }
 
-// codexHidden are the paths that the sandbox hides: those of the job, Codex's sign-in
-// and its other conversations. One that doesn't exist can't be hidden: the sandbox
-// would make a file of its name.
-func codexHidden(job Job) []string {
-	home := codexState(job)
-	var wanted []string
-	for _, path := range job.hiddenPaths() {
-		wanted = append(wanted, around(path, resolve(home))...)
-	}
-	for _, name := range []string{"auth.json", "sessions"} {
-		if home != "" {
-			path := filepath.Join(home, name)
-			wanted = append(wanted, path, resolve(path))
+// codexHide adds what is hidden to the sandbox's files. Codex takes only paths without links:
+// to hide one it mounts over it, and a link's name can't be mounted over. What doesn't exist
+// can't be hidden either: the sandbox would create a file of that name.
+//
+// In a hidden folder only what may be written is opened again. That is the work folder, and
+// the place of Codex's own helper, which starts each command from a folder below its state;
+// the helper itself stays read-only, or a command could put another in its place. For a
+// command that people let out of the sandbox, Codex opens nothing again: where there can be
+// one, and in a work folder that can't be written, what lies beside the two is hidden piece by
+// piece.
+func codexHide(job Job, files map[string]any) {
+	dir, scratch := resolve(job.Dir), resolve(filepath.Join(codexState(job), "tmp"))
+	skills := resolve(filepath.Join(codexState(job), "skills")) // Codex's own, which its commands read
+	whole := codexApproval(job) == "never" && !job.Policy.shut(Filesystem)
+	for _, path := range job.hidden() {
+		parts := []string{path}
+		switch {
+		case !within(dir, path) && !within(scratch, path):
+		case !whole:
+			parts = beside(path, dir, scratch, skills)
+		case within(scratch, path):
+			helpers := contents(scratch)
+			if len(helpers) > 0 {
+				files[scratch] = "write"
+			}
+			for _, helper := range helpers {
+				files[helper] = "read"
+			}
+			fallthrough
+		default:
+			if within(dir, path) {
+				files[dir] = "write"
+			}
+		}
+		for _, part := range parts {
+			if info, err := os.Lstat(part); err == nil && info.Mode()&os.ModeSymlink == 0 {
+				files[part] = "deny"
+			}
 		}
 	}
-	var out []string
-	for _, path := range wanted {
-		within := slices.ContainsFunc(wanted, func(other string) bool { return strings.HasPrefix(path, strings.TrimSuffix(other, "/")+"/") })
-		if _, err := os.Stat(path); err == nil && !within && !slices.Contains(out, path) {
-			out = append(out, path)
+	codexPin(job, files)
+}
+
+// codexPin keeps the folders above a hidden path where they are. A command that may write
+// there could move one away, and for the next command, whose sandbox is built anew, the hidden
+// path would not exist. A folder listed as writable is mounted separately, and can't be moved.
+func codexPin(job Job, files map[string]any) {
+	writable := []string{resolve(job.Dir), resolve(os.TempDir()), "/tmp"}
+	switch {
+	case files[":root"] == "write":
+		writable = []string{"/"}
+	case job.Policy.shut(Filesystem):
+		return
+	}
+	for _, path := range job.hidden() {
+		for up := filepath.Dir(path); ; up = filepath.Dir(up) {
+			if !slices.ContainsFunc(writable, func(root string) bool { return up != root && within(up, root) }) {
+				break
+			}
+			if files[up] == nil && mayRename(up) {
+				files[up] = "write"
+				for _, guarded := range codexUnguarded {
+					if _, err := os.Lstat(up + guarded); err != nil {
+						files[up+guarded] = "write"
+					}
+				}
+			}
 		}
 	}
-	return out
 }
 
-// around is a path, or, when it holds kept, what lies in it beside kept: within a
-// folder that Codex hides it can't open another, and its own helper, which starts each
-// command, lies in its state folder.
-func around(path, kept string) []string {
-	if kept != path && !strings.HasPrefix(kept, strings.TrimSuffix(path, "/")+"/") {
-		return []string{path}
-	}
-	entries, err := os.ReadDir(path)
-	if err != nil || kept == path {
-		return nil
-	}
-	var out []string
-	for _, e := range entries {
-		out = append(out, around(filepath.Join(path, e.Name()), kept)...)
-	}
-	return out
+// mayRename reports whether this user may rename what lies at a path.
+func mayRename(path string) bool {
+	return unix.Access(filepath.Dir(path), unix.W_OK) == nil
 }
 
-// untrusted marks the work folder, the folders above it and the repository that it
-// is a worktree of: in none of them Codex takes settings, hooks or tool servers from
-// the files. Unmarked it would trust what it may write to.
+// codexUnguarded are the places in a folder, such as the root, that Codex would create and
+// keep unwritable if the folder is listed as writable. Creating them fails where the user may
+// not, and elsewhere leaves them behind.
+var codexUnguarded = []string{"/.agents", "/.aws", "/.codex", "/.git"}
+
+// untrusted marks the work folder, the folders above it and the repository that it is a
+// worktree of: from none of them does Codex take settings, hooks or tool servers. Unmarked, it
+// would trust whatever it may write to.
 func untrusted(dir string) map[string]any {
 	out := map[string]any{}
 	mark := func(dir string) {
@@ -210,22 +288,19 @@ func untrusted(dir string) map[string]any {
 	}
 }
 
-// codexUnheld says what of the policy nothing enforces here.
+// codexUnheld says which parts of the policy nothing enforces here.
 func codexUnheld(job Job) []string {
 	var out []string
 	if job.ruled() && len(job.Hook) == 0 {
 		out = append(out, "Codex asks only before it leaves its sandbox: the rules for commands, files and side effects don't hold within it, because the worker offers no hook.")
 	}
-	if job.boundless() && len(job.Hidden) > 0 {
-		out = append(out, "Everything is allowed, so Codex runs without a sandbox: it can read the worker's own files and the model's key.")
-	}
 	return out
 }
 
-// ruled says whether a rule is harder than what the sandbox allows by itself.
+// ruled reports whether a rule is stricter than what the sandbox allows by itself.
 func (j Job) ruled() bool {
 	return slices.ContainsFunc(j.Policy.Rules, func(r Rule) bool { return r.Ruling != Allow })
 }
 
-// shellQuote makes a text one word of a shell command.
-func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+// ShellQuote makes a text one word of a shell command.
+func ShellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -17,7 +17,7 @@ func TestCodex_CommandAndConfiguration(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(user, "auth.json"), []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second time all is there
+	for range 2 { // the second time everything is there
 		cmd, err := agent.Codex{}.Command(job)
 		if err != nil {
 			t.Fatal(err)
@@ -50,7 +50,7 @@ func TestCodex_CommandAndConfiguration(t *testing.T) {
 		"no files":     {agent.Policy{Rules: []agent.Rule{{agent.Filesystem, "", agent.Deny}}}, agent.Approval, "on-request", "stint", "disabled", []string{":read-only"}},
 		"with network": {agent.Policy{Rules: []agent.Rule{{agent.Network, "", agent.Allow}}}, agent.Approval, "on-request", "stint", "live", []string{":workspace", "network"}},
 		"all files":    {agent.Policy{Rules: []agent.Rule{{agent.Filesystem, "*", agent.Allow}}}, agent.Approval, "on-request", "stint", "disabled", []string{":root", hidden}},
-		"everything":   {agent.Policy{Rules: []agent.Rule{{agent.Filesystem, "", agent.Allow}, {agent.Network, "", agent.Allow}, {agent.Shell, "", agent.Allow}}}, agent.Approval, "never", ":danger-full-access", "live", nil},
+		"everything":   {agent.Policy{Rules: []agent.Rule{{agent.Filesystem, "", agent.Allow}, {agent.Network, "", agent.Allow}, {agent.Shell, "", agent.Allow}}}, agent.Approval, "never", "stint", "live", []string{`":root":"write"`, hidden, "network"}},
 	} {
 		job.Policy, job.Permissions = c.policy, c.permissions
 		start, err := started(t, job)

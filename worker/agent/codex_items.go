@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -55,7 +56,7 @@ func (t *codexTalk) itemStarted(i codexItem) {
 	}
 }
 
-// itemCompleted puts what a part of the turn came to into the transcript.
+// itemCompleted puts the result of a part of the turn into the transcript.
 func (t *codexTalk) itemCompleted(i codexItem) {
 	switch i.Type {
 	case "agentMessage":
@@ -84,21 +85,27 @@ func (t *codexTalk) itemCompleted(i codexItem) {
 	if tool == "" || i.ID == "" {
 		return
 	}
-	t.itemStarted(i) // where the beginning wasn't told
+	t.itemStarted(i) // where its beginning wasn't reported
 	delete(t.items, i.ID)
 	t.host.Item(Item{Kind: api.ItemToolResult, Tool: tool, CallID: i.ID, Failed: i.failed(), Text: i.output()})
 }
 
-// closeItems ends the tool calls that the turn has left open.
-func (t *codexTalk) closeItems() {
+// closeItems ends the tool calls that the turn has left open, and returns those that were
+// commands: they continue in the background until the program ends.
+func (t *codexTalk) closeItems() (running []string) {
 	for id, i := range t.items {
-		tool, _ := i.call()
+		tool, text := i.call()
+		if i.Type == "commandExecution" {
+			running = append(running, text)
+		}
 		t.host.Item(Item{Kind: api.ItemToolResult, Tool: tool, CallID: id, Failed: true, Text: "(the turn ended before this did)"})
 	}
 	clear(t.items)
+	slices.Sort(running)
+	return running
 }
 
-// call is a tool call as people see it, "" for items that are none.
+// call is a tool call as people see it, "" for items that are not tool calls.
 func (i codexItem) call() (tool, text string) {
 	switch i.Type {
 	case "commandExecution":

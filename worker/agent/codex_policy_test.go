@@ -175,7 +175,7 @@ func TestCodex_EveryRequestIsAnswered(t *testing.T) {
 				t.Errorf("%v %s: replied %v", c.id, c.method, got)
 			}
 		}
-		// An id that no float holds goes back digit by digit.
+		// An id that doesn't fit a float is returned digit by digit.
 		p.Noise(`{"id":9007199254740993,"method":"brew/coffee"}` + "\n")
 		if got := p.HearUntil(func(l line) bool { return l["error"] != nil }); !strings.Contains(text(got["id"]), "9007199254740992") {
 			t.Errorf("replied %v", got)
@@ -280,7 +280,7 @@ func TestCodex_TheHookAsksThePolicy(t *testing.T) {
 	if seen := host.Seen(); len(seen.Asked) != 2 || len(seen.Denied) != 4 {
 		t.Errorf("asked %+v, denied %+v", seen.Asked, seen.Denied)
 	}
-	// Without the conversation nothing is allowed.
+	// Outside the conversation nothing is allowed.
 	if got, code := hookSays(t, command, `{"tool_name":"Bash","tool_input":{"command":"ls"}}`); code != 2 || got != "" {
 		t.Errorf("afterwards: said %q with %d", got, code)
 	}

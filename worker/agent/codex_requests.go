@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// codexParams are the parameters of Codex's requests.
+// codexParams has the parameters of Codex's requests.
 type codexParams struct {
 	ItemID    string         `json:"itemId"`
 	Command   string         `json:"command"`
@@ -43,7 +43,7 @@ type codexGrant struct {
 	Files   jsontext.Value `json:"fileSystem"`
 }
 
-// asked answers a request of the program, at once or when a person has.
+// asked answers a request of the program, at once or when a person has answered.
 func (t *codexTalk) asked(id, method string, params jsontext.Value) {
 	var p codexParams
 	if json.Unmarshal(params, &p, lenient) != nil {
@@ -56,20 +56,20 @@ func (t *codexTalk) asked(id, method string, params jsontext.Value) {
 	}
 	switch method {
 	case "item/commandExecution/requestApproval":
-		t.approval(id, method, p, t.commandDeeds(p), or(p.networkText(), unwrapShell(p.Command)))
+		t.approval(id, method, p, t.commandActions(p), or(p.networkText(), unwrapShell(p.Command)))
 	case "item/fileChange/requestApproval":
 		change := t.items[p.ItemID]
-		t.approval(id, method, p, t.changeDeeds(change, p.GrantRoot), or(change.diffs(), "Change files."))
+		t.approval(id, method, p, t.changeActions(change, p.GrantRoot), or(change.diffs(), "Change files."))
 	case "item/permissions/requestApproval":
-		deeds, text := t.grantDeeds(p)
-		t.approval(id, method, p, deeds, text)
+		actions, text := t.grantActions(p)
+		t.approval(id, method, p, actions, text)
 	case "mcpServer/elicitation/request":
-		t.approval(id, method, p, t.serverDeeds(p), p.Message)
+		t.approval(id, method, p, t.serverActions(p), p.Message)
 	case "item/tool/requestUserInput":
 		t.question(id, p)
-	case "item/tool/call": // a tool that a client offers; we offered none
+	case "item/tool/call": // a tool that a client offers; we offer none
 		t.reply(id, map[string]any{"contentItems": []any{}, "success": false})
-	case "execCommandApproval", "applyPatchApproval": // of older threads than any that we begin
+	case "execCommandApproval", "applyPatchApproval": // from threads older than any that we begin
 		t.reply(id, map[string]any{"decision": "abort"})
 	default:
 		t.refuse(id, "this request is unknown here: "+clip(method, 100))
@@ -91,16 +91,16 @@ func (p codexParams) networkText() string {
 	return fmt.Sprintf("Connect to %s (%s).", p.Network.Host, or(p.Network.Protocol, "any protocol"))
 }
 
-// commandDeeds are what a command would do that Codex wants to run out of its sandbox.
-func (t *codexTalk) commandDeeds(p codexParams) []deed {
+// commandActions are what a command that Codex wants to run outside its sandbox would do.
+func (t *codexTalk) commandActions(p codexParams) []toolAction {
 	if p.Network != nil {
-		return []deed{{Action: Action{Network, p.Network.Host, "shell"}}}
+		return []toolAction{{Action: Action{Network, p.Network.Host, "shell"}}}
 	}
 	return t.judge.command("shell", unwrapShell(p.Command), p.Cwd, true)
 }
 
-func (t *codexTalk) changeDeeds(i codexItem, root string) []deed {
-	var out []deed
+func (t *codexTalk) changeActions(i codexItem, root string) []toolAction {
+	var out []toolAction
 	for _, c := range i.Changes {
 		out = append(out, t.judge.write("edit", c.Path))
 		if c.Kind.Move != "" {
@@ -110,14 +110,14 @@ func (t *codexTalk) changeDeeds(i codexItem, root string) []deed {
 	if root != "" {
 		out = append(out, t.judge.write("edit", root))
 	}
-	if len(out) == 0 { // of a change that we weren't told
-		out = append(out, deed{Action: Action{Filesystem, "/", "edit"}})
+	if len(out) == 0 { // of a change that wasn't announced
+		out = append(out, toolAction{Action: Action{Filesystem, "/", "edit"}})
 	}
 	return out
 }
 
-// grantDeeds are what a wish for more rights is about.
-func (t *codexTalk) grantDeeds(p codexParams) (deeds []deed, text string) {
+// grantActions are the actions that a request for more rights is about.
+func (t *codexTalk) grantActions(p codexParams) (actions []toolAction, text string) {
 	var files struct {
 		Read    []string `json:"read"`
 		Write   []string `json:"write"`
@@ -129,41 +129,41 @@ func (t *codexTalk) grantDeeds(p codexParams) (deeds []deed, text string) {
 	_ = json.Unmarshal(p.Grant.Files, &files, lenient)
 	var lines []string
 	for _, path := range files.Write {
-		deeds, lines = append(deeds, t.judge.write("permissions", path)), append(lines, "write "+path)
+		actions, lines = append(actions, t.judge.write("permissions", path)), append(lines, "write "+path)
 	}
 	for _, path := range files.Read {
 		d := t.judge.write("permissions", path)
-		d.covered = false
-		deeds, lines = append(deeds, d), append(lines, "read "+path)
+		d.contained = false
+		actions, lines = append(actions, d), append(lines, "read "+path)
 	}
 	for _, e := range files.Entries {
 		what := string(e.Path)
-		deeds, lines = append(deeds, deed{Action: Action{Filesystem, what, "permissions"}}), append(lines, e.Access+" "+what)
+		actions, lines = append(actions, toolAction{Action: Action{Filesystem, what, "permissions"}}), append(lines, e.Access+" "+what)
 	}
 	if len(p.Grant.Network) > 0 && p.Grant.Network.Kind() != 'n' {
-		deeds, lines = append(deeds, deed{Action: Action{Network, "*", "permissions"}}), append(lines, "use the network")
+		actions, lines = append(actions, toolAction{Action: Action{Network, "*", "permissions"}}), append(lines, "use the network")
 	}
-	if len(deeds) == 0 {
-		deeds = append(deeds, deed{Action: Action{SideEffects, "more rights", "permissions"}})
+	if len(actions) == 0 {
+		actions = append(actions, toolAction{Action: Action{SideEffects, "more rights", "permissions"}})
 	}
-	return deeds, strings.Join(lines, "\n")
+	return actions, strings.Join(lines, "\n")
 }
 
-func (t *codexTalk) serverDeeds(p codexParams) []deed {
+func (t *codexTalk) serverActions(p codexParams) []toolAction {
 	if p.Server == "stint" {
-		return []deed{{Action: Action{Workspace, p.Message, p.Server}, covered: true}}
+		return []toolAction{{Action: Action{Workspace, p.Message, p.Server}, contained: true}}
 	}
-	return []deed{{Action: Action{SideEffects, p.Server + " " + p.Message, p.Server}}}
+	return []toolAction{{Action: Action{SideEffects, p.Server + " " + p.Message, p.Server}}}
 }
 
 // approval decides on something that Codex doesn't do by itself.
-func (t *codexTalk) approval(id, method string, p codexParams, deeds []deed, text string) {
-	ruling, at := t.judge.verdict(deeds)
+func (t *codexTalk) approval(id, method string, p codexParams, actions []toolAction, text string) {
+	ruling, at := t.judge.verdict(actions)
 	switch ruling {
 	case Allow:
 		t.reply(id, codexYes(method, p, false))
 	case Ask:
-		t.desk.ask(deskAnswer{id: id, method: method, params: p, deeds: deeds, asked: Question{
+		t.questions.ask(questionAnswer{id: id, method: method, params: p, actions: actions, asked: Question{
 			Kind: AskApproval, Action: at, Why: p.Reason, Text: or(or(text, at.What), "Something that Codex doesn't name."),
 		}})
 	default:
@@ -171,9 +171,24 @@ func (t *codexTalk) approval(id, method string, p codexParams, deeds []deed, tex
 		t.reply(id, codexNo(method, ruling == DenyStop))
 		if ruling == DenyStop {
 			t.block(at)
+			return
 		}
+		t.explain(refusal(at))
 	}
 }
+
+// explain gives the model the reason for a refusal. Codex's own refusals have no room for one:
+// it is sent as a further message of the current turn.
+func (t *codexTalk) explain(why string) {
+	if t.turn == "" {
+		return
+	}
+	t.call(codexSteer, map[string]any{
+		"threadId": t.thread, "expectedTurnId": t.turn, "input": []any{map[string]any{"type": "text", "text": why}},
+	}, nil)
+}
+
+const codexSteer = "turn/steer"
 
 // codexYes grants what a request asks for.
 func codexYes(method string, p codexParams, session bool) map[string]any {
@@ -197,7 +212,7 @@ func codexYes(method string, p codexParams, session bool) map[string]any {
 	}
 }
 
-// needsContent says whether a form has fields that must be filled in.
+// needsContent reports whether a form has fields that must be filled in.
 func needsContent(schema jsontext.Value) bool {
 	var s struct {
 		Required []string `json:"required"`
@@ -240,11 +255,11 @@ func (t *codexTalk) question(id string, p codexParams) {
 		q.Choices = append(q.Choices, c)
 		q.Text = strings.TrimSpace(q.Text + "\n" + one.Question)
 	}
-	t.desk.ask(deskAnswer{id: id, asked: q})
+	t.questions.ask(questionAnswer{id: id, asked: q})
 }
 
-// answered takes what people said: to a question, a hook's too, or as the next turn.
-func (t *codexTalk) answered(a deskAnswer) (done bool, err error) {
+// answered takes what people said: to a question, to a hook's too, or as the next turn.
+func (t *codexTalk) answered(a questionAnswer) (done bool, err error) {
 	if a.next {
 		if !a.more || t.stopping != nil {
 			return true, t.stopping
@@ -268,7 +283,7 @@ func (t *codexTalk) answered(a deskAnswer) (done bool, err error) {
 	}
 	t.host.Alive()
 	if a.answer.Approved && a.answer.ForSession {
-		t.judge.grant(a.deeds)
+		t.judge.grant(a.actions)
 	}
 	switch {
 	case a.asked.Kind == AskQuestions:
@@ -285,12 +300,15 @@ func (t *codexTalk) answered(a deskAnswer) (done bool, err error) {
 		t.reply(a.id, codexYes(a.method, a.params, a.answer.ForSession))
 	default:
 		t.reply(a.id, codexNo(a.method, false))
+		if a.answer.Text != "" {
+			t.explain(fmt.Sprintf("A person declined this: %s\nThey said: %s", clip(a.asked.Text, 300), a.answer.Text))
+		}
 	}
 	return false, nil
 }
 
-// hooked decides on a tool call before it runs, as far as rules speak of it; what
-// they leave open is the sandbox's and the approvals'.
+// hooked decides on a tool call before it runs, if rules cover it; what they leave open is
+// left to the sandbox and the approvals.
 func (t *codexTalk) hooked(call hookCall) {
 	var in struct {
 		Tool  string         `json:"tool_name"`
@@ -309,7 +327,7 @@ func (t *codexTalk) hooked(call hookCall) {
 		return
 	}
 	t.alive()
-	var deeds []deed
+	var actions []toolAction
 	text := args.Command
 	switch {
 	case in.Tool == "apply_patch":
@@ -317,15 +335,15 @@ func (t *codexTalk) hooked(call hookCall) {
 			if !filepath.IsAbs(name) {
 				name = filepath.Join(or(in.Cwd, t.job.Dir), name)
 			}
-			deeds = append(deeds, t.judge.write("edit", name))
+			actions = append(actions, t.judge.write("edit", name))
 		}
 	case args.Command != "":
 		text = unwrapShell(args.Command)
-		deeds = t.judge.command("shell", text, in.Cwd, false)
+		actions = t.judge.command("shell", text, in.Cwd, false)
 	default:
-		deeds, text = t.judge.claudeDeeds(in.Tool, in.Input), in.Tool+" "+string(in.Input)
+		actions, text = t.judge.claudeActions(in.Tool, in.Input), in.Tool+" "+string(in.Input)
 	}
-	ruling, at := t.judge.ruled(deeds)
+	ruling, at := t.judge.ruled(actions)
 	switch ruling {
 	case Deny, DenyStop:
 		t.host.Denied(at, ruling)
@@ -335,8 +353,8 @@ func (t *codexTalk) hooked(call hookCall) {
 		}
 	case Ask:
 		t.hookings++
-		t.desk.ask(deskAnswer{
-			id: fmt.Sprintf("hook %d", t.hookings), hook: call.answer, deeds: deeds, asked: Question{Kind: AskApproval, Action: at, Text: text},
+		t.questions.ask(questionAnswer{
+			id: fmt.Sprintf("hook %d", t.hookings), hook: call.answer, actions: actions, asked: Question{Kind: AskApproval, Action: at, Text: text},
 		})
 	default:
 		call.answer <- []byte("{}")

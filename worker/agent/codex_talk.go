@@ -11,33 +11,35 @@ import (
 	"stint/api"
 )
 
-// codexTalk is one conversation with Codex. One goroutine owns it, that of run; those
-// that wait for people, and hooks, reach it over channels.
+// codexTalk is one conversation with Codex. One goroutine owns it, that of run; those that
+// wait for people, and hooks, reach it over channels.
 type codexTalk struct {
-	job   Job
-	host  Host
-	wire  *wire
-	judge *judge
-	ctx   context.Context
-	desk  *desk
-	hooks *hookServer // nil where none is wanted
+	job       Job
+	host      Host
+	wire      *wire
+	judge     *judge
+	ctx       context.Context
+	questions *questions
+	hooks     *hookServer // nil where none is wanted
 
-	calls    map[int64]codexCall // requests of ours that aren't answered yet
+	calls    map[int64]codexCall // our requests that haven't been answered yet
 	last     int64               // our last request's id
-	late     chan int64          // requests whose time is over
+	late     chan int64          // requests that timed out
 	deaf     <-chan struct{}
 	thread   string
 	turn     string // "" while none runs
-	turning  bool   // one was begun and hasn't ended
+	turning  bool   // one has begun and not ended
+	retrying bool   // the turn's model can't be reached, and people were notified
 	stopping error
 	blocked  *api.Failure
 	lost     error
-	deadline <-chan time.Time // of the interrupt
+	deadline <-chan time.Time // for the interrupt
 	result   Result
 	spent    map[string]api.Usage // by thread: the agent may start others
 	limit    time.Time            // until when a usage limit holds
 	items    map[string]codexItem // open ones, by id
 	hookings int
+	cut      int64 // bytes that were left out of the line being read
 }
 
 // codexCall is a request of ours.
@@ -62,7 +64,7 @@ type codexMessage struct {
 func newCodexTalk(ctx context.Context, pipes Pipes, job Job, host Host) *codexTalk {
 	w := newWire(pipes)
 	return &codexTalk{
-		job: job, host: host, wire: w, deaf: w.broken, judge: newJudge(job, codexConfined(job)), ctx: ctx, desk: newDesk(ctx, host),
+		job: job, host: host, wire: w, deaf: w.broken, judge: newJudge(job, !job.boundless()), ctx: ctx, questions: newQuestions(ctx, host),
 		calls: map[int64]codexCall{}, late: make(chan int64), spent: map[string]api.Usage{}, items: map[string]codexItem{},
 	}
 }
@@ -72,7 +74,7 @@ func (t *codexTalk) end() {
 	if t.hooks != nil {
 		t.hooks.close()
 	}
-	t.desk.close()
+	t.questions.close()
 	t.wire.close()
 	for _, c := range t.calls {
 		c.timer.Stop()
@@ -97,7 +99,7 @@ func (t *codexTalk) run() (Result, error) {
 	}
 }
 
-// open begins the agent session, or takes it up again.
+// open begins the agent session, or resumes it.
 func (t *codexTalk) open(jsontext.Value) error {
 	t.send(map[string]any{"method": "initialized"})
 	hook := ""
@@ -140,7 +142,7 @@ func (t *codexTalk) open(jsontext.Value) error {
 
 // say begins a turn.
 func (t *codexTalk) say(text string) {
-	t.turning, t.turn = true, ""
+	t.turning, t.turn, t.retrying = true, "", false
 	t.call("turn/start", map[string]any{
 		"threadId": t.thread, "input": []any{map[string]any{"type": "text", "text": text}},
 	}, func(result jsontext.Value) error {
@@ -162,7 +164,7 @@ func (t *codexTalk) say(text string) {
 	})
 }
 
-// step waits for the next thing that happens; done says that the conversation is over.
+// step waits for the next thing to happen; done says that the conversation is over.
 func (t *codexTalk) step() (done bool, err error) {
 	ended := t.ctx.Done()
 	if t.stopping != nil {
@@ -177,15 +179,22 @@ func (t *codexTalk) step() (done bool, err error) {
 		if !open {
 			return true, t.hungUp()
 		}
-		return t.hear(line)
+		if line.lost {
+			t.host.Item(Item{Kind: api.ItemStatus, Text: lostWords("Codex")})
+			return false, nil
+		}
+		if t.cut = line.cut; t.cut > 0 {
+			t.host.Item(Item{Kind: api.ItemStatus, Text: cutWords("Codex", t.cut)})
+		}
+		return t.hear(line.text)
 	case <-t.deaf:
 		t.deaf = nil
-		if t.deadline == nil { // its output tells more, and should end soon
+		if t.deadline == nil { // its output says more, and should end soon
 			t.deadline = time.After(t.job.grace())
 		}
 		return false, nil
-	case a := <-t.desk.answers:
-		if !t.desk.settled(a.id) {
+	case a := <-t.questions.answers:
+		if !t.questions.settled(a.id) {
 			return false, nil
 		}
 		return t.answered(a)
@@ -194,7 +203,7 @@ func (t *codexTalk) step() (done bool, err error) {
 		return false, nil
 	case id := <-t.late:
 		c, open := t.calls[id]
-		if !open || c.method == "turn/interrupt" {
+		if !open || c.method == "turn/interrupt" || c.method == codexSteer {
 			return false, nil
 		}
 		return true, fail(CodeCrashed, true, "Codex did not answer %s within %v.", c.method, t.job.answerLimit())
@@ -208,8 +217,8 @@ func (t *codexTalk) step() (done bool, err error) {
 	}
 }
 
-// call sends a request. then is called with the answer's result; an error of it ends
-// the conversation.
+// call sends a request. then is called with the result of the answer; if it fails, the
+// conversation ends.
 func (t *codexTalk) call(method string, params map[string]any, then func(jsontext.Value) error) {
 	t.last++
 	id := t.last
@@ -229,8 +238,8 @@ func (t *codexTalk) send(message any) {
 	}
 }
 
-// hear takes one line of the program. What it can't read it passes by, unless the
-// program waits for an answer.
+// hear takes one line of the program. It skips what it can't read, unless the program waits
+// for an answer.
 func (t *codexTalk) hear(raw []byte) (done bool, err error) {
 	var m codexMessage
 	if json.Unmarshal(raw, &m, lenient) != nil {
@@ -241,18 +250,22 @@ func (t *codexTalk) hear(raw []byte) (done bool, err error) {
 	switch {
 	case m.Method != "" && hasID:
 		t.alive()
+		if t.cut > 0 {
+			t.refuse(string(m.ID), tooLongToJudge)
+			return false, nil
+		}
 		t.asked(string(m.ID), m.Method, m.Params)
 		return false, nil
 	case m.Method != "":
-		return t.told(m.Method, m.Params)
+		return t.notified(m.Method, m.Params)
 	case hasID:
 		return false, t.replied(m)
 	}
 	return false, nil
 }
 
-// unreadable answers a request whose form is new to us, so that the program doesn't
-// wait for ever. What is no request is noise.
+// unreadable answers a request in an unknown form, so that the program doesn't wait for ever.
+// What isn't a request is noise.
 func (t *codexTalk) unreadable(raw []byte) {
 	var bare struct {
 		ID     jsontext.Value `json:"id"`
@@ -291,10 +304,10 @@ func (t *codexTalk) alive() {
 	}
 }
 
-// interrupt ends the turn that runs, and the conversation with it.
+// interrupt ends the current turn, and the conversation with it.
 func (t *codexTalk) interrupt(cause error) (done bool) {
 	t.stopping = cause
-	t.desk.withdraw()
+	t.questions.withdraw()
 	if !t.turning {
 		return true
 	}
@@ -310,18 +323,18 @@ func (t *codexTalk) cutShort() {
 	}
 }
 
-// block ends the turn that runs because the policy says so.
+// block ends the current turn because the policy says so.
 func (t *codexTalk) block(a Action) {
 	if t.blocked != nil || t.stopping != nil {
 		return
 	}
 	t.blocked = blockedBy(a)
-	t.desk.withdraw()
+	t.questions.withdraw()
 	t.deadline = time.After(t.job.grace())
 	t.cutShort()
 }
 
-// hungUp is what the end of the program's output means.
+// hungUp says what the end of the program's output means.
 func (t *codexTalk) hungUp() error {
 	switch {
 	case t.stopping != nil || t.blocked != nil:
@@ -335,7 +348,7 @@ func (t *codexTalk) hungUp() error {
 	}
 }
 
-// outcome makes the conversation's result of how it ended.
+// outcome turns how the conversation ended into its result.
 func (t *codexTalk) outcome(err error) (Result, error) {
 	var failed *failure
 	switch {

@@ -32,7 +32,8 @@ func tells(name string, params obj) obj {
 	return obj{"method": name, "params": params, "emittedAtMs": 1}
 }
 
-// meet plays the beginning that every conversation has, and returns how the thread was started.
+// meet plays the beginning that every conversation has, and returns how the thread was
+// started.
 func meet(p *peer) line {
 	p.Say(replies(method(p, "initialize"), obj{"userAgent": "x"}))
 	start := p.HearUntil(func(l line) bool { return strings.HasPrefix(l.Text("method"), "thread/") })
@@ -55,7 +56,7 @@ func itemStarts(i obj) obj { return tells("item/started", obj{"item": i}) }
 
 func itemEnds(i obj) obj { return tells("item/completed", obj{"item": i}) }
 
-// heldCodex plays a conversation in a bubble of time and returns how it went.
+// heldCodex plays a conversation in a synctest bubble and returns how it went.
 func heldCodex(t *testing.T, job agent.Job, host *agenttest.Host, play func(*peer)) (agent.Result, error) {
 	t.Helper()
 	var r agent.Result
@@ -115,6 +116,23 @@ func TestCodex_ATurnBecomesATranscript(t *testing.T) {
 	}
 	if r.Usage != (api.Usage{InputTokens: 11, OutputTokens: 4, Turns: 2}) || seen.Usages[len(seen.Usages)-1] != r.Usage {
 		t.Errorf("usage %+v", r.Usage)
+	}
+}
+
+// A command that is still running when the turn is over ends with the program, and the result
+// says so.
+func TestCodex_WhatStillRunsWhenTheLastTurnEnds(t *testing.T) {
+	host := &agenttest.Host{Turns: []string{"more"}}
+	r, err := heldCodex(t, codexJob("/work"), host, func(p *peer) {
+		meet(p)
+		p.Say(itemStarts(obj{"type": "commandExecution", "id": "c1", "command": "/bin/bash -lc 'sleep 60'", "status": "inProgress", "cwd": "/work"}), turnEnds("tu", "completed", nil))
+		takeTurn(p, "tu2")
+		p.Say(itemStarts(obj{"type": "commandExecution", "id": "c2", "command": "/bin/bash -lc 'make test'", "status": "inProgress", "cwd": "/work"}))
+		p.Say(itemStarts(obj{"type": "webSearch", "id": "w", "query": "cats"}), turnEnds("tu2", "completed", nil))
+		p.Wait()
+	})
+	if err != nil || r.Failure != nil || !slices.Equal(r.Running, []string{"make test"}) {
+		t.Errorf("still running %q; %+v, %v", r.Running, r.Failure, err)
 	}
 }
 
@@ -258,7 +276,12 @@ func TestCodex_BadPeers(t *testing.T) {
 			p.Say(itemEnds(obj{"type": "agentMessage", "id": "m", "text": long}), turnEnds("tu", "completed", nil))
 			p.Wait()
 		}, "", time.Second},
-		"more in a line": {func(p *peer) { meet(p); p.Noise(long + long + "\n"); p.Wait() }, "line of more than 10 MiB", time.Second},
+		"more in a line": {func(p *peer) {
+			meet(p)
+			p.Noise(long + long + "\n")
+			p.Say(turnEnds("tu", "completed", nil))
+			p.Wait()
+		}, "", time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -347,7 +370,10 @@ func TestCodex_WhatIsProgress(t *testing.T) {
 		for range 5 {
 			p.Say(tells("error", obj{"willRetry": true, "error": obj{"message": "Reconnecting... 2/5"}}), tells("thread/status/changed", obj{}), tells("warning", obj{"message": "waiting for network"}))
 		}
-		if after := seen(1001); after != before+1 { // the request itself is some
+		if got := host.Seen().Transcript(api.ItemStatus); strings.Count(got, "Reconnecting... 2/5") != 1 {
+			t.Errorf("people see %q", got)
+		}
+		if after := seen(1001); after != before+1 { // the request itself is output
 			t.Errorf("%d signs of life for none", after-before-1)
 		}
 		p.Say(tells("item/commandExecution/outputDelta", obj{"delta": "x"}))

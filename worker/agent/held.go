@@ -2,14 +2,14 @@ package agent
 
 import "stint/api"
 
-// Hold says in a sentence what of a policy holds in one area.
+// Hold says in a sentence how far a policy holds in one area.
 type Hold struct {
 	Area     Area
 	Sentence string
 }
 
-// Held says honestly what holds of a policy for a type of agents. docs/agents.md has
-// the same sentences. What doesn't hold on a given machine is in [Command.Unheld].
+// Held says how far a policy really holds for a type of agent. docs/agents.md has the same
+// sentences. What doesn't hold on a given machine is in [Command.Unheld].
 func Held(kind api.AgentType) []Hold {
 	switch kind {
 	case api.TypeClaudeCode:

@@ -9,7 +9,7 @@ import (
 	"stint/worker/agent"
 )
 
-// The page and the doctor must not say different things.
+// The page and the doctor must say the same.
 func TestHeld_IsWhatTheDocsSay(t *testing.T) {
 	page, err := os.ReadFile("../../docs/agents.md")
 	if err != nil {

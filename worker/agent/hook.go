@@ -13,26 +13,27 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"stint/api"
 )
 
-// HookArg is the argument with which the worker's own program is started as a hook:
-// a [Job.Hook] is the program's path and this word.
+// HookArg is the argument with which the worker's own program is started as a hook: a
+// [Job.Hook] is the program's path and this word.
 const HookArg = "agent-hook"
 
 const maxHook = 1 << 20 // bytes of a tool call or of an answer
 
-// HookMain turns the process into a hook if it was started as one, and then does not
-// return. An agent program that can't call back over its own streams starts it before
-// each tool call: what the program says on standard input is handed to the worker
-// over a socket, and its answer is printed. Without an answer it exits with 2, which
-// refuses the call. The program must call it first thing in main, beside
-// proc.GuardianMain.
+// HookMain turns the process into a hook if it was started as one, and then does not return.
+// An agent program that can't call back over its own streams starts it before each tool call:
+// it passes what the program sends on standard input to the worker over a socket, and prints
+// the worker's answer. Without an answer it exits with 2, which refuses the call. The program
+// must call it first thing in main, beside proc.GuardianMain.
 func HookMain() {
 	if len(os.Args) != 3 || os.Args[1] != HookArg {
 		return
 	}
 	if err := askWorker(os.Args[2], os.Stdin, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "The worker does not answer, so this is refused:", err)
+		fmt.Fprintln(os.Stderr, "The worker does not answer, so this is refused:", api.Plain(err))
 		syscall.Exit(2)
 	}
 	syscall.Exit(0) // not os.Exit: the agent waits, and a build with the race detector would sleep a second first
@@ -77,7 +78,7 @@ type hookServer struct {
 // hookCall is a tool call that waits for its answer.
 type hookCall struct {
 	input  []byte
-	answer chan []byte // takes one without waiting
+	answer chan []byte // buffered for one answer
 }
 
 func newHookServer(ctx context.Context) (*hookServer, error) {
@@ -100,9 +101,9 @@ func (h *hookServer) socket() string { return filepath.Join(h.dir, "s") }
 func (h *hookServer) command(hook []string) string {
 	words := slices.Clone(hook)
 	for i := range words {
-		words[i] = shellQuote(words[i])
+		words[i] = ShellQuote(words[i])
 	}
-	return strings.Join(append(words, shellQuote(h.socket())), " ") + " || exit 2"
+	return strings.Join(append(words, ShellQuote(h.socket())), " ") + " || exit 2"
 }
 
 func (h *hookServer) serve() {
@@ -118,7 +119,7 @@ func (h *hookServer) serve() {
 func (h *hookServer) take(conn net.Conn) {
 	gone := make(chan struct{})
 	defer close(gone)
-	h.wait.Go(func() { // nobody waits for a hook that ended, nor after the conversation
+	h.wait.Go(func() { // it waits neither for a hook that has ended nor past the conversation's end
 		select {
 		case <-h.shut:
 		case <-gone:
@@ -137,7 +138,7 @@ func (h *hookServer) take(conn net.Conn) {
 	}
 	select {
 	case answer := <-call.answer:
-		_, _ = conn.Write(answer) // one that isn't heard refuses the call
+		_, _ = conn.Write(answer) // one that doesn't arrive refuses the call
 	case <-h.shut:
 	}
 }
@@ -161,7 +162,7 @@ func readCall(conn net.Conn) ([]byte, error) {
 	}
 }
 
-// close refuses the calls that wait and ends.
+// close refuses the waiting calls and ends.
 func (h *hookServer) close() {
 	close(h.shut)
 	_ = h.ln.Close()

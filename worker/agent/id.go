@@ -13,7 +13,7 @@ func NewID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// isID says whether a text is a UUID in its usual form.
+// isID reports whether a text is a UUID in its usual form.
 func isID(s string) bool {
 	if len(s) != 36 {
 		return false

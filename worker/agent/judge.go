@@ -8,38 +8,37 @@ import (
 	"strings"
 )
 
-// judge decides for one conversation what its policy says to a tool call. It reads
-// what the agent wants to do and what the worker's owner set, nothing else.
+// judge decides for one conversation what its policy says about a tool call. It considers what
+// the agent wants to do and what the worker's owner set, nothing else.
 type judge struct {
 	policy      Policy
 	permissions Permissions
 	dir         string   // the work folder, links resolved
 	hidden      []string // links resolved
-	sandbox     bool     // commands run in one
+	job         Job
+	sandbox     bool // commands run in one
 	granted     map[Action]bool
 }
 
-// deed is one thing that a tool call would do.
-type deed struct {
+// toolAction is one thing that a tool call would do.
+type toolAction struct {
 	Action
-	covered bool // a sandbox or the work folder keeps it harmless
-	derived bool // found in a command line: counts only where a rule speaks of it
-	barred  bool // nobody may allow it
+	contained bool // a sandbox or the work folder keeps it harmless
+	derived   bool // found in a command line: counts only where a rule covers it
+	forbidden bool // nobody may allow it
 }
 
 func newJudge(job Job, sandbox bool) *judge {
-	j := &judge{policy: job.Policy, permissions: job.Permissions, dir: resolve(job.Dir), sandbox: sandbox, granted: map[Action]bool{}}
-	for _, h := range job.Hidden {
-		j.hidden = append(j.hidden, resolve(h))
+	return &judge{
+		policy: job.Policy, permissions: job.Permissions, dir: resolve(job.Dir), hidden: job.hidden(), job: job, sandbox: sandbox, granted: map[Action]bool{},
 	}
-	return j
 }
 
-// verdict is what holds for a tool call: the hardest ruling and the deed it is for.
-func (j *judge) verdict(deeds []deed) (Ruling, Action) {
+// verdict is what applies to a tool call: the strictest ruling and the action that it is for.
+func (j *judge) verdict(actions []toolAction) (Ruling, Action) {
 	worst := Allow
 	var at Action
-	for i, d := range deeds {
+	for i, d := range actions {
 		r := j.ruling(d)
 		if i == 0 || harder(worst, r) != worst {
 			worst, at = harder(worst, r), d.Action
@@ -48,14 +47,14 @@ func (j *judge) verdict(deeds []deed) (Ruling, Action) {
 	return worst, at
 }
 
-func (j *judge) ruling(d deed) Ruling {
-	if d.barred {
+func (j *judge) ruling(d toolAction) Ruling {
+	if d.forbidden {
 		return Deny
 	}
 	r := j.policy.ruling(d.Action)
 	switch {
 	case r != "":
-	case d.derived, d.covered:
+	case d.derived, d.contained:
 		return Allow
 	case j.permissions == Autonomous:
 		r = harder(Deny, j.policy.Otherwise)
@@ -68,14 +67,14 @@ func (j *judge) ruling(d deed) Ruling {
 	return j.policy.attended(r)
 }
 
-// ruled is what rules, or what nobody may lift, say to a tool call before the
-// program's own judgment; "" where they leave it to that.
-func (j *judge) ruled(deeds []deed) (Ruling, Action) {
+// ruled is what the rules, or fixed limits that nobody may lift, say about a tool call before
+// the program's own judgment; "" where they leave it to that.
+func (j *judge) ruled(actions []toolAction) (Ruling, Action) {
 	var worst Ruling
 	var at Action
-	for _, d := range deeds {
+	for _, d := range actions {
 		r := j.policy.ruling(d.Action)
-		if d.barred {
+		if d.forbidden {
 			r = Deny
 		}
 		if r == Ask && j.granted[d.Action] {
@@ -89,18 +88,18 @@ func (j *judge) ruled(deeds []deed) (Ruling, Action) {
 }
 
 // grant remembers that a person allowed a tool call for the rest of the session.
-func (j *judge) grant(deeds []deed) {
-	for _, d := range deeds {
-		if !d.barred {
+func (j *judge) grant(actions []toolAction) {
+	for _, d := range actions {
+		if !d.forbidden {
 			j.granted[d.Action] = true
 		}
 	}
 }
 
-// command is what a command line would do, in the sandbox or beyond it.
-func (j *judge) command(tool, text, cwd string, beyond bool) []deed {
+// command returns what a command line would do, in the sandbox or outside it.
+func (j *judge) command(tool, text, cwd string, beyond bool) []toolAction {
 	inside := j.sandbox && !beyond
-	out := []deed{{Action: Action{Shell, text, tool}, covered: inside}}
+	out := []toolAction{{Action: Action{Shell, text, tool}, contained: inside}}
 	parsed := parseShell(text)
 	if cwd == "" {
 		cwd = j.dir
@@ -110,64 +109,73 @@ func (j *judge) command(tool, text, cwd string, beyond bool) []deed {
 		if filepath.IsAbs(name) {
 			d = j.write(tool, name)
 		}
-		d.covered = d.covered || inside
+		d.contained = d.contained || inside
 		out = append(out, d)
 	}
 	for _, c := range parsed.commands {
 		if c.sideEffect() {
-			out = append(out, deed{Action: Action{SideEffects, c.text, tool}, derived: true})
+			out = append(out, toolAction{Action: Action{SideEffects, c.text, tool}, derived: true})
 		}
 		if c.connects() {
-			out = append(out, deed{Action: Action{Network, c.text, tool}, derived: true})
+			out = append(out, toolAction{Action: Action{Network, c.text, tool}, derived: true})
 		}
 		for _, w := range c.words {
 			if filepath.IsAbs(w) && j.hides(resolve(w)) {
-				out = append(out, deed{Action: Action{Filesystem, w, tool}, barred: true})
+				out = append(out, toolAction{Action: Action{Filesystem, w, tool}, forbidden: true})
 			}
 		}
 	}
-	if beyond && j.sandbox { // out of it means everything that it would keep from
-		out = append(out, deed{Action: Action{Filesystem, "/", tool}}, deed{Action: Action{Network, text, tool}})
+	if beyond && j.sandbox { // outside it means everything that it would prevent
+		out = append(out, toolAction{Action: Action{Filesystem, "/", tool}}, toolAction{Action: Action{Network, text, tool}})
 	}
 	return out
 }
 
 // write is the change of a file.
-func (j *judge) write(tool, name string) deed {
-	what, inside := j.path(name)
-	return deed{Action: Action{Filesystem, what, tool}, covered: inside && !guarded(what), barred: j.hides(what)}
+func (j *judge) write(tool, name string) toolAction {
+	what, full, inside := j.path(name)
+	return toolAction{Action: Action{Filesystem, what, tool}, contained: inside && !guarded(what), forbidden: j.hides(full)}
 }
 
-// read is a look at a file or folder; one inside the work folder is nothing to rule over.
-func (j *judge) read(tool, name string) []deed {
-	what, inside := j.path(name)
-	if inside {
+// read is reading a file or folder; no rules apply inside the work folder, or to what the
+// program itself has stored for this conversation.
+func (j *judge) read(tool, name string) []toolAction {
+	what, full, inside := j.path(name)
+	if _, own := j.job.inTalks(full); own {
 		return nil
 	}
-	return []deed{{Action: Action{Filesystem, what, tool}, covered: j.sandbox, barred: j.hides(what)}}
+	if hides := j.hides(full); hides || !inside {
+		return []toolAction{{Action: Action{Filesystem, what, tool}, contained: j.sandbox, forbidden: hides}}
+	}
+	return nil
 }
 
-// path is a file's name as rules see it, links resolved: ./x in the work folder.
-func (j *judge) path(name string) (what string, inside bool) {
+// path is a file's name as rules see it, ./x in the work folder, and in full, links resolved.
+func (j *judge) path(name string) (what, full string, inside bool) {
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(j.dir, name)
 	}
-	full := resolve(name)
-	rel, err := filepath.Rel(j.dir, full)
-	if err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
-		return full, false
+	full = resolve(name)
+	if !within(full, j.dir) {
+		return full, full, false
 	}
-	return "./" + strings.TrimPrefix(filepath.ToSlash(rel), "./"), true
+	rel := strings.TrimPrefix(strings.TrimPrefix(full, j.dir), "/")
+	return "./" + filepath.ToSlash(or(rel, ".")), full, true
 }
 
+// hides reports whether a path, links resolved, is hidden: the innermost of the hidden paths
+// and the work folder decides.
 func (j *judge) hides(full string) bool {
+	if any, own := j.job.inTalks(full); any && !own {
+		return true
+	}
 	return slices.ContainsFunc(j.hidden, func(h string) bool {
-		return full == h || strings.HasPrefix(full, strings.TrimSuffix(h, "/")+"/")
+		return within(full, h) && !(within(full, j.dir) && within(j.dir, h))
 	})
 }
 
-// guarded are parts of a work folder that programs take orders from; a change there
-// is never covered.
+// guarded are parts of a work folder that programs take orders from; no sandbox covers a
+// change there.
 func guarded(what string) bool {
 	for part := range strings.SplitSeq(strings.ToLower(what), "/") {
 		switch part {
@@ -178,7 +186,7 @@ func guarded(what string) bool {
 	return false
 }
 
-// resolve is a path without links as far as it exists, also where its end doesn't yet.
+// resolve returns a path with its links resolved where it exists; its end may not exist yet.
 func resolve(name string) string { return resolveLinks(name, 0) }
 
 func resolveLinks(name string, links int) string {

@@ -15,8 +15,8 @@ type step struct {
 	status string // pending, in_progress, completed
 }
 
-// plan is what Claude Code says it will do: a list that is written as a whole, or
-// tasks that come one by one.
+// plan is what Claude Code says it will do: a list that is written as a whole, or tasks that
+// come one by one.
 type plan struct {
 	steps []step
 	calls map[string]planCall // open calls of the task tools
@@ -29,7 +29,7 @@ type planCall struct {
 	create  bool
 }
 
-// called takes a tool call, and says whether the plan has changed.
+// called takes a tool call, and reports whether the plan has changed.
 func (p *plan) called(id, tool string, input jsontext.Value) bool {
 	switch tool {
 	case "TodoWrite":
@@ -59,7 +59,7 @@ func (p *plan) called(id, tool string, input jsontext.Value) bool {
 	return false
 }
 
-// returned takes a tool's result, and says whether the plan has changed.
+// returned takes a tool's result, and reports whether the plan has changed.
 func (p *plan) returned(id string, result jsontext.Value, failed bool) bool {
 	c, ok := p.calls[id]
 	delete(p.calls, id)

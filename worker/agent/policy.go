@@ -7,7 +7,7 @@ import (
 	"stint/api"
 )
 
-// The words of a policy are everybody's.
+// The words of a policy are the same everywhere.
 type (
 	Area   = api.Area
 	Ruling = api.Ruling
@@ -27,7 +27,7 @@ const (
 	DenyStop = api.RulingDenyStop
 )
 
-// harder returns the harder of two rulings; "" is none.
+// harder returns the stricter of two rulings; "" is none.
 func harder(a, b Ruling) Ruling {
 	if slices.Index(api.Rulings, b) > slices.Index(api.Rulings, a) {
 		return b
@@ -38,33 +38,33 @@ func harder(a, b Ruling) Ruling {
 // Action is something that an agent wants to do.
 type Action struct {
 	Area Area
-	// What is the exact command, path or address. A path in the work folder begins
-	// with ./, any other with /.
+	// What is the exact command, path or address. A path in the work folder begins with ./,
+	// any other with /.
 	What string
 	Tool string // the program's name of the tool
 }
 
-// Rule rules over the actions of an area whose text matches a pattern.
+// Rule decides about the actions of an area whose text matches a pattern.
 type Rule struct {
 	Area    Area
 	Pattern string // * stands for any text; empty = every action of the area
 	Ruling  Ruling
 }
 
-// Policy is what the worker's owner allows. The zero value asks about everything
-// that the sandbox doesn't cover.
+// Policy is what the worker's owner allows. The zero value asks about everything that the
+// sandbox doesn't cover.
 type Policy struct {
-	Rules      []Rule // of those that match, the hardest counts
+	Rules      []Rule // of the matching ones, the strictest counts
 	Otherwise  Ruling // where no rule matches and no sandbox covers it; "" = ask
 	Unattended bool   // there is nobody to ask
 }
 
-// Decide says what holds for an action that no sandbox covers.
+// Decide says what applies to an action that no sandbox covers.
 //
-// A command line counts as the commands it is made of, those in substitutions, in
-// pipes and behind sh -c, env or sudo included: each needs a rule of its own that
-// allows it, and one that is refused refuses the line. What can't be read as shell,
-// or only is a command when it runs, is allowed by a rule for the whole area alone.
+// A command line counts as the commands it consists of, including those in substitutions, in
+// pipes and behind sh -c, env or sudo: each needs a rule that allows it, and one refused
+// command refuses the line. What can't be read as shell, or only becomes a command when it
+// runs, is allowed only by a rule for the whole area.
 func (p Policy) Decide(a Action) Ruling {
 	ruling := p.ruling(a)
 	if ruling == "" {
@@ -73,7 +73,7 @@ func (p Policy) Decide(a Action) Ruling {
 	return p.attended(ruling)
 }
 
-// otherwise is the ruling where there is no rule.
+// otherwise is the ruling where no rule applies.
 func (p Policy) otherwise() Ruling {
 	if p.Otherwise == "" {
 		return Ask
@@ -81,7 +81,8 @@ func (p Policy) otherwise() Ruling {
 	return p.Otherwise
 }
 
-// attended makes a question that nobody would answer the end. contract 10.4
+// attended turns a question that nobody would answer into the end of the session. contract
+// 10.4
 func (p Policy) attended(r Ruling) Ruling {
 	if r == Ask && p.Unattended {
 		return DenyStop
@@ -116,8 +117,8 @@ func (p Policy) ruling(a Action) Ruling {
 	return hardest
 }
 
-// match is the hardest ruling of the rules that match a text. Only a literal text
-// can be allowed by a pattern; what is hidden in it could be anything.
+// match is the strictest ruling of the rules that match a text. A pattern can only allow a
+// literal text; what is hidden in it could be anything.
 func (p Policy) match(area Area, text string, literal bool) Ruling {
 	var out Ruling
 	for _, r := range p.Rules {
@@ -143,18 +144,18 @@ func (p Policy) whole(area Area) Ruling {
 	return out
 }
 
-// open says whether everything in an area is allowed.
+// open reports whether everything in an area is allowed.
 func (p Policy) open(area Area) bool {
 	return p.whole(area) == Allow && !slices.ContainsFunc(p.Rules, func(r Rule) bool { return r.Area == area && r.Ruling != Allow })
 }
 
-// shut says whether everything in an area is refused.
+// shut reports whether everything in an area is refused.
 func (p Policy) shut(area Area) bool {
 	r := p.whole(area)
 	return r == Deny || r == DenyStop
 }
 
-// glob says whether a text matches a pattern in which * stands for any text.
+// glob reports whether a text matches a pattern in which * stands for any text.
 func glob(pattern, text string) bool {
 	if pattern == "" {
 		return true
@@ -178,8 +179,8 @@ func glob(pattern, text string) bool {
 	return true
 }
 
-// PolicyOf is what a run block's rules come to. With nobody there to ask, what
-// neither a rule allows nor a sandbox covers is refused, and the run goes on.
+// PolicyOf is the policy that a run block's rules amount to. With nobody there to ask, what
+// neither a rule allows nor a sandbox covers is refused, and the run continues.
 func PolicyOf(run api.Run) Policy {
 	p := Policy{Unattended: run.Unattended}
 	if run.Unattended {

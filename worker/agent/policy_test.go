@@ -48,7 +48,7 @@ func TestPolicy_TheHardestRuleCounts(t *testing.T) {
 	}
 }
 
-// What a rule allows must not carry anything else with it.
+// An allowed command must not carry anything else with it.
 func TestPolicy_AnAllowedCommandCarriesNothingElse(t *testing.T) {
 	p := agent.Policy{Otherwise: agent.Deny, Rules: []agent.Rule{
 		{agent.Shell, "git status*", agent.Allow}, {agent.Shell, "echo *", agent.Allow}, {agent.Shell, "ls", agent.Allow},
@@ -134,7 +134,7 @@ func TestPresets_AreWhatTheySay(t *testing.T) {
 		if p.Title == "" || p.Sentence == "" || policy.Unattended == (p.Name == "ask") {
 			t.Errorf("%+v", p)
 		}
-		for _, r := range p.Run.Rules { // one that speaks of files would let the agent change what programs take orders from
+		for _, r := range p.Run.Rules { // one about files would let the agent change what programs take orders from
 			if r.Area != string(agent.Shell) {
 				t.Errorf("%s has the rule %+v", p.Name, r)
 			}
@@ -150,7 +150,7 @@ func TestPresets_AreWhatTheySay(t *testing.T) {
 	}
 }
 
-// Whatever people write, what is started, how, and what is allowed stays the same.
+// Whatever people write, what is started, how, and what is allowed stay the same.
 func TestWhatPeopleWriteDecidesNothing(t *testing.T) {
 	job := claudeJob(t.TempDir())
 	job.StateDir, job.System = "/nowhere", "be kind"
@@ -177,7 +177,7 @@ func TestWhatPeopleWriteDecidesNothing(t *testing.T) {
 	}
 }
 
-// opening is everything that an adapter says up to a turn, but what people wrote.
+// opening is everything that an adapter says up to a turn, except what people wrote.
 func opening(t *testing.T, a agent.Agent, job agent.Job) string {
 	t.Helper()
 	var said strings.Builder

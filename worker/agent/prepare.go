@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 )
 
-// Prepare writes the files and makes the links that the command wants in the
-// adapter's folder, which it makes too. What is there and right stays untouched, so
-// that it can be called while another conversation uses the folder.
+// Prepare writes the files and makes the links that the command wants in the adapter's folder,
+// which it also creates. What is there and right stays untouched, so that it can be called
+// while another conversation uses the folder.
 func (c Command) Prepare(stateDir string) error {
 	if len(c.Files) == 0 && len(c.Links) == 0 {
 		return nil
@@ -43,7 +43,8 @@ func (c Command) Prepare(stateDir string) error {
 	return nil
 }
 
-// place makes something under another name first, so that its name never stands for half of it.
+// place first makes something under another name, so that its own name never stands for half
+// of it.
 func place(root *os.Root, name string, create func(string) error) error {
 	if dir := filepath.Dir(name); dir != "." {
 		if err := root.MkdirAll(dir, 0o700); err != nil {

@@ -15,7 +15,7 @@ import (
 // What rules allow must work, or people allow more than they need.
 func TestReal_WhatIsAllowedWorks(t *testing.T) {
 	t.Parallel()
-	w := newWitnesses(t)
+	w := newProbes(t)
 	all := func(areas ...agent.Area) (out []agent.Rule) {
 		for _, a := range areas {
 			out = append(out, agent.Rule{Area: a, Ruling: agent.Allow})
@@ -78,5 +78,41 @@ func TestRealClaude_TakesNoOrdersFromTheFolder(t *testing.T) {
 	}
 	if strings.Contains(told, "CLAUDEMDTEXT") {
 		t.Error("CLAUDE.md was read")
+	}
+}
+
+// A run's own token is useful where the coordinator can be reached: docs/agents.md says where
+// that is. It usually listens on the loopback address.
+func TestReal_TheCoordinatorIsReachedWhereTheDocsSaySo(t *testing.T) {
+	t.Parallel()
+	allow := func(areas ...agent.Area) (out []agent.Rule) {
+		for _, a := range areas {
+			out = append(out, agent.Rule{Area: a, Ruling: agent.Allow})
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		rules   []agent.Rule
+		reached map[string]bool
+	}{
+		"the rules of the default": {nil, map[string]bool{"claude": false, "codex": false}},
+		"all network":              {allow(agent.Network), map[string]bool{"claude": false, "codex": true}},
+		"everything":               {allow(agent.Filesystem, agent.Network, agent.Shell), map[string]bool{"claude": true, "codex": true}},
+	} {
+		for program, p := range programs {
+			t.Run(name+" for "+program, func(t *testing.T) {
+				t.Parallel()
+				w, host := newProbes(t), &agenttest.Host{}
+				_, m, r, err := p.run(t, func(j *agent.Job) {
+					j.Env = append(j.Env, "STINT_URL=http://"+w.addr)
+					j.Policy = agent.Policy{Rules: c.rules, Unattended: true, Otherwise: agent.Deny}
+				}, host, p.command("curl -sS -m 5 $STINT_URL/ 2>&1; echo $((41+1))control"), agenttest.Say("end"))
+				fine(t, r, err)
+				asked := m.Asked()
+				if got := len(w.heard) > 0; got != c.reached[program] || !strings.Contains(asked[len(asked)-1].Body, controlSays) {
+					t.Errorf("it is reached: %v; transcript\n%s", got, host.Seen().Transcript())
+				}
+			})
+		}
 	}
 }

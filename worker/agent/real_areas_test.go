@@ -15,18 +15,19 @@ import (
 	"stint/worker/agent/agenttest"
 )
 
-// program is how one of the real programs is told to act.
+// program is how one of the real programs is instructed to act.
 type program struct {
 	command func(string) agenttest.Call
 	file    func(name string) agenttest.Call // makes it
 	tool    func(server, name string) agenttest.Call
 	servers func(j *agent.Job, named map[string][]string)
 	run     converse
+	adapter agent.Agent
 }
 
 var programs = map[string]program{
 	"claude": {
-		command: bash, file: write, run: realClaude,
+		command: bash, file: write, run: realClaude, adapter: agent.Claude{},
 		tool: func(server, name string) agenttest.Call {
 			return agenttest.Call{Tool: "mcp__" + server + "__act", Input: obj{"name": name}}
 		},
@@ -43,7 +44,7 @@ var programs = map[string]program{
 		},
 	},
 	"codex": {
-		command: sh, run: realCodex,
+		command: sh, run: realCodex, adapter: agent.Codex{},
 		file: func(name string) agenttest.Call { return patch("*** Add File: " + name + "\n+x") },
 		tool: func(server, name string) agenttest.Call {
 			return agenttest.Call{Tool: "act", Namespace: "mcp__" + server, Input: obj{"name": name}}
@@ -60,14 +61,14 @@ var programs = map[string]program{
 	},
 }
 
-// Each area of a policy refuses what it is about, whatever the program would do by
-// itself: where a rule is the only thing in the way, and where it ends the session.
+// Each area of a policy refuses what it is about, whatever the program would do by itself:
+// where a rule is the only thing in the way, and where it ends the session.
 func TestReal_EachAreaRefuses(t *testing.T) {
 	t.Parallel()
 	for name, p := range programs {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWitnesses(t)
+			w := newProbes(t)
 			served := func(j *agent.Job) {
 				p.servers(j, map[string][]string{"stint": agenttest.ToolServer(t, w.outside), "other": agenttest.ToolServer(t, w.outside)})
 			}
@@ -126,15 +127,15 @@ func TestReal_EachAreaRefuses(t *testing.T) {
 	}
 }
 
-func (w *witnesses) holds(name, text string) func(dir, told string) bool {
+func (w *probes) holds(name, text string) func(dir, told string) bool {
 	return func(dir, _ string) bool {
 		b, err := os.ReadFile(filepath.Join(dir, name))
 		return err == nil && strings.Contains(string(b), text)
 	}
 }
 
-// repository makes a work folder one, with stand-ins for programs that publish, and
-// an empty one to push to in another folder if there is one.
+// repository turns a work folder into one, with stand-ins for programs that publish, and an
+// empty one to push to in another folder if there is one.
 func repository(t *testing.T, dir, outside string) {
 	t.Helper()
 	git := func(args ...string) {

@@ -5,6 +5,7 @@ package agent_test
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -53,7 +54,7 @@ func TestRealClaude_PlainTurns(t *testing.T) {
 	if !strings.Contains(system, "SYSTEMTEXT") || strings.Contains(system, "TURNTEXT") {
 		t.Error("the trusted text isn't where the trusted text belongs")
 	}
-	// Taken up again it has today's instructions, and goes on counting.
+	// Resumed, it gets the current instructions, and keeps counting.
 	job.Session, job.System = seen.Began[0], "NEWSYSTEM"
 	r, err = agenttest.Run(t.Context(), t, agent.Claude{}, job, &agenttest.Host{})
 	fine(t, r, err)
@@ -94,7 +95,7 @@ func TestRealClaude_QuestionAnswered(t *testing.T) {
 		t.Errorf("asked %+v", asked)
 	}
 	if body := m.Asked()[1].Body; !strings.Contains(body, `Which colour?\"=\"blue\"`) {
-		t.Errorf("the model was told %s", body)
+		t.Errorf("the model got %s", body)
 	}
 }
 
@@ -187,7 +188,9 @@ func TestRealClaude_FailuresOfTheModel(t *testing.T) {
 	t.Run("not signed in", func(t *testing.T) {
 		t.Parallel()
 		_, _, r, err := realClaude(t, func(j *agent.Job) {
-			j.Env = append(j.Env, "ANTHROPIC_API_KEY=")
+			if err := os.Remove(filepath.Join(variable(j.Env, "HOME"), ".claude", ".credentials.json")); err != nil {
+				t.Fatal(err)
+			}
 		}, &agenttest.Host{})
 		if err != nil || r.Failure == nil || r.Failure.Code != agent.CodeNotSignedIn {
 			t.Errorf("result %+v (%+v), %v", r, r.Failure, err)
@@ -197,7 +200,7 @@ func TestRealClaude_FailuresOfTheModel(t *testing.T) {
 
 func TestRealClaude_EveryRefusalHolds(t *testing.T) {
 	t.Parallel()
-	w := newWitnesses(t)
+	w := newProbes(t)
 	refusals(t, w, []refused{
 		{name: "narrow rules", rules: w.narrow(), acts: []act{
 			{what: "a command", step: bash("cd . && touch one"), happened: w.made("one"), denied: true},

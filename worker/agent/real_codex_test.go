@@ -21,7 +21,7 @@ func sh(command string) agenttest.Call {
 	return agenttest.Call{Tool: "exec_command", Input: obj{"cmd": command}}
 }
 
-// beyond asks to run a command out of the sandbox.
+// beyond asks to run a command outside the sandbox.
 func beyond(command string) agenttest.Call {
 	return agenttest.Call{Tool: "exec_command", Input: obj{"cmd": command, "sandbox_permissions": "require_escalated", "justification": "it must be"}}
 }
@@ -79,7 +79,7 @@ func TestRealCodex_PlainTurns(t *testing.T) {
 	}
 }
 
-// role is whose words a text is in a request of Codex.
+// role is who wrote a text in a request of Codex.
 func role(body, text string) string {
 	before := body[:max(0, strings.Index(body, text))]
 	i := strings.LastIndex(before, `"role":"`)
@@ -92,21 +92,25 @@ func role(body, text string) string {
 
 func TestRealCodex_ApprovedAndDeclined(t *testing.T) {
 	t.Parallel()
-	outside := agenttest.Folder(t)
+	outside, hidden := agenttest.Folder(t), agenttest.Folder(t)
 	host := &agenttest.Host{Answer: func(_ context.Context, q agent.Question) (agent.Answer, error) {
 		return agent.Answer{Approved: strings.Contains(q.Text, "good"), Text: "because"}, nil
 	}}
 	job, m, r, err := realCodex(t, func(j *agent.Job) {
+		j.Hidden, j.StateDir, j.Dir = []string{hidden}, hidden+"/agents/codex", hidden+"/workspaces/one" // as with a worker
+		if err := os.MkdirAll(j.Dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
 		j.Policy.Rules = []agent.Rule{{Area: agent.Shell, Pattern: "mkdir *", Ruling: agent.Ask}}
 	}, host, beyond("touch "+outside+"/good"), beyond("touch "+outside+"/bad"), sh("mkdir good"), sh("mkdir bad"), patch("*** Add File: free.txt\n+x"), agenttest.Say("end"))
 	fine(t, r, err)
 	seen := host.Seen()
 	for name, want := range map[string]bool{outside + "/good": true, outside + "/bad": false, job.Dir + "/good": true, job.Dir + "/bad": false, job.Dir + "/free.txt": true} {
 		if exists(name) != want {
-			t.Errorf("%s is there: %v", name, !want)
+			t.Errorf("%s is there: %v; transcript\n%s", name, !want, seen.Transcript())
 		}
 	}
-	if len(seen.Asked) != 4 || seen.Asked[0].Text != "touch "+outside+"/good" || seen.Asked[0].Why != "it must be" || seen.Asked[3].Text != "mkdir bad" || !strings.Contains(m.Asked()[4].Body, "because") {
+	if len(seen.Asked) != 4 || seen.Asked[0].Text != "touch "+outside+"/good" || seen.Asked[0].Why != "it must be" || seen.Asked[3].Text != "mkdir bad" || strings.Count(m.Asked()[len(m.Asked())-1].Body, "because") < 2 {
 		t.Errorf("asked %+v; transcript\n%s", seen.Asked, seen.Transcript())
 	}
 }
@@ -123,7 +127,7 @@ func TestRealCodex_QuestionAnswered(t *testing.T) {
 		t.Errorf("asked %+v", asked)
 	}
 	if body := m.Asked()[1].Body; !strings.Contains(body, `answers\":[\"blue\"]`) {
-		t.Errorf("the model was told %s", body)
+		t.Errorf("the model got %s", body)
 	}
 }
 
@@ -202,7 +206,12 @@ func TestRealCodex_FailuresOfTheModel(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, _, r, err := realCodex(t, nil, &agenttest.Host{}, c.step)
+			_, _, r, err := realCodex(t, func(j *agent.Job) { // a key: it would try to renew any other sign-in
+				key := []byte(`{"OPENAI_API_KEY":"` + agenttest.Key + `"}`)
+				if err := os.WriteFile(filepath.Join(variable(j.Env, "HOME"), ".codex", "auth.json"), key, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}, &agenttest.Host{}, c.step)
 			if err != nil || r.Failure == nil || r.Failure.Code != c.code || r.Retriable != c.again {
 				t.Errorf("result %+v (%+v), %v", r, r.Failure, err)
 			}
@@ -210,8 +219,8 @@ func TestRealCodex_FailuresOfTheModel(t *testing.T) {
 	}
 }
 
-// What lies in the work folder must not be loaded: in the folder itself, in a folder
-// of a repository, in a worktree.
+// What lies in the work folder must not be loaded: in the folder itself, in a folder of a
+// repository, in a worktree.
 func TestRealCodex_TakesNoOrdersFromTheFolder(t *testing.T) {
 	t.Parallel()
 	witness := agenttest.Folder(t)
@@ -254,8 +263,8 @@ func TestRealCodex_TakesNoOrdersFromTheFolder(t *testing.T) {
 
 func TestRealCodex_EveryRefusalHolds(t *testing.T) {
 	t.Parallel()
-	w := newWitnesses(t)
-	state := filepath.Join(filepath.Dir(w.hidden), "hidden", "agents", "codex") // as a worker has it: within what is hidden
+	w := newProbes(t)
+	state := filepath.Join(filepath.Dir(w.hidden), "hidden", "agents", "codex") // hidden, as with a worker
 	refusals(t, w, []refused{
 		{name: "narrow rules", rules: w.narrow(), acts: []act{
 			{what: "a command", step: sh("cd . && touch one"), happened: w.made("one"), denied: true},

@@ -26,6 +26,16 @@ func exists(name string) bool {
 	return err == nil
 }
 
+// variable is the value of a variable of an environment.
+func variable(env []string, name string) string {
+	for _, v := range env {
+		if value, ok := strings.CutPrefix(v, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
 // within waits for something that should come soon.
 func within(t *testing.T, what string, ok func() bool) {
 	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
@@ -36,18 +46,18 @@ func within(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// witnesses are files and a socket that show what a program really did.
-type witnesses struct {
+// probes are files and a socket that show what a program really did.
+type probes struct {
 	outside string // a folder beside the work folder
-	hidden  string // one that is hidden, with a secret
+	hidden  string // a hidden one, with a secret
 	addr    string // where somebody listens
 	heard   chan struct{}
 }
 
-func newWitnesses(t *testing.T) *witnesses {
+func newProbes(t *testing.T) *probes {
 	t.Helper()
 	base := agenttest.Folder(t)
-	w := &witnesses{outside: filepath.Join(base, "outside"), hidden: filepath.Join(base, "hidden"), heard: make(chan struct{}, 100)}
+	w := &probes{outside: filepath.Join(base, "outside"), hidden: filepath.Join(base, "hidden"), heard: make(chan struct{}, 100)}
 	for _, dir := range []string{w.outside, w.hidden} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
@@ -76,12 +86,12 @@ func newWitnesses(t *testing.T) *witnesses {
 }
 
 // connect is a command that connects to the listener without a program that rules know.
-func (w *witnesses) connect() string {
+func (w *probes) connect() string {
 	return "bash -c 'echo > /dev/tcp/127.0.0.1/" + strings.TrimPrefix(w.addr, "127.0.0.1:") + "'"
 }
 
-// narrow are rules that refuse some acts and leave the rest to the sandbox.
-func (w *witnesses) narrow() []agent.Rule {
+// narrow are rules that refuse some actions and leave the rest to the sandbox.
+func (w *probes) narrow() []agent.Rule {
 	return []agent.Rule{
 		{Area: agent.Shell, Pattern: "touch one", Ruling: agent.Deny},
 		{Area: agent.Filesystem, Pattern: "./made*", Ruling: agent.Deny},
@@ -89,29 +99,29 @@ func (w *witnesses) narrow() []agent.Rule {
 	}
 }
 
-// act is something that a program is told to do, and how it would show.
+// act is something that a program is instructed to do, and how it would show.
 type act struct {
 	what     string
 	step     agenttest.Step
 	happened func(dir, told string) bool
-	denied   bool // the policy's refusal is told; else a sandbox just stops it
+	denied   bool // the policy's refusal is reported; else a sandbox just stops it
 }
 
-func (w *witnesses) made(name string) func(dir, told string) bool {
+func (w *probes) made(name string) func(dir, told string) bool {
 	return func(dir, _ string) bool { return exists(filepath.Join(dir, name)) }
 }
 
-func (w *witnesses) there(name string) func(dir, told string) bool {
+func (w *probes) there(name string) func(dir, told string) bool {
 	return func(string, string) bool { return exists(filepath.Join(w.outside, name)) }
 }
 
-func (w *witnesses) told(text string) func(dir, told string) bool {
+func (w *probes) told(text string) func(dir, told string) bool {
 	return func(_, told string) bool { return strings.Contains(told, text) }
 }
 
-func (w *witnesses) reached(string, string) bool { return len(w.heard) > 0 }
+func (w *probes) reached(string, string) bool { return len(w.heard) > 0 }
 
-// refused is a policy with nobody to ask, and acts that it must keep from happening.
+// refused is a policy with nobody to ask, and acts that it must prevent.
 type refused struct {
 	name    string
 	rules   []agent.Rule
@@ -120,8 +130,8 @@ type refused struct {
 	prepare func(j *agent.Job) // nil = nothing
 }
 
-// control is a command that every policy here allows: where it doesn't run, nothing
-// is shown by the others.
+// control is a command that every policy here allows: if it doesn't run, the others prove
+// nothing.
 const (
 	control     = "echo $((41+1))control"
 	controlSays = "42control"
@@ -129,8 +139,8 @@ const (
 
 type converse func(t *testing.T, edit func(*agent.Job), host *agenttest.Host, steps ...agenttest.Step) (agent.Job, *agenttest.Model, agent.Result, error)
 
-// refusals makes a real program attempt the acts, all of a policy in one turn.
-func refusals(t *testing.T, w *witnesses, cases []refused, command func(string) agenttest.Call, run converse) {
+// refusals has a real program attempt the acts, all of a policy in one turn.
+func refusals(t *testing.T, w *probes, cases []refused, command func(string) agenttest.Call, run converse) {
 	t.Helper()
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

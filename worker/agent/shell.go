@@ -8,11 +8,11 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// line is a command line, taken apart as far as it can be without running it.
+// line is a command line, parsed without running it.
 type line struct {
 	commands []command
 	writes   []string // files that its redirections write
-	opaque   bool     // not to be read as shell, or commands are made as it runs
+	opaque   bool     // not readable as shell, or commands are made as it runs
 }
 
 // command is one simple command of a line.
@@ -47,7 +47,7 @@ func (l *line) parse(text string, depth int) {
 		case *syntax.DeclClause, *syntax.LetClause, *syntax.ArithmCmd, *syntax.TestClause, *syntax.CoprocClause:
 			l.commands = append(l.commands, command{text: printed(node), literal: true})
 		case *syntax.FuncDecl:
-			l.opaque = true // its name may stand for any program from here on
+			l.opaque = true // from here on its name may stand for any program
 		case *syntax.Redirect:
 			l.redirect(node)
 		}
@@ -59,7 +59,7 @@ func (l *line) parse(text string, depth int) {
 }
 
 func (l *line) call(call *syntax.CallExpr, depth int) {
-	if len(call.Args) == 0 { // assignments alone; substitutions in them are walked
+	if len(call.Args) == 0 { // only assignments; substitutions in them are walked
 		l.commands = append(l.commands, command{text: printed(call), literal: true})
 		return
 	}
@@ -107,7 +107,7 @@ func (l *line) shell(words []string, depth int) {
 	l.opaque = true
 }
 
-// shellScript is the text behind sh -c.
+// shellScript is the text after sh -c.
 func shellScript(words []string) (script string, ok bool) {
 	if len(words) == 0 || !slices.Contains(shells, path.Base(words[0])) {
 		return "", false
@@ -123,8 +123,8 @@ func shellScript(words []string) (script string, ok bool) {
 	return "", false
 }
 
-// wrapper is the number of words before the command that a wrapper starts, 0 when
-// the first word is none.
+// wrapper is the number of words before the command that a wrapper starts, 0 when the first
+// word isn't one.
 func wrapper(words []string) int {
 	name := path.Base(words[0])
 	switch name {
@@ -161,7 +161,7 @@ func (l *line) redirect(r *syntax.Redirect) {
 	}
 }
 
-// literal is the value of a word that means the same whenever it runs, "" of others.
+// literal is the value of a word that means the same whenever it runs, "" for others.
 func literal(w *syntax.Word) string {
 	if w == nil {
 		return ""
@@ -207,9 +207,9 @@ func joined(words []*syntax.Word) string {
 	return strings.Join(out, " ")
 }
 
-// sideEffect says whether a command commits, pushes or publishes; connects, whether
-// it is one that talks to other machines. Both only know the usual programs: they
-// find what rules are about, they don't confine. docs/agents.md says so.
+// sideEffect reports whether a command commits, pushes or publishes; connects, whether it
+// talks to other machines. Both only know the usual programs: they find what rules are about,
+// they don't confine. docs/agents.md says so.
 func (c command) sideEffect() bool {
 	name, verb := c.verb()
 	return slices.Contains(effects[name], verb)
@@ -232,7 +232,7 @@ var effects = map[string][]string{
 
 var connecting = []string{"curl", "wget", "ssh", "scp", "sftp", "rsync", "nc", "ncat", "netcat", "socat", "telnet", "ftp", "gh", "glab", "aria2c", "http", "https"}
 
-// verb is a command's program and its first word that is no option.
+// verb is a command's program and its first word that isn't an option.
 func (c command) verb() (name, verb string) {
 	if len(c.words) == 0 {
 		return "", ""

@@ -11,37 +11,43 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxLine bounds one line of a protocol, in bytes. Longer ones end the conversation.
+// maxLine bounds how much of one line of a protocol is held, in bytes. In a longer one the
+// long texts are cut; one that is still too long is skipped.
 const maxLine = 10 << 20
 
-var errLineTooLong = fmt.Errorf("the program said a line of more than %d MiB", maxLine>>20)
+// heard is one line of a program, without its end.
+type heard struct {
+	text []byte // the receiver's
+	cut  int64  // bytes of long texts that were left out of it
+	lost bool   // too long however much is cut: there is no text
+}
 
-// wire carries the lines of a conversation. Neither end ever waits for the other:
-// what is sent is queued, so that a program which waits for us to listen can't hold
-// us up while we talk. Its two goroutines end when the streams do, at the latest
-// when the caller has ended the process; after close they hand over nothing.
+// wire carries the lines of a conversation. Neither end ever waits for the other: what is sent
+// is queued, so that a program which waits for us to read can't block us while we write. Its
+// two goroutines end when the streams do, at the latest when the caller has ended the process;
+// after close they hand over nothing.
 type wire struct {
-	lines chan []byte // closed at the end of the program's output
+	lines chan heard // closed at the end of the program's output
 	shut  chan struct{}
 
 	mu     sync.Mutex
 	queue  [][]byte      // guarded by mu
 	more   chan struct{} // the queue has something
 	ended  error         // why lines was closed, nil = the end of the stream; guarded by mu
-	broken chan struct{} // closed when the program doesn't read any more
+	broken chan struct{} // closed when the program no longer reads
 }
 
 func newWire(p Pipes) *wire {
-	w := &wire{lines: make(chan []byte), shut: make(chan struct{}), more: make(chan struct{}, 1), broken: make(chan struct{})}
+	w := &wire{lines: make(chan heard), shut: make(chan struct{}), more: make(chan struct{}, 1), broken: make(chan struct{})}
 	go w.listen(p.Out)
 	go w.talk(p.In)
 	return w
 }
 
-// close says that nobody listens any more. It closes neither stream.
+// close says that nothing is read any more. It closes neither stream.
 func (w *wire) close() { close(w.shut) }
 
-// err is why the lines ended, after they did.
+// err is why the lines ended, once they did.
 func (w *wire) err() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -59,13 +65,13 @@ func (w *wire) listen(out io.Reader) {
 	_, _ = io.Copy(io.Discard, r) // a program that is being ended may have much to say
 }
 
-// pass hands lines over until they end or nobody listens.
+// pass hands lines over until they end or nothing reads them any more.
 func (w *wire) pass(r *bufio.Reader) error {
 	for {
-		line, err := readLine(r)
-		if len(line) > 0 {
+		l, err := readLine(r)
+		if len(l.text) > 0 || l.lost {
 			select {
-			case w.lines <- line:
+			case w.lines <- l:
 			case <-w.shut:
 				return nil
 			}
@@ -76,22 +82,33 @@ func (w *wire) pass(r *bufio.Reader) error {
 	}
 }
 
-// readLine returns the next line without its end. It is the caller's.
-func readLine(r *bufio.Reader) ([]byte, error) {
-	var line []byte
+// readLine returns the next line without its end.
+func readLine(r *bufio.Reader) (heard, error) {
+	var text []byte
+	var shorter *cutter // once it is too long
 	for {
 		piece, err := r.ReadSlice('\n')
-		if len(line)+len(piece) > maxLine+1 {
-			return nil, errLineTooLong
-		}
-		line = append(line, piece...)
 		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-		case err != nil:
-			return trimEnd(line), err
+		case shorter != nil:
+			shorter.write(piece)
+		case len(text)+len(piece) <= maxLine+1:
+			text = append(text, piece...)
 		default:
-			return trimEnd(line), nil
+			shorter = &cutter{}
+			shorter.write(text)
+			shorter.write(piece)
+			text = nil
 		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		switch {
+		case shorter == nil:
+			return heard{text: trimEnd(text)}, err
+		case shorter.full():
+			return heard{lost: true}, err
+		}
+		return heard{text: trimEnd(shorter.out), cut: shorter.cut}, err
 	}
 }
 
@@ -104,7 +121,7 @@ func trimEnd(line []byte) []byte {
 
 // send queues a message as one line.
 func (w *wire) send(message any) error {
-	line, err := json.Marshal(message, jsontext.AllowInvalidUTF8(true)) // bytes that are no text become U+FFFD
+	line, err := json.Marshal(message, jsontext.AllowInvalidUTF8(true)) // invalid UTF-8 becomes U+FFFD
 	if err != nil {
 		return fmt.Errorf("encode a message for the program: %w", err)
 	}

@@ -27,23 +27,23 @@ type talk struct {
 	method, verb, session string // verb is the last word of the path, such as claim; session the id before it
 	worker                string
 	query                 url.Values
-	sent                  object // nil when there was none, or no object
+	sent                  object // nil when there was none, or it was not an object
 
 	status int
 	header http.Header
 	answer object
 }
 
-// defect is a coordinator that breaks one rule: a proxy that changes what goes
-// in or comes out.
+// defect is a coordinator that breaks one rule: a proxy that changes what goes in or comes
+// out.
 type defect struct {
 	name string
-	rule string // that has to catch it
+	rule string // the rule that has to catch it
 	in   func(m *memory, k *talk)
 	out  func(m *memory, k *talk)
 }
 
-// memory is what a broken coordinator keeps. The proxy's lock guards it.
+// memory is the state of a broken coordinator. The proxy's lock guards it.
 type memory struct {
 	texts map[string]string
 	seen  map[string]object
@@ -128,7 +128,7 @@ func read(r *http.Request) *talk {
 	}
 	r.Body = io.NopCloser(bytes.NewReader(b))
 	r.ContentLength = int64(len(b))
-	_ = json.Unmarshal(b, &k.sent) // what is no object stays as it is
+	_ = json.Unmarshal(b, &k.sent) // what isn't an object stays as it is
 	return k
 }
 
@@ -157,7 +157,7 @@ func inner(o object, name string) object {
 
 func code(k *talk) string { return textOf(k.answer, "code") }
 
-// instead answers something else than a refusal.
+// instead replaces any answer but a refusal.
 func instead(k *talk, answer object) {
 	k.status, k.answer = http.StatusOK, answer
 	k.header.Set("Content-Type", "application/json")
@@ -172,8 +172,8 @@ func each(o object, name string, do func(object)) {
 	}
 }
 
-// A kit that passes a broken coordinator is worth nothing: each of these breaks
-// one rule, and is caught by that rule's name.
+// A kit that passes a broken coordinator is worth nothing: each of these breaks one rule, and
+// that rule's name catches it.
 func TestBrokenCoordinators_AreCaughtByName(t *testing.T) {
 	t.Parallel()
 	s := coordinator(t)
@@ -193,8 +193,8 @@ func TestBrokenCoordinators_AreCaughtByName(t *testing.T) {
 			t.Parallel()
 			places <- struct{}{}
 			defer func() { <-places }()
-			// A rule that the defect leaves alone is tried with it, so that a coordinator
-			// that merely answers nothing is not taken for the one that is meant.
+			// A rule that the defect doesn't touch is tried with it, so that a coordinator
+			// that merely answers nothing doesn't pass for the intended one.
 			report := judge(t, broken(t, s.URL, d), s.Token, d.rule, sane(d.rule))
 			for _, v := range report.Verdicts {
 				if v.Passed == (v.Rule == d.rule) {
@@ -208,22 +208,21 @@ func TestBrokenCoordinators_AreCaughtByName(t *testing.T) {
 	}
 }
 
-// The proxy that breaks them is not what is caught: without a defect it keeps
-// every rule.
+// It isn't the proxy itself that is caught: without a defect it keeps every rule.
 func TestBrokenCoordinators_WithoutADefectKeepsEveryRule(t *testing.T) {
 	t.Parallel()
 	s := coordinator(t)
 	nothing := func(*memory, *talk) {}
 	report := judge(t, broken(t, s.URL, defect{name: "none", in: nothing, out: nothing}), s.Token)
 	for _, v := range report.Verdicts {
-		// What the proxy reads and writes again as an object is mended on the way.
+		// What the proxy reads and rewrites as an object is corrected on the way.
 		if !v.Passed && v.Rule != "wire.strict_json" {
 			t.Errorf("%s: %s", v.Rule, v.Why)
 		}
 	}
 }
 
-// sane is a rule that has nothing to do with another.
+// sane is a rule that has nothing to do with another one.
 func sane(rule string) string {
 	if strings.HasPrefix(rule, "patch.") || strings.HasPrefix(rule, "write.") {
 		return "register.makes_a_record"

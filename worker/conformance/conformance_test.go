@@ -14,14 +14,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// coordinator is a real one, which grants leases of four seconds: the kit has to
-// keep some up by hand, with the race detector on a busy machine too.
+// coordinator is a real one that grants leases of four seconds: the kit has to renew some by
+// hand, even with the race detector on a busy machine.
 func coordinator(t *testing.T) *servertest.Server {
 	t.Helper()
 	return servertest.New(t, servertest.Options{
 		Quiet:  true,
 		Config: func(c *engine.Config) { c.MinLease = 4 * time.Second },
-		Server: func(o *server.Options) { o.MaxHeld = 1000 },
+		Server: func(o *server.Options) { o.Limits = server.DefaultLimits(); o.Limits.Waits.Person = 1000 },
 	})
 }
 

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// defects are the broken coordinators. It is a table.
+// defects are the broken coordinators. It is a constant table.
 var defects = []defect{
 	{
 		name: "lets a second process in", rule: "register.refuses_a_second_process",

@@ -8,5 +8,5 @@ type rule struct {
 	try                  func(t *trial)
 }
 
-// rules is all that is judged, in the order of the contract.
+// rules is everything that is judged, in the order of the contract.
 var rules = slices.Concat(workerRules, pollRules, claimRules, leaseRules, writeRules, questionRules, finishRules, lapseRules, signalRules, wireRules)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// shortly is long enough for the clocks on the wire, which show milliseconds.
+// shortly is long enough for the instants on the wire, which are given in milliseconds.
 const shortly = 30 * time.Millisecond
 
 func (t *trial) later() doc {
@@ -41,7 +41,7 @@ var pollRules = []rule{
 		made := make(chan string, 1)
 		go func() {
 			defer close(made)
-			defer func() { _ = recover() }() // the poll finds nothing, and says so
+			defer func() { _ = recover() }() // if the poll finds nothing, it says so
 			t.pause(300 * time.Millisecond)
 			made <- t.session()
 		}()
@@ -187,7 +187,7 @@ var claimRules = []rule{
 		a := t.call(http.MethodPost, "claim-next", in)
 		t.check(a.status == http.StatusNoContent && a.took >= 900*time.Millisecond, "with nothing to claim, after %v %s", a.took, a.says())
 		go func() {
-			defer func() { _ = recover() }() // the request gets nothing, and says so
+			defer func() { _ = recover() }() // if the request gets nothing, it says so
 			t.pause(300 * time.Millisecond)
 			t.session()
 		}()

@@ -130,13 +130,13 @@ var lapseRules = []rule{
 		for range 2 {
 			t.ok(http.MethodPost, path, late.proof(doc{"result": "late"}))
 		}
-		kept := 0
+		stored := 0
 		for _, item := range list(t.ok(http.MethodGet, "sessions/"+late.session+"/items?after=0", nil), "items") {
 			if text(item, "kind") == "late_result" {
-				kept++
+				stored++
 			}
 		}
-		t.check(kept == 1, "the late result was sent twice and is there %d times", kept)
+		t.check(stored == 1, "the late result was sent twice and is there %d times", stored)
 		t.check(text(t.look(c.session), "result") == "in time", "the late result was applied")
 	}},
 	{"lapse.handed_in_again", "The last holder may claim a lapsed session again to finish it, also where the agent is paused.", "4.1", func(t *trial) {

@@ -47,7 +47,7 @@ var leaseRules = []rule{
 	}},
 }
 
-// state is what a write could change of a session.
+// state is what a write could change in a session.
 func (t *trial) state(session string) [4]any {
 	s := t.look(session)
 	items := t.ok(http.MethodGet, "sessions/"+session+"/items", nil)
@@ -70,7 +70,7 @@ var writes = []struct {
 	{http.MethodPost, "release", doc{"reason": "x"}},
 }
 
-// refuseAll tries each write to a session under a proof that isn't good.
+// refuseAll tries each write to a session with an invalid proof.
 func (t *trial) refuseAll(w worker, session string, status int, code string, proof doc) {
 	before := t.state(session)
 	for _, write := range writes {
@@ -134,7 +134,7 @@ var writeRules = []rule{
 		t.refused(422, "invalid", http.MethodPost, c.verb("activities"), c.proof(doc{"type": "gossip", "text": "x"}))
 		got := list(t.ok(http.MethodGet, "sessions/"+c.session+"/activities", nil), "items")
 		t.check(len(got) == 7, "seven activities were added and %d are listed", len(got))
-		t.wants(c.session, "active") // whatever an activity says, it changes no status
+		t.wants(c.session, "active") // whatever an activity says, it doesn't change the status
 	}},
 	{"patch.reports", "A worker reports plan, link, usage and agent session, and what it leaves out stays.", "6.1", func(t *trial) {
 		c := t.worker().running()

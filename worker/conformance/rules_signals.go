@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// signal tells the worker something and returns the pending signal's id.
+// signal sends the worker a signal and returns the pending signal's id.
 func (w worker) signal(kind string) string {
 	got := w.t.ok(http.MethodPost, w.path()+"/control-signal", doc{"signal": kind})
 	id := text(got, "worker.pendingSignal.id")
@@ -17,7 +17,7 @@ func (w worker) acknowledge(id string) doc {
 	return w.t.ok(http.MethodPost, w.path()+"/ack-control-signal", doc{"instanceId": w.instance, "signalId": id})
 }
 
-// told is the pending signal's id on each of the ways on which it is told.
+// told is the pending signal's id in each of the answers that carry it.
 func (w worker) told() map[string]string {
 	return map[string]string{
 		"beat":   text(w.beat(), "worker.pendingSignal.id"),
@@ -93,7 +93,7 @@ var signalRules = []rule{
 		sent := make(chan string, 1)
 		go func() {
 			defer close(sent)
-			defer func() { _ = recover() }() // the look finds nothing, and says so
+			defer func() { _ = recover() }() // if the lookup finds nothing, it says so
 			t.pause(300 * time.Millisecond)
 			sent <- w.signal("resume")
 		}()

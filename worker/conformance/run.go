@@ -14,7 +14,7 @@ import (
 // Target is the coordinator to judge.
 type Target struct {
 	URL       string
-	Token     string // of a user who may make agents in the workspace
+	Token     string // of a user who may create agents in the workspace
 	Workspace string // id or slug; empty = default
 	Client    *http.Client
 
@@ -28,7 +28,7 @@ type Target struct {
 type Verdict struct {
 	Rule     string  `json:"rule"`
 	Says     string  `json:"says"`     // what the rule asks, in a sentence
-	Contract string  `json:"contract"` // the paragraphs that ask it
+	Contract string  `json:"contract"` // the paragraphs that require it
 	Passed   bool    `json:"passed"`
 	Why      string  `json:"why,omitzero"` // what it did instead
 	Seconds  float64 `json:"seconds"`
@@ -49,7 +49,7 @@ const atOnce = 8
 // kit is one run over a coordinator.
 type kit struct {
 	wire
-	run   string // a word that everything made is named with
+	run   string // a word in the name of everything that is created
 	lease int    // seconds: the shortest lease that the coordinator grants
 
 	mu     sync.Mutex // guards what follows
@@ -57,8 +57,8 @@ type kit struct {
 	judged func(Verdict)
 }
 
-// Run tries the rules and reports a verdict on each. The error says why nothing
-// could be judged: nobody answers, or the token may not make agents.
+// Run tries the rules and reports a verdict on each. The error says why nothing could be
+// judged: nobody answers, or the token may not create agents.
 func Run(ctx context.Context, target Target) (Report, error) {
 	if target.Workspace == "" {
 		target.Workspace = "default"
@@ -173,8 +173,8 @@ func (k *kit) judge(ctx context.Context, r rule) (v Verdict) {
 	return v
 }
 
-// clean deletes what the run has made. An agent that can't be deleted is paused
-// and named in the report.
+// clean deletes what the run has created. An agent that can't be deleted is paused and named
+// in the report.
 func (k *kit) clean(ctx context.Context, report *Report) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -14,11 +14,11 @@ import (
 // broken is why a rule is not kept. A trial panics with it, and judge recovers.
 type broken string
 
-// trial is one try at one rule, with an agent of its own.
+// trial is one try at one rule, with its own agent.
 type trial struct {
 	kit   *kit
 	ctx   context.Context
-	label string // that the agent asks of its workers
+	label string // that the agent requires of its workers
 
 	agentOnce sync.Once
 	agentID   string
@@ -41,7 +41,7 @@ func (t *trial) check(holds bool, format string, args ...any) {
 	}
 }
 
-// word is a new word that nothing else is named with.
+// word is a new word that is in no other name.
 func (t *trial) word(what string) string { return what + "-" + strings.ToLower(rand.Text()[:10]) }
 
 // call makes a request and takes any answer.
@@ -88,7 +88,7 @@ func (t *trial) newAgent(more doc) string {
 	return id
 }
 
-// worker is a registered worker and the life of its process.
+// worker is a registered worker and the instance of its process.
 type worker struct {
 	t                  *trial
 	id, name, instance string
@@ -113,12 +113,12 @@ func (t *trial) worker(more ...doc) worker {
 
 func (w worker) path() string { return w.t.workersPath() + "/" + w.id }
 
-// at is the path of a verb on a session; an empty verb is the session itself.
+// at is the path of a verb on a session; with an empty verb, of the session itself.
 func (w worker) at(session, verb string) string {
 	return strings.TrimSuffix(w.path()+"/sessions/"+session+"/"+verb, "/")
 }
 
-// session makes a session and returns its id.
+// session creates a session and returns its id.
 func (t *trial) session(more ...doc) string {
 	id := text(t.ok(http.MethodPost, "agents/"+t.agent()+"/sessions", with(doc{"prompt": "Do it."}, more...)), "id")
 	t.check(id != "", "a new session has no id")
@@ -150,7 +150,7 @@ func (w worker) claim(session string, more ...doc) claim {
 	return c
 }
 
-// running makes a session and claims it.
+// running creates a session and claims it.
 func (w worker) running(more ...doc) claim { return w.claim(w.t.session(), more...) }
 
 // proof is what each write of a claim's holder carries.
@@ -167,7 +167,7 @@ func (c claim) do(verb string, more ...doc) doc {
 
 func (c claim) patch(more doc) doc { return c.t.ok(http.MethodPatch, c.verb(""), c.proof(more)) }
 
-// beat says that the worker lives.
+// beat reports that the worker is alive.
 func (w worker) beat(more ...doc) doc {
 	return w.t.ok(http.MethodPost, w.path()+"/heartbeat", with(doc{"instanceId": w.instance}, more...))
 }
@@ -196,8 +196,8 @@ func (t *trial) pause(d time.Duration) {
 	}
 }
 
-// graceLimit is how much longer than its end a lease may live here: a
-// coordinator that was away for a moment gives running work some grace.
+// graceLimit is how much longer than its end a lease may last here: a coordinator that was
+// away for a moment gives running work some grace.
 const graceLimit = 10 * time.Second
 
 // lapse waits until a claim's lease is over and the session is free.

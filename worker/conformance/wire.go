@@ -14,7 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// doc is a JSON object as it came or as it is sent.
+// doc is a JSON object as received or as sent.
 type doc = map[string]any
 
 // answer is what came back for a request.
@@ -22,7 +22,7 @@ type answer struct {
 	op     string // of the request, for words
 	status int
 	header http.Header
-	body   doc // nil when there was none, or no object
+	body   doc // nil when there was none, or it was not an object
 	raw    []byte
 	took   time.Duration
 }
@@ -136,7 +136,7 @@ func list(d doc, path string) []doc {
 	return out
 }
 
-// whole is a member that is a whole number; false when it is none.
+// whole is a member that is a whole number; false when it isn't.
 func whole(d doc, path string) (int64, bool) {
 	f, ok := at(d, path).(float64)
 	return int64(f), ok && f == math.Trunc(f)

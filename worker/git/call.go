@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// patience bounds one call: a checkout of a large repository takes minutes, and a
-	// setting that includes a pipe never ends.
+	// patience bounds one call: a checkout of a large repository takes minutes, and a setting
+	// that includes a pipe never ends.
 	patience = 5 * time.Minute
 	// mostOutput bounds what is kept of a call's output; the rest is thrown away.
 	mostOutput = 8 << 20
@@ -32,7 +32,7 @@ type Error struct {
 	Err    error  // how it ended
 }
 
-// Error is git's own words, on one line.
+// Error returns git's own words, on one line.
 func (e *Error) Error() string {
 	text := strings.Join(strings.Fields(e.Stderr), " ")
 	if text == "" {
@@ -41,11 +41,11 @@ func (e *Error) Error() string {
 	return "git " + e.Call + ": " + text
 }
 
-// Unwrap is how it ended.
+// Unwrap returns how it ended.
 func (e *Error) Unwrap() error { return e.Err }
 
-// settings hold for every call, whatever the repository's own say. Filters, which are
-// known by name alone, come on top: see overrides.
+// settings hold for every call, whatever the repository's own say. Filters, which can only be
+// overridden by name, are added: see overrides.
 var settings = [][2]string{
 	{"core.hooksPath", "/dev/null"},
 	{"core.fsmonitor", "false"},
@@ -105,7 +105,7 @@ func find(env []string) (program, error) {
 	return program{path, own}, nil
 }
 
-// call runs git and returns what it printed, without its settings for filters.
+// call runs git and returns what it printed, without the overrides for filters.
 func (p program) call(ctx context.Context, at tree, extra [][2]string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -145,7 +145,8 @@ func named(args []string) string {
 	return args[0]
 }
 
-// run calls git on a repository with everything off that its settings name.
+// run calls git on a repository with everything switched off that the repository's settings
+// name.
 func (p program) run(ctx context.Context, at tree, args ...string) (string, error) {
 	off, err := p.overrides(ctx, at)
 	if err != nil {
@@ -154,8 +155,8 @@ func (p program) run(ctx context.Context, at tree, args ...string) (string, erro
 	return p.call(ctx, at, off, args...)
 }
 
-// overrides switch off each filter that the repository's settings name, those of
-// included files and of the work tree too. Reading settings executes nothing.
+// overrides switch off each filter that the repository's settings name, including those of
+// included files and of the work tree. Reading settings executes nothing.
 func (p program) overrides(ctx context.Context, at tree) ([][2]string, error) {
 	list, err := p.call(ctx, at, nil, "config", "--includes", "--list", "--name-only", "-z")
 	if err != nil {
@@ -185,14 +186,14 @@ type capped struct {
 	most int
 }
 
-// Write takes all and keeps what fits.
+// Write accepts everything and keeps what fits.
 func (c *capped) Write(p []byte) (int, error) {
 	c.Buffer.Write(p[:min(len(p), max(0, c.most-c.Len()))])
 	return len(p), nil
 }
 
-// owned refuses what belongs to somebody else: git itself checks this only when it
-// looks for the repository by itself.
+// owned refuses what belongs to somebody else: git itself only checks this when it finds the
+// repository by itself.
 func owned(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {

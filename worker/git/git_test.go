@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -61,7 +62,7 @@ func open(t *testing.T, folder string) Repo {
 	return r
 }
 
-// plant makes a repository in which whatever git can be made to execute leaves a file
+// plant makes a repository in which everything that git can be made to execute leaves a file
 // in the folder of witnesses.
 func plant(t *testing.T, repo string) (witnesses string) {
 	witnesses = filepath.Join(filepath.Dir(repo), "witnesses")
@@ -129,7 +130,7 @@ func seen(t *testing.T, witnesses string) []string {
 	return names
 }
 
-// all makes every call that this package knows, in a repository and a tree of it.
+// all makes every call that this package offers, in a repository and a tree of it.
 func all(t *testing.T, repo string) {
 	r := open(t, repo)
 	ctx := t.Context()
@@ -138,7 +139,7 @@ func all(t *testing.T, repo string) {
 	path := filepath.Join(filepath.Dir(repo), "tree")
 	tree, err := r.Add(ctx, path, "work", head)
 	must(t, err)
-	// Files of another time, so that git has to look at what they hold.
+	// Files with other times, so that git has to read their contents.
 	for _, name := range []string{"file", "sub/file", "long", "other", "included", "scoped"} {
 		must(t, os.Chtimes(filepath.Join(path, name), time.Unix(1e9, 0), time.Unix(1e9, 0)))
 	}
@@ -166,7 +167,7 @@ func TestCalls_ExecuteNothingOfARepository(t *testing.T) {
 	if got := seen(t, witnesses); len(got) > 0 {
 		t.Errorf("executed: %q", got)
 	}
-	// The plants are alive: git by hand, and only this package's own part left out, run them.
+	// The plants work: git by hand, without this package's settings, runs them.
 	plainly(t, repo, "-c", "filter.two.required=false", "-c", "filter.three.required=false", "worktree", "add", "-q", "-b", "control", filepath.Join(filepath.Dir(repo), "control"))
 	control := filepath.Join(filepath.Dir(repo), "control")
 	must(t, os.Chtimes(filepath.Join(control, "file"), time.Unix(1e9, 0), time.Unix(1e9, 0)))
@@ -216,7 +217,7 @@ func TestCalls_AreNotLedElsewhere(t *testing.T) {
 	tree, err := r.Add(t.Context(), path, "work", "main")
 	must(t, err)
 	put(t, filepath.Join(path, "unsaved"), "x", 0o644)
-	// A .git file that leads to a repository in which everything is clean.
+	// A .git file that points to a repository in which everything is clean.
 	must(t, os.Remove(filepath.Join(path, ".git")))
 	put(t, filepath.Join(path, ".git"), "gitdir: "+filepath.Join(other, ".git")+"\n", 0o644)
 	must(t, os.WriteFile(filepath.Join(other, ".git", "info", "exclude"), []byte("*"), 0o644))
@@ -364,5 +365,32 @@ func TestCall_HasATimeLimitAndLeavesNothing(t *testing.T) {
 	begun := time.Now()
 	if _, err := Open(ctx, repo, os.Environ()); err == nil || time.Since(begun) > 5*time.Second {
 		t.Errorf("%v after %v", err, time.Since(begun))
+	}
+}
+
+// Trees that several processes add at once don't get in each other's way: git alone fails
+// on the half-written entry of another.
+func TestAdd_ManyAtOnce(t *testing.T) {
+	repo := repository(t)
+	dir := filepath.Dir(repo)
+	var wg sync.WaitGroup
+	for i := range 12 {
+		wg.Go(func() {
+			r, err := Open(t.Context(), repo, os.Environ())
+			if err == nil {
+				_, err = r.Add(t.Context(), filepath.Join(dir, fmt.Sprintf("tree-%d", i)), fmt.Sprintf("branch-%d", i), "main")
+			}
+			if err == nil {
+				_, err = r.Worktrees(t.Context())
+			}
+			if err != nil {
+				t.Errorf("tree %d: %v", i, err)
+			}
+		})
+	}
+	wg.Wait()
+	all, err := open(t, repo).Worktrees(t.Context())
+	if err != nil || len(all) != 13 {
+		t.Errorf("%d trees are registered, want 13 (%v)", len(all), err)
 	}
 }

@@ -14,13 +14,13 @@ type Work struct {
 	Branch   string // the branch checked out; "" = none
 	Unsaved  string // a file that differs from the commit or that git doesn't know
 	Ignored  []string
-	Under    string // an operation that is under way, such as a rebase
-	Unshared string // a commit that nothing but this tree and its branches has
+	Under    string // an operation in progress, such as a rebase
+	Unshared string // a commit that only this tree and its branches have
 	Stash    string // a stash that was made here
 	Modules  string // a submodule with files in it
 }
 
-// ongoing are files of a git directory that tell of an operation under way.
+// ongoing are files of a git directory that show an operation in progress.
 var ongoing = map[string]string{
 	"MERGE_HEAD": "a merge", "CHERRY_PICK_HEAD": "a cherry-pick", "REVERT_HEAD": "a revert", "BISECT_LOG": "a bisect",
 	"rebase-merge": "a rebase", "rebase-apply": "a rebase", "sequencer": "a sequence of commits", "index.lock": "another git command",
@@ -89,8 +89,8 @@ func (t Tree) files(ctx context.Context, w *Work) error {
 	if len(status) == mostOutput && w.Unsaved == "" {
 		w.Unsaved = "more files than can be looked at"
 	}
-	// Files can be marked so that status looks away, and submodules are repositories of
-	// their own, into which this doesn't look.
+	// Files can be marked so that status ignores them, and submodules are separate
+	// repositories, which status doesn't look into.
 	list, err := t.run(ctx, "ls-files", "-v", "--stage", "-z")
 	if err != nil {
 		return err
@@ -146,8 +146,8 @@ func (t Tree) commits(ctx context.Context, w *Work, own string) error {
 	return err
 }
 
-// lone is a commit that can be reached from the tips and from no branch, remote's
-// branch or tag but the one named; "" when there is none.
+// lone is a commit that can be reached from the tips and from no branch, remote branch or tag
+// except the named one; "" when there is none.
 func (r Repo) lone(ctx context.Context, but string, tips ...string) (string, error) {
 	args := append([]string{"rev-list", "--max-count=1"}, tips...)
 	args = append(args, "--not")
@@ -171,8 +171,8 @@ func (r Repo) Lone(ctx context.Context, branch string) (bool, error) {
 	return commit != "", err
 }
 
-// Whole looks at the repository of this tree as something that goes away with it: a
-// clone that was made in a workspace. Whatever no remote has counts as unshared.
+// Whole looks at the repository of this tree as something that is removed with it: a clone
+// that was made in a workspace. Whatever no remote has counts as unshared.
 func (r Repo) Whole(ctx context.Context) (Work, error) {
 	t := Tree{Path: r.Top, repo: r, at: r.at}
 	w, err := t.Work(ctx, "")
@@ -195,5 +195,5 @@ func (r Repo) Whole(ctx context.Context) (Work, error) {
 // Linked reports whether the tree belongs to a repository that lies elsewhere.
 func (r Repo) Linked() bool { return r.at.dir != r.Common }
 
-// Here is the linked tree that the repository was opened by.
+// Here is the linked tree through which the repository was opened.
 func (r Repo) Here() Tree { return Tree{Path: r.Top, repo: r, at: r.at} }

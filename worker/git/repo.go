@@ -12,7 +12,7 @@ import (
 var (
 	// ErrNoGit says that there is no git to call.
 	ErrNoGit = errors.New("git is not installed")
-	// ErrNoRepository says that a folder is in no repository with files.
+	// ErrNoRepository says that a folder is in no repository with a work tree.
 	ErrNoRepository = errors.New("the folder is in no git repository")
 	// ErrForeign says that a repository belongs to another user.
 	ErrForeign = errors.New("the git repository belongs to another user")
@@ -23,15 +23,15 @@ var (
 // Repo is a repository with one of its trees.
 type Repo struct {
 	Top    string // the top folder of its files, links resolved
-	Prefix string // where in it the folder lies that was asked for; "" = at the top
+	Prefix string // where in it the requested folder lies; "" = at the top
 	Common string // the git directory that all its trees share
 
 	at      tree
 	program program
 }
 
-// Open finds the repository that a folder lies in. env is where PATH and HOME are
-// taken from; nothing else of it reaches git.
+// Open finds the repository that a folder lies in. env supplies PATH and HOME; nothing else in
+// it reaches git.
 //
 // The error may be ErrNoGit, ErrNoRepository or ErrForeign.
 func Open(ctx context.Context, folder string, env []string) (Repo, error) {
@@ -42,7 +42,7 @@ func Open(ctx context.Context, folder string, env []string) (Repo, error) {
 	if folder, err = clean(folder); err != nil {
 		return Repo{}, fmt.Errorf("look for the git repository: %w", err)
 	}
-	// Looking for it executes nothing: settings are read, and none acted on.
+	// Finding it executes nothing: settings are read, but none takes effect.
 	out, err := p.call(ctx, tree{top: folder}, nil, "rev-parse", "--path-format=absolute", "--git-common-dir", "--absolute-git-dir", "--show-toplevel", "--show-prefix")
 	if err != nil {
 		var refused *Error
@@ -58,7 +58,7 @@ func Open(ctx context.Context, folder string, env []string) (Repo, error) {
 	}
 	lines := strings.SplitN(strings.TrimSuffix(out, "\n"), "\n", 4)
 	if len(lines) != 4 || strings.Contains(lines[3], "\n") {
-		return Repo{}, fmt.Errorf("%w: %s has a path that can't be told apart", ErrNoRepository, folder)
+		return Repo{}, fmt.Errorf("%w: %s has an ambiguous path", ErrNoRepository, folder)
 	}
 	r := Repo{Prefix: strings.TrimSuffix(lines[3], "/"), program: p}
 	for i, to := range []*string{&r.Common, &r.at.dir, &r.Top} {
@@ -70,7 +70,7 @@ func Open(ctx context.Context, folder string, env []string) (Repo, error) {
 		}
 	}
 	r.at.common, r.at.top = r.Common, r.Top
-	// A setting can move the tree elsewhere; then it isn't the one that was meant.
+	// A setting can move the tree elsewhere; then it isn't the intended one.
 	if filepath.Join(r.Top, r.Prefix) != folder {
 		return Repo{}, fmt.Errorf("%w: the repository at %s has its files elsewhere, in %s", ErrNoRepository, folder, r.Top)
 	}
@@ -78,11 +78,18 @@ func Open(ctx context.Context, folder string, env []string) (Repo, error) {
 }
 
 func (r Repo) run(ctx context.Context, args ...string) (string, error) {
+	if args[0] == "worktree" {
+		unlock, err := lockTrees(ctx, r.Common)
+		if err != nil {
+			return "", err
+		}
+		defer unlock()
+	}
 	return r.program.run(ctx, r.at, args...)
 }
 
-// Commit is the id of the commit that a name stands for: a branch, a remote's branch,
-// a tag or an id; "" is the tree's current one. The error may be ErrNoCommit.
+// Commit is the id of the commit that a name stands for: a branch, a remote branch, a tag or
+// an id; "" is the tree's current one. The error may be ErrNoCommit.
 func (r Repo) Commit(ctx context.Context, name string) (string, error) {
 	if name == "" {
 		name = "HEAD"
@@ -103,7 +110,7 @@ func (r Repo) Branch(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for line := range strings.Lines(out) { // the pattern finds a folder of branches too
+	for line := range strings.Lines(out) { // the pattern also matches a folder of branches
 		if ref, tip, _ := strings.Cut(strings.TrimSpace(line), " "); ref == "refs/heads/"+name {
 			return tip, nil
 		}
@@ -113,7 +120,7 @@ func (r Repo) Branch(ctx context.Context, name string) (string, error) {
 
 // Worktree is one registered tree of a repository.
 type Worktree struct {
-	Path   string // as registered; there need not be anything
+	Path   string // as registered; it need not exist
 	Branch string // what is checked out there; "" = none
 }
 
@@ -136,8 +143,8 @@ func (r Repo) Worktrees(ctx context.Context) ([]Worktree, error) {
 	return all, nil
 }
 
-// Add makes a tree at a path where nothing is yet, with a branch checked out: a new
-// one that begins at start, or with start "" one that exists.
+// Add makes a tree at a path that doesn't exist yet, with a branch checked out: a new one that
+// begins at start or, if start is "", an existing one.
 func (r Repo) Add(ctx context.Context, path, branch, start string) (Tree, error) {
 	args := []string{"worktree", "add", "--quiet", "--force", "--no-checkout"}
 	if start == "" {
@@ -152,8 +159,36 @@ func (r Repo) Add(ctx context.Context, path, branch, start string) (Tree, error)
 	if err != nil {
 		return Tree{}, err
 	}
-	// Apart from the first step, so that the settings of the new tree are overridden too.
+	// Separate from the first step, so that the settings of the new tree are overridden too.
 	_, err = t.run(ctx, "reset", "--quiet", "--hard", "--no-recurse-submodules")
+	return t, err
+}
+
+// Adopt registers a folder again that was a tree of the repository until git forgot it, with
+// an existing branch. Nothing in it changes except its .git file. by is a path on the same
+// disk that doesn't exist yet.
+func (r Repo) Adopt(ctx context.Context, path, by, branch string) (Tree, error) {
+	link := filepath.Join(path, ".git")
+	if info, err := os.Lstat(link); err == nil && info.IsDir() {
+		return Tree{}, fmt.Errorf("register the worktree %s again: it has become a separate repository", path)
+	}
+	if _, err := r.run(ctx, "worktree", "add", "--quiet", "--force", "--no-checkout", "--", by, branch); err != nil {
+		return Tree{}, err
+	}
+	t, err := r.Tree(by)
+	if err == nil {
+		// First the registration: a crash in between leaves a folder that git knows.
+		err = os.WriteFile(filepath.Join(t.at.dir, "gitdir"), []byte(link+"\n"), 0o644)
+	}
+	if err == nil {
+		err = os.Rename(filepath.Join(by, ".git"), link)
+	}
+	if err := errors.Join(err, os.RemoveAll(by)); err != nil {
+		return Tree{}, fmt.Errorf("register the worktree %s again: %w", path, err)
+	}
+	if t, err = r.Tree(path); err == nil {
+		_, err = t.run(ctx, "reset", "--quiet", "--mixed", "--no-recurse-submodules") // the index, not the files
+	}
 	return t, err
 }
 
@@ -166,7 +201,7 @@ func (r Repo) Forget(ctx context.Context, path string) error {
 	return err
 }
 
-// DeleteBranch deletes a branch if its tip is still the commit named.
+// DeleteBranch deletes a branch if its tip is still the given commit.
 func (r Repo) DeleteBranch(ctx context.Context, branch, tip string) error {
 	_, err := r.run(ctx, "update-ref", "-d", "refs/heads/"+branch, tip)
 	return err
@@ -182,8 +217,8 @@ type Tree struct {
 	at   tree
 }
 
-// Tree finds the tree that is registered at a path, by the repository's own files and
-// not by what lies in the folder. The error may be ErrUnregistered.
+// Tree finds the tree that is registered at a path, by the repository's own files and not by
+// the folder's contents. The error may be ErrUnregistered.
 func (r Repo) Tree(path string) (Tree, error) {
 	admin := filepath.Join(r.Common, "worktrees")
 	entries, err := os.ReadDir(admin)

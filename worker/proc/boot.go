@@ -2,9 +2,9 @@ package proc
 
 import "time"
 
-// BootTime is an instant on the clock that goes on while the machine sleeps, counted
-// from its start. Go's own timers and time differences stand still in between, so a
-// lease must be measured with this one. contract 4.7
+// BootTime is an instant on the clock that goes on while the machine sleeps, counted from its
+// start. Go's own timers and time differences stop during sleep, so a lease must be measured
+// with this one. contract 4.7
 //
 // It is the same in all processes of one boot and means nothing in another.
 type BootTime time.Duration

@@ -20,8 +20,8 @@ func BootNow() BootTime {
 // Alarm rings at an instant of the boot-time clock, at most a second late on wake if
 // the machine slept past it.
 type Alarm struct {
-	// C carries at most one ring. A ring may be left over from an earlier setting, so
-	// it means: look at the clock.
+	// C carries at most one ring. A ring may be left over from an earlier setting, so it
+	// means: look at the clock.
 	C <-chan struct{}
 
 	set    chan BootTime
@@ -38,7 +38,7 @@ func NewAlarm() (*Alarm, error) {
 	return a, nil
 }
 
-// run looks at the clock at least each second: Go's timers stand still in sleep.
+// run looks at the clock at least once a second: Go's timers stop during sleep.
 func (a *Alarm) run(c chan<- struct{}) {
 	defer close(a.closed)
 	timer := time.NewTimer(time.Hour)
@@ -67,8 +67,8 @@ func (a *Alarm) run(c chan<- struct{}) {
 	}
 }
 
-// Set makes the alarm ring at that instant, at once if it has passed, and forgets the
-// setting before; zero is never.
+// Set makes the alarm ring at that instant, at once if it has passed, and replaces the
+// previous setting; zero means never.
 func (a *Alarm) Set(at BootTime) {
 	select {
 	case a.set <- at:

@@ -20,8 +20,8 @@ func BootNow() BootTime {
 // Alarm rings at an instant of the boot-time clock; at once on wake if the machine
 // slept past it.
 type Alarm struct {
-	// C carries at most one ring. A ring may be left over from an earlier setting, so
-	// it means: look at the clock.
+	// C carries at most one ring. A ring may be left over from an earlier setting, so it
+	// means: look at the clock.
 	C <-chan struct{}
 
 	mu     sync.Mutex
@@ -54,8 +54,8 @@ func NewAlarm() (*Alarm, error) {
 	return a, nil
 }
 
-// Set makes the alarm ring at that instant, at once if it has passed, and forgets the
-// setting before; zero is never.
+// Set makes the alarm ring at that instant, at once if it has passed, and replaces the
+// previous setting; zero means never.
 func (a *Alarm) Set(at BootTime) {
 	var spec unix.ItimerSpec
 	if at != 0 {

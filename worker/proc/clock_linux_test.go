@@ -43,8 +43,8 @@ func TestPlanEnding_KillComesBeforeTheDeadline(t *testing.T) {
 		{"cut short", whyDeadline, 15 * s, 6500 * time.Millisecond, 13 * s},
 		{"very short", whyDeadline, 5 * s, 1500 * time.Millisecond, 3 * s},
 		{"over", whyDeadline, -60 * s, -62 * s, -62 * s},
-		{"exited", whyExited, 0, 0, 10 * s},
-		{"exited before a deadline", whyExited, 5 * s, 0, 3 * s},
+		{"exited", whyExited, 0, s / 4, 10*s + s/4},
+		{"exited before a deadline", whyExited, 5 * s, s / 4, 3 * s},
 	} {
 		deadline := BootTime(0)
 		if tt.deadline != 0 {
@@ -57,7 +57,7 @@ func TestPlanEnding_KillComesBeforeTheDeadline(t *testing.T) {
 	}
 }
 
-// However late the guardian gets to run, TERM is sent before KILL, but for the deadline.
+// However late the guardian gets to run, TERM is sent before KILL, except at the deadline.
 func TestEnding_LateSkipsNoGrace(t *testing.T) {
 	t.Parallel()
 	const s = time.Second
@@ -117,7 +117,7 @@ func TestParseStat_NameCanHoldAnything(t *testing.T) {
 	tail := " S 10 20 30 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 3 0 4711 1 2 3\n"
 	for _, name := range []string{"sh", "a b", ") R 1 1 1 (", ":)", ""} {
 		e, err := parseStat(7, []byte("7 ("+name+")"+tail))
-		want := entry{ID: ID{Pid: 7, Start: 4711}, parent: 10, group: 20, session: 30}
+		want := entry{ID: ID{Pid: 7, Start: 4711}, parent: 10, group: 20, session: 30, waits: true, name: name}
 		if err != nil || e != want {
 			t.Errorf("%q: %+v, %v", name, e, err)
 		}

@@ -2,7 +2,9 @@ package proc
 
 import (
 	"errors"
+	"maps"
 	"os"
+	"slices"
 	"syscall"
 )
 
@@ -12,16 +14,16 @@ func (g *guardian) collect() {
 		return
 	}
 	var status syscall.WaitStatus
-	if wait(g.hunt.agent.Pid, 0, &status) == g.hunt.agent.Pid {
+	if wait(g.tree.agent.Pid, 0, &status) == g.tree.agent.Pid {
 		g.status = status
 	}
 	g.collected = true
-	g.hunt.group = false
+	g.tree.group = false
 }
 
-// collectAll collects every ended child and reports whether any child is left.
-// On Linux the answer is exact: whatever lives below us hangs on a child of ours.
-// The agent must have been collected.
+// collectAll collects every ended child and reports whether any child is left. On Linux the
+// answer is exact: every process below us descends from a child of ours. The agent must have
+// been collected.
 func (g *guardian) collectAll() (left bool) {
 	for {
 		pid := wait(-1, syscall.WNOHANG, nil)
@@ -34,10 +36,22 @@ func (g *guardian) collectAll() (left bool) {
 	}
 }
 
-// settled reports whether nothing of the session is left. The agent is collected only
-// when its group is seen empty, so that until then the group can be signalled.
+// settled reports whether nothing of the session is left. The agent is collected only once its
+// group is seen to be empty, so that until then the group can be signalled.
 func (g *guardian) settled() bool {
-	if !g.gone || len(g.hunt.members()) > 0 {
+	if !g.gone {
+		return false
+	}
+	members, err := g.tree.members()
+	if err != nil {
+		if limits() != g.limits {
+			g.report(report{Hampered: true}) // the worker sees more
+		}
+		// All that is left is to count children, which is exact only once the group was
+		// killed.
+		return g.collected && !g.collectAll()
+	}
+	if len(members) > 0 {
 		return false
 	}
 	g.collect()
@@ -45,10 +59,11 @@ func (g *guardian) settled() bool {
 		return false // it forked while we read the table
 	}
 	// Before it ended it may have had something started elsewhere.
-	return len(g.hunt.members()) == 0
+	members, err = g.tree.members()
+	return err == nil && len(members) == 0
 }
 
-// collectOrphans collects ended processes that came to us while the agent runs.
+// collectOrphans collects ended processes that became ours while the agent runs.
 func (g *guardian) collectOrphans(now BootTime) {
 	if g.reapAt == 0 || now < g.reapAt {
 		return
@@ -56,17 +71,18 @@ func (g *guardian) collectOrphans(now BootTime) {
 	g.reapAt, g.lastReap = 0, now
 	table, err := processTable()
 	if err != nil {
+		g.reapAt = now.Add(reapEvery)
 		return
 	}
 	for _, e := range table {
-		if e.dead && e.parent == os.Getpid() && e.Pid != g.hunt.agent.Pid {
+		if e.dead && e.parent == os.Getpid() && e.Pid != g.tree.agent.Pid {
 			wait(e.Pid, syscall.WNOHANG, nil)
 		}
 	}
 }
 
-// wait is wait4 that goes on after an interruption: a pid, 0 if none has ended, or -1
-// if there is no such child.
+// wait is wait4, repeated after an interruption: a pid, 0 if none has ended, or -1 if there is
+// no such child.
 func wait(pid, options int, status *syscall.WaitStatus) int {
 	for {
 		got, err := syscall.Wait4(pid, status, options, nil)
@@ -77,7 +93,7 @@ func wait(pid, options int, status *syscall.WaitStatus) int {
 	}
 }
 
-// lastWord is what the worker is told at the end.
+// lastWord is what the guardian reports at the end.
 func (g *guardian) lastWord() *ended {
 	e := g.end
 	if !g.collected && g.gone {
@@ -86,6 +102,12 @@ func (g *guardian) lastWord() *ended {
 	return &ended{
 		Why: e.why, Exited: g.gone, Status: g.status, Stage: e.atExit,
 		Asked: e.asked, Interrupted: e.interrupted, Terminated: e.terminated, Killed: e.killed, ExitedAt: e.exited,
-		Swept: len(e.swept), Survivors: e.survivors,
+		Swept: len(e.swept), Left: namesOf(e.swept), Survivors: e.survivors,
 	}
+}
+
+// namesOf returns the names, each once, sorted, and no more than one line holds.
+func namesOf(swept map[ID]string) []string {
+	all := slices.Compact(slices.Sorted(maps.Values(swept)))
+	return all[:min(len(all), 8)]
 }

@@ -6,12 +6,15 @@ import (
 )
 
 const (
-	// reapEvery bounds how often orphans are collected while the agent runs: each time
-	// costs a walk through the table.
+	// reapEvery bounds how often orphans are collected while the agent runs: each time costs a
+	// walk through the table.
 	reapEvery = 250 * time.Millisecond
-	// lookFirst and lookSlowest are how soon an ending looks again whether all is gone.
+	// lookFirst and lookSlowest are how soon an ending looks again whether everything is gone.
 	lookFirst   = 10 * time.Millisecond
 	lookSlowest = 200 * time.Millisecond
+	// leftShare of the interrupt's grace is how long processes that outlive their agent have
+	// to end by themselves: of 10 seconds a quarter of one.
+	leftShare = 40
 	// killAgain is the pause between two rounds of KILL.
 	killAgain = 2 * time.Millisecond
 	// orphanRounds bounds one burst against processes that fork and end faster than
@@ -19,19 +22,19 @@ const (
 	orphanRounds = 100
 )
 
-// ending is one staged ending under way. contract 10.7
+// ending is one staged ending in progress. contract 10.7
 type ending struct {
 	why    why
 	term   BootTime // when TERM is due
 	kill   BootTime // when KILL is due
-	latest BootTime // when KILL is due whatever else is; 0 is never
+	latest BootTime // when KILL is due in any case; 0 is never
 	giveUp BootTime // when what is left is reported as surviving; set with KILL
 	lookAt BootTime // when to look next
 	pause  time.Duration
 
-	stage     Stage // the strongest signal sent
-	atExit    Stage // what it was when the agent had ended
-	swept     map[ID]struct{}
+	stage     Stage         // the strongest signal sent
+	atExit    Stage         // the stage when the agent had ended
+	swept     map[ID]string // what outlived the agent, with its name
 	survivors []ID
 
 	asked, interrupted, terminated, killed, exited time.Time
@@ -40,16 +43,18 @@ type ending struct {
 // planEnding fixes the instants of an ending. The deadline bounds them: KILL comes
 // early enough before it to take effect.
 func planEnding(w why, now, deadline BootTime, s Stages) *ending {
-	e := &ending{why: w, term: now.Add(s.Interrupt), lookAt: now, pause: lookFirst, swept: map[ID]struct{}{}}
+	e := &ending{why: w, term: now.Add(s.Interrupt), lookAt: now, pause: lookFirst, swept: map[ID]string{}}
 	if w == whyExited {
-		// What is left lost its agent; background jobs of a shell ignore interrupts.
-		e.term = now
+		// What is left lost its agent; background jobs of a shell ignore interrupts. What was
+		// about to end by itself, such as the reader of a pipe, doesn't count as left behind.
+		e.term = now.Add(s.Interrupt / leftShare)
 	}
 	if deadline != 0 {
 		e.latest = deadline.Add(-s.Kill)
 		room, graces := e.latest.Sub(now), s.Interrupt+s.Term
 		if w != whyExited && 0 < room && room < graces {
-			// Too little time for both graces: each gets its share, so that TERM is not skipped.
+			// Too little time for both graces: each gets its share, so that TERM is not
+			// skipped.
 			e.term = now.Add(time.Duration(float64(room) * float64(s.Interrupt) / float64(graces)))
 		}
 		e.term = min(e.term, e.latest)
@@ -65,8 +70,8 @@ func (e *ending) bound(kill BootTime) BootTime {
 	return kill
 }
 
-// due is the stage that the ending should be in. A machine that was late or asleep
-// skips no grace but for the deadline.
+// due is the stage that the ending should be in. A machine that was late or asleep skips a
+// grace only at the deadline.
 func (e *ending) due(now BootTime) Stage {
 	switch {
 	case e.latest != 0 && now >= e.latest:
@@ -75,6 +80,8 @@ func (e *ending) due(now BootTime) Stage {
 		return StageTerm
 	case now >= e.kill:
 		return StageKill
+	case e.why == whyExited && now < e.term:
+		return e.stage // it may end by itself
 	case now < e.term:
 		return StageInterrupt
 	}
@@ -88,8 +95,8 @@ func (g *guardian) begin(w why, now BootTime) {
 	}
 }
 
-// step does what is due and reports whether nothing of the session is left, or
-// nothing that can be ended.
+// step does what is due and reports whether nothing of the session is left, or nothing that
+// can be ended.
 func (g *guardian) step(now BootTime) bool {
 	if g.end == nil {
 		switch {
@@ -115,7 +122,7 @@ func (g *guardian) step(now BootTime) bool {
 	case StageKill:
 		g.strike(now)
 		if now >= e.giveUp {
-			e.survivors = ids(g.hunt.members())
+			e.survivors = g.survivors()
 			return true
 		}
 	case StageTerm:
@@ -142,19 +149,19 @@ func (e *ending) plan(now BootTime) {
 	e.lookAt = min(e.lookAt, next)
 }
 
-// noteExit moves what is left on to TERM: nobody is there to act on an interrupt.
+// noteExit moves what is left to TERM: no agent is there to act on an interrupt.
 func (g *guardian) noteExit(now BootTime) {
 	e := g.end
 	e.exited, e.atExit = time.Now(), e.stage
-	if e.stage < StageTerm {
+	if e.stage < StageTerm && e.why != whyExited {
 		e.term = min(e.term, now)
 		e.kill = e.bound(e.term.Add(g.stages.Term))
 		e.pause = lookFirst
 	}
 }
 
-// interrupt is Ctrl-C: it goes to the agent's group, and the agent hands it on to the
-// tools that it keeps in sessions of their own.
+// interrupt is Ctrl-C: it goes to the agent's group, and the agent passes it on to the tools
+// that it runs in separate process sessions.
 func (g *guardian) interrupt() {
 	e := g.end
 	if e.stage >= StageInterrupt {
@@ -184,8 +191,8 @@ func (g *guardian) terminate(now BootTime) {
 	}
 }
 
-// strike is one round of KILL. The group goes first, since the kernel lets none of it
-// fork away from that; then what has left the group, one by one.
+// strike is one round of KILL. The group goes first, since the kernel lets none of its
+// processes escape that by forking; then what has left the group, one by one.
 func (g *guardian) strike(now BootTime) {
 	e := g.end
 	if e.stage < StageKill {
@@ -199,9 +206,8 @@ func (g *guardian) strike(now BootTime) {
 	if !g.gone {
 		return
 	}
-	// With its group gone for certain the agent may be collected, and then every
-	// other child: a chain of processes that fork and end is caught at its end, which
-	// is always our child.
+	// Once its group is certainly gone the agent may be collected, and then every other child:
+	// a chain of processes that fork and end is caught at its end, which is always our child.
 	g.collect()
 	if !g.collectAll() {
 		return
@@ -213,8 +219,8 @@ func (g *guardian) strike(now BootTime) {
 		}
 		for _, pid := range pids {
 			_ = syscall.Kill(pid, syscall.SIGKILL) // our child: nobody else frees its number
-			if id, err := lookupID(pid); err == nil {
-				e.swept[id] = struct{}{}
+			if o, err := lookup(pid); err == nil {
+				e.swept[o.ID] = o.name
 			}
 		}
 		if !g.collectAll() {
@@ -223,28 +229,39 @@ func (g *guardian) strike(now BootTime) {
 	}
 }
 
-// outside returns the members that a signal to the agent's group doesn't reach, and
-// counts those that outlived the agent.
+// survivors are those that KILL hasn't ended. The number of children shows whether there are
+// any that can't be seen.
+func (g *guardian) survivors() []ID {
+	members, err := g.tree.members()
+	if err != nil && (!g.collected || g.collectAll()) {
+		return g.tree.unknown()
+	}
+	return ids(members)
+}
+
+// outside returns the members that a signal to the agent's group doesn't reach, and counts
+// those that outlived the agent.
 func (g *guardian) outside() []entry {
 	var out []entry
-	for _, m := range g.hunt.members() {
-		if m.ID == g.hunt.agent {
+	members, _ := g.tree.members() // where there is no table the group and the children are reached
+	for _, m := range members {
+		if m.ID == g.tree.agent {
 			continue
 		}
 		if g.gone {
-			g.end.swept[m.ID] = struct{}{}
+			g.end.swept[m.ID] = m.name
 		}
-		if g.collected || m.group != g.hunt.agent.Pid {
+		if g.collected || m.group != g.tree.agent.Pid {
 			out = append(out, m)
 		}
 	}
 	return out
 }
 
-// signalGroup reaches the agent's group. Once the agent is collected its number may
-// be somebody else's.
+// signalGroup reaches the agent's group. Once the agent is collected its number may belong to
+// somebody else.
 func (g *guardian) signalGroup(sig syscall.Signal) {
 	if !g.collected {
-		_ = syscall.Kill(-g.hunt.agent.Pid, sig) // the group may be empty
+		_ = syscall.Kill(-g.tree.agent.Pid, sig) // the group may be empty
 	}
 }

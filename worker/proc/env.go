@@ -11,23 +11,23 @@ import (
 	"strings"
 )
 
-// passed are the worker's own variables that every agent sees: where programs are,
-// whose home it is, language, time zone and terminal. contract 10.4
+// passed are the worker's own variables that every agent gets: where programs are, whose home
+// it is, language, time zone and terminal. contract 10.4
 //
-// TMPDIR is not among them: it may lead into a folder that is the worker's alone, and
-// programs know the system's without it. An owner who wants it names it.
+// TMPDIR is not among them: it may lead to a folder of the worker's alone, and programs know
+// the system's default without it. An owner who wants it names it.
 var passed = []string{"PATH", "HOME", "LANG", "LANGUAGE", "LC_*", "TZ", "TERM", "COLORTERM", "NO_COLOR"}
 
 // defaultPath is the PATH of an agent whose worker has none.
 const defaultPath = "/usr/local/bin:/usr/bin:/bin"
 
-// ownPrefix begins the names of our own settings, the tokens among them. Those of the
-// worker never reach an agent; only what the worker sets on purpose does.
+// ownPrefix begins the names of Stint's own settings, the tokens among them. The worker's own
+// never reach an agent; only what the worker sets on purpose does.
 const ownPrefix = "STINT_"
 
-// Env builds the exact environment of an agent: the passed variables and the named
-// extras out of source (the worker's os.Environ, or an env file's lines), and set on top.
-// Nothing else of source gets through. The result is sorted by name.
+// Env builds the exact environment of an agent: the passed variables and the named extras from
+// source (the worker's os.Environ, or an env file's lines), with set on top. Nothing else in
+// source gets through. The result is sorted by name.
 //
 // An error names an extra or a variable that can't be one.
 func Env(source, named []string, set map[string]string) ([]string, error) {
@@ -76,10 +76,9 @@ func checkName(name string) error {
 	return nil
 }
 
-// LookPath finds the executable that name means for an agent: with a slash in it, a
-// path, taken from dir if relative; else the first executable of that name in env's
-// PATH. Relative entries of PATH are passed over, since the work folder holds what
-// others wrote.
+// LookPath finds the executable that name means for an agent: with a slash in it, a path,
+// relative to dir unless absolute; else the first executable of that name in env's PATH.
+// Relative entries of PATH are skipped, since the work folder holds what others wrote.
 //
 // The error is exec.ErrNotFound, fs.ErrNotExist or fs.ErrPermission.
 func LookPath(name, dir string, env []string) (string, error) {

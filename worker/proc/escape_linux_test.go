@@ -16,8 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// recipes are the ways out that an agent's child may try, with the number of
-// processes that take them.
+// recipes are the escapes that an agent's child may try, with the number of processes in each.
 var recipes = map[string]int{
 	"child":      1,  // stays in the group
 	"setgroup":   1,  // a group of its own
@@ -27,7 +26,7 @@ var recipes = map[string]int{
 	"daemon":     1,  // new session twice, parent ends, no descriptors, other folder
 	"pipe":       1,  // keeps the agent's output open in another session
 	"trap":       1,  // ignores interrupt and TERM
-	"deaf":       1,  // ignores whatever can be ignored
+	"deaf":       1,  // ignores everything that can be ignored
 	"storm":      12, // two levels of three children, every other in a new session
 	"exec":       1,  // the agent replaces itself by another program, its child stays
 	"cleared":    1,  // no environment, so no mark; new session, parent ended
@@ -36,10 +35,10 @@ var recipes = map[string]int{
 	"relay":      1,  // forks and ends for ever, each in a new session, without mark
 }
 
-// escape is the agent: it makes the recipe's processes, says "ready" when they are
-// there, and then exits or stays.
+// escape is the agent: it starts the recipe's processes, says "ready" when they are there, and
+// then exits or stays.
 func escape(dir, recipe, then string) {
-	w := witnesses(dir)
+	w := probes(dir)
 	own := w.join()
 	count := 1 + recipes[recipe]
 	switch recipe {
@@ -81,10 +80,12 @@ func escape(dir, recipe, then string) {
 		must(syscall.Exec(self, []string{self, "fake-agent", "branch", dir, "successor", then}, os.Environ()))
 	}
 	fmt.Println("ready")
-	if then == "exit" {
+	switch then {
+	case "exit":
 		syscall.Exit(0)
+	case "stay":
+		w.live(own)
 	}
-	w.live(own)
 }
 
 func attrOf(recipe string) *syscall.SysProcAttr {
@@ -108,10 +109,10 @@ func spawn(dir string, attr *syscall.SysProcAttr, env []string, what ...string) 
 
 // branch is a process below the agent.
 func branch(dir, what string, args []string) {
-	w := witnesses(dir)
+	w := probes(dir)
 	switch what {
 	case "fork": // makes the next one and ends
-		env := os.Environ() // of a cleared one it is empty
+		env := os.Environ() // empty for a cleared one
 		if args[0] == "daemon" {
 			must(os.Chdir("/"))
 			spawn(dir, &syscall.SysProcAttr{Setsid: true}, env, "plain")
@@ -164,9 +165,9 @@ func ignore(recipe string) {
 	}
 }
 
-// relay hands over to a shell script that starts itself anew in another session and
-// ends, for ever; the witness lock goes along as descriptor 3.
-func relay(w witnesses) {
+// relay hands over to a shell script that restarts itself in another session and ends, for
+// ever; descriptor 3, the witness lock, is passed along.
+func relay(w probes) {
 	script := filepath.Join(string(w), "relay.sh")
 	must(os.WriteFile(script, []byte("setsid /bin/sh \"$0\" & exit\n"), 0o600))
 	lock, err := os.OpenFile(w.lockFile(), os.O_RDWR, 0)
@@ -180,13 +181,13 @@ func relay(w witnesses) {
 	syscall.Exit(0)
 }
 
-// errCancelled is a cause as a worker would give one.
+// errCancelled is a cause such as a worker gives.
 var errCancelled = errors.New("cancelled by a person")
 
 // startEscape starts a recipe here and returns when all its processes are there.
-func startEscape(t *testing.T, ctx context.Context, recipe, then string) (*Process, witnesses, *collected) {
+func startEscape(t *testing.T, ctx context.Context, recipe, then string) (*Process, probes, *collected) {
 	t.Helper()
-	w := witnesses(t.TempDir())
+	w := probes(t.TempDir())
 	out := newCollected()
 	spec := testSpec(agentArgv("escape", string(w), recipe, then)...)
 	spec.Deadline = BootNow().Add(time.Hour)
@@ -206,8 +207,8 @@ func startEscape(t *testing.T, ctx context.Context, recipe, then string) (*Proce
 	return p, w, out
 }
 
-// After every kind of ending and every way out nobody is left: by the lock that the
-// processes hold, by their pids and by the mark.
+// After every kind of ending and every escape nothing is left: according to the lock that the
+// processes hold, their pids and the mark.
 func TestEscape_NobodyOutlivesTheSession(t *testing.T) {
 	t.Parallel()
 	for recipe := range recipes {
@@ -258,7 +259,7 @@ func TestEscape_NobodyOutlivesTheSession(t *testing.T) {
 		})
 		t.Run("workerkilled/"+recipe, func(t *testing.T) {
 			t.Parallel()
-			w := witnesses(t.TempDir())
+			w := probes(t.TempDir())
 			worker := startWorker(t, "run", agentArgv("escape", string(w), recipe, "stay"))
 			worker.kill()
 			w.nobody(t, worker.record.Mark)
@@ -266,13 +267,13 @@ func TestEscape_NobodyOutlivesTheSession(t *testing.T) {
 	}
 }
 
-// A worker that stands still can't keep its agent alive past the deadline. contract 4.7
+// A stopped worker can't keep its agent alive past the deadline. contract 4.7
 func TestDeadline_HoldsWhileTheWorkerIsStopped(t *testing.T) {
 	t.Parallel()
 	for _, recipe := range []string{"deaf", "daemon", "pipe"} {
 		t.Run(recipe, func(t *testing.T) {
 			t.Parallel()
-			w := witnesses(t.TempDir())
+			w := probes(t.TempDir())
 			worker := startWorker(t, "run", agentArgv("escape", string(w), recipe, "stay"))
 			deadline := BootNow().Add(testStages.Total() + 500*time.Millisecond)
 			fmt.Fprintln(worker.stdin, int64(deadline))
@@ -294,8 +295,8 @@ func TestDeadline_HoldsWhileTheWorkerIsStopped(t *testing.T) {
 	}
 }
 
-// A signal to the worker's group, as from a terminal, doesn't reach the guardian, and
-// a signal to the guardian itself doesn't end it.
+// A signal to the worker's group, as from a terminal, doesn't reach the guardian, and a signal
+// to the guardian itself doesn't end it.
 func TestGuardian_IsDeafToSignals(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())

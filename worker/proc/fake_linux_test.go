@@ -20,7 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The test binary plays three parts besides the tests: guardian, agent, and a worker
+// The test binary plays three roles besides running the tests: guardian, agent, and a worker
 // that can be killed.
 func TestMain(m *testing.M) {
 	GuardianMain()
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 		switch os.Args[1] {
 		case "fake-agent":
 			fakeAgent(os.Args[2], os.Args[3:])
-			syscall.Exit(0) // at once also with the race detector, as in GuardianMain
+			syscall.Exit(0) // at once even with the race detector, as in GuardianMain
 		case "fake-worker":
 			fakeWorker(os.Args[2], os.Args[3:])
 			syscall.Exit(0)
@@ -51,11 +51,13 @@ func agentArgv(role string, args ...string) []string {
 	return append([]string{self, "fake-agent", role}, args...)
 }
 
-// fakeAgents are the parts an agent can play, by name.
+// fakeAgents are the roles that an agent can play, by name.
 func fakeAgent(role string, args []string) {
 	switch role {
 	case "escape": // DIR RECIPE exit|stay
 		escape(args[0], args[1], args[2])
+	case "attack": // DIR RECIPE ATTACK
+		attack(args[0], args[1], args[2])
 	case "branch": // DIR WHAT ARGS
 		branch(args[0], args[1], args[2:])
 	case "exit":
@@ -125,8 +127,8 @@ type seen struct {
 	Ignored   uint64 // the signals, the first in the lowest bit
 }
 
-// libcSignals are SIGCANCEL, SIGSETXID and the one after: the C library keeps
-// them to itself, and the Go runtime leaves them as whoever started the tests had them.
+// libcSignals are SIGCANCEL, SIGSETXID and the one after: the C library reserves them, and the
+// Go runtime leaves them as the process that started the tests had them.
 const libcSignals = 1<<31 | 1<<32 | 1<<33
 
 func printSelf() {
@@ -165,8 +167,8 @@ func printSelf() {
 	must(json.NewEncoder(os.Stdout).Encode(s))
 }
 
-// testStages are short, but for KILL: it takes effect at once, and a long time for it
-// keeps a deadline far from a machine's hiccups.
+// testStages are short, except KILL: it takes effect at once, and a long time for it keeps a
+// deadline far from a machine's hiccups.
 var testStages = Stages{Interrupt: 60 * time.Millisecond, Term: 60 * time.Millisecond, Kill: 5 * time.Second}
 
 // patientStages never end on their own while a test runs.
@@ -236,6 +238,10 @@ type workerReport struct {
 // fakeWorker runs one agent as a worker would. It prints the record as JSON when the
 // agent is ready, takes a deadline per line of its input, and reports at the end.
 func fakeWorker(mode string, argv []string) {
+	if mode == "sweep" { // HOW RECORD
+		sweepBlind(argv[0], argv[1])
+		return
+	}
 	out := newCollected()
 	rep := workerReport{}
 	sink := out.sink
@@ -274,7 +280,7 @@ func fakeWorker(mode string, argv []string) {
 	must(enc.Encode(rep))
 }
 
-// worker is a fake worker from the outside.
+// worker is a fake worker seen from outside.
 type worker struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser

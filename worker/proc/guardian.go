@@ -29,8 +29,8 @@ func GuardianMain() {
 		g.report(report{Failed: failed("set up guardian", err)})
 		code = 1
 	}
-	// Not os.Exit: the worker waits, and a build with the race detector would sleep a
-	// second first.
+	// Not os.Exit: the worker waits, and a build with the race detector would sleep a second
+	// first.
 	syscall.Exit(code)
 }
 
@@ -38,7 +38,7 @@ func GuardianMain() {
 type guardian struct {
 	reports *gob.Encoder
 	stages  Stages
-	hunt    *hunt
+	tree    *tree
 
 	deadline   BootTime
 	workerGone bool
@@ -46,6 +46,8 @@ type guardian struct {
 	status     syscall.WaitStatus
 	gone       bool // the agent has ended
 	collected  bool // and was collected, so its number is free
+
+	limits limitSet // the limits that the system gave us at the start
 
 	reapAt, lastReap BootTime // when to collect orphans next, and when we last did
 }
@@ -76,19 +78,19 @@ func (g *guardian) run() error {
 		g.report(report{Failed: f})
 		return nil
 	}
-	g.report(report{Started: &g.hunt.agent})
+	g.report(report{Started: &g.tree.agent})
 
 	for !g.step(BootNow()) {
 		alarm.Set(g.wakeAt())
 		select {
 		case o, ok := <-orders:
 			if !ok {
-				orders = nil // the worker is gone, however it went
+				orders = nil // the worker is gone, whatever ended it
 				g.workerGone = true
 			}
 			g.obey(o)
 		case <-child:
-			g.gone = g.gone || g.collected || exited(g.hunt.agent.Pid)
+			g.gone = g.gone || g.collected || exited(g.tree.agent.Pid)
 			g.reapAt = max(BootNow(), g.lastReap.Add(reapEvery))
 		case <-alarm.C:
 		}
@@ -97,16 +99,16 @@ func (g *guardian) run() error {
 	return nil
 }
 
-// deafTo are the signals that mean nothing to a guardian: it ends when its work is
-// done. Having a handler for them also gives the agent their defaults back if the
-// worker was started with some of them ignored (a background job of a script is).
+// deafTo are the signals that a guardian ignores: it ends when its work is done. Having a
+// handler for them also gives the agent their defaults back if the worker was started with
+// some of them ignored (a background job of a script is).
 var deafTo = []os.Signal{
 	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGPIPE, syscall.SIGALRM,
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGXCPU,
 	syscall.SIGVTALRM, syscall.SIGPROF, syscall.SIGWINCH, syscall.SIGIO,
 }
 
-// report tells the worker. If it is gone there is nobody to tell.
+// report sends a report to the worker, if it is still there.
 func (g *guardian) report(r report) { _ = g.reports.Encode(r) }
 
 // launch starts the agent.
@@ -124,6 +126,8 @@ func (g *guardian) launch(l launch) *failure {
 		Dir: l.Dir, Env: l.Env, Sys: agentAttr(),
 		Files: []uintptr{fdStdin, fdStdout, fdStderr},
 	}
+	wearBrand(l.Brand)
+	g.limits = limits()
 	pid, err := fork(l, attr)
 	for _, fd := range attr.Files {
 		syscall.Close(int(fd)) // only the agent's copies may keep the pipes open
@@ -133,15 +137,15 @@ func (g *guardian) launch(l launch) *failure {
 	}
 	id, err := lookupID(pid)
 	if err != nil {
-		id = ID{Pid: pid} // no /proc here: the group and the count of children have to do
+		id = ID{Pid: pid} // no /proc here: the group and the count of children must be enough
 	}
-	g.hunt = newHunt(l.Mark, id)
-	g.hunt.root, g.hunt.group = os.Getpid(), true
+	g.tree = newTree(Record{Mark: l.Mark, Brand: l.Brand, Agent: id})
+	g.tree.root, g.tree.group = os.Getpid(), true
 	return nil
 }
 
-// fork tries again while the executable is still open for writing somewhere: the
-// writer's descriptor may live for a moment in a child that is just being started.
+// fork tries again while the executable is still open for writing somewhere: the writer's
+// descriptor may exist for a moment in a child that is just being started.
 func fork(l launch, attr *syscall.ProcAttr) (pid int, err error) {
 	for range 100 {
 		pid, err = syscall.ForkExec(l.Path, l.Argv, attr)
@@ -153,8 +157,12 @@ func fork(l launch, attr *syscall.ProcAttr) (pid int, err error) {
 	return pid, err
 }
 
-// obey takes an order. Once an ending has begun there is no way back.
+// obey takes an order. Once an ending has begun it can't be undone.
 func (g *guardian) obey(o order) {
+	if o.Ping {
+		same := limits() == g.limits
+		g.report(report{Alive: same, Hampered: !same})
+	}
 	if o.Move && g.end == nil {
 		g.deadline = o.Deadline
 	}
@@ -163,7 +171,7 @@ func (g *guardian) obey(o order) {
 	}
 }
 
-// wakeAt is the next instant at which there is something to do unasked.
+// wakeAt is the next instant at which there is something to do without an order.
 func (g *guardian) wakeAt() BootTime {
 	if g.end != nil {
 		return g.end.lookAt

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -29,8 +30,8 @@ func TestExit_CodeAndSignalAreTold(t *testing.T) {
 	}
 }
 
-// Each stage is reached exactly when the one before was not enough, and its time is
-// told. BL-032's kind: no KILL before the grace is over.
+// Each stage is reached exactly when the one before was not enough, and its time is reported:
+// no KILL before the grace is over. BL-032
 func TestStages_EndAtTheFirstThatWorks(t *testing.T) {
 	t.Parallel()
 	const long = 10 * time.Minute
@@ -117,7 +118,7 @@ func TestStages_InterruptArrivesThoughTheWorkerIgnoresIt(t *testing.T) {
 	w := &worker{cmd: exec.Command("/bin/sh", append([]string{"-c", `trap "" INT HUP QUIT; exec "$@"`, "sh", self, "fake-worker", "patient"}, argv...)...)}
 	w.start(t)
 	w.next(t)
-	// A deadline that is a little too near for all stages still begins with the interrupt.
+	// A deadline that is slightly too near for all stages still begins with the interrupt.
 	fmt.Fprintln(w.stdin, int64(BootNow().Add(patientStages.Total()-time.Second)))
 	w.next(t)
 	if r := w.next(t); r.Stage != StageInterrupt {
@@ -125,7 +126,7 @@ func TestStages_InterruptArrivesThoughTheWorkerIgnoresIt(t *testing.T) {
 	}
 }
 
-// A stopped agent is woken for its signal, so that it can end well.
+// A stopped agent is continued for its signal, so that it can end well.
 func TestStages_StoppedAgentActsOnTheInterrupt(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -162,8 +163,8 @@ func TestStdin_LargePromptArrivesAndEnds(t *testing.T) {
 	}
 }
 
-// An agent that doesn't read holds nobody, also when the rest of the prompt would
-// never come.
+// An agent that doesn't read blocks nothing, even when the rest of the prompt would never
+// come.
 func TestStdin_UnreadHoldsNobody(t *testing.T) {
 	t.Parallel()
 	spec := testSpec("true")
@@ -182,7 +183,7 @@ func TestStdin_UnreadHoldsNobody(t *testing.T) {
 	}
 }
 
-// An agent that closes its input tells so to whoever writes to it.
+// An agent that closes its input ends the writer.
 func TestStdin_ClosedByTheAgentEndsTheWriter(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -200,7 +201,7 @@ func TestStdin_ClosedByTheAgentEndsTheWriter(t *testing.T) {
 	go func() {
 		defer close(told)
 		if _, err := write.Write(make([]byte, 1<<20)); !errors.Is(err, io.ErrClosedPipe) {
-			t.Errorf("the writer was told %v", err)
+			t.Errorf("the writer got %v", err)
 		}
 	}()
 	await(t, "the end of the input", told)
@@ -235,7 +236,7 @@ func TestStdin_ConversationWorks(t *testing.T) {
 	}
 }
 
-// A renewed deadline holds, and one that comes after the ending has begun doesn't.
+// A renewed deadline counts, and one that comes after the ending has begun doesn't.
 func TestSetDeadline_MovesBothWays(t *testing.T) {
 	t.Parallel()
 	out := newCollected()
@@ -273,19 +274,31 @@ func TestSetDeadline_MovesBothWays(t *testing.T) {
 	}
 }
 
-// Leftovers of an agent that ended by itself don't cost the interrupt's grace, and
-// never more than TERM's.
-func TestExit_LeftoversGetTermAtOnce(t *testing.T) {
+// Leftovers of an agent that ended by itself don't use up the interrupt's grace, and never
+// more than TERM's.
+func TestExit_LeftoversGetTermAndNoInterrupt(t *testing.T) {
 	t.Parallel()
 	spec := testSpec("/bin/sh", "-c", `(trap 'echo swept; exit' TERM; echo ready; while :; do sleep 0.01; done) & sleep 0.1`)
-	spec.Stages = patientStages
+	spec.Stages = Stages{Interrupt: 4 * time.Second, Term: 10 * time.Minute, Kill: time.Minute}
 	r, out := run(t, t.Context(), spec)
 	if !r.Success() || r.Swept == 0 || r.Interrupted != (time.Time{}) || r.Terminated.IsZero() || !strings.Contains(out, "swept") {
 		t.Errorf("%+v, output %q", r, out)
 	}
 }
 
-// BenchmarkStart is the whole life of an agent that does nothing.
+// The reader of a pipe that ends after its writer isn't left behind: nothing ends it, and all
+// of its output arrives.
+func TestExit_WhatEndsByItselfIsNotLeft(t *testing.T) {
+	t.Parallel()
+	spec := testSpec("/bin/sh", "-c", `mkfifo "$0"; (cat "$0" >/dev/null; sleep 0.2; echo last) & exec 3>"$0"`, filepath.Join(t.TempDir(), "pipe"))
+	spec.Stages = Stages{Interrupt: 40 * time.Minute, Term: time.Minute, Kill: time.Minute}
+	r, out := run(t, t.Context(), spec)
+	if !r.Success() || r.Swept != 0 || !r.Terminated.IsZero() || !strings.Contains(out, "last") {
+		t.Errorf("%+v, output %q", r, out)
+	}
+}
+
+// BenchmarkStart is the whole run of an agent that does nothing.
 func BenchmarkStart(b *testing.B) {
 	for b.Loop() {
 		p, err := Start(b.Context(), testSpec("true"), func(Chunk) {})
@@ -300,8 +313,10 @@ func BenchmarkStart(b *testing.B) {
 
 // BenchmarkLook is one look for the processes of a session.
 func BenchmarkLook(b *testing.B) {
-	h := newHunt("nobody", ID{})
+	h := newTree(NewRecord("nobody"))
 	for b.Loop() {
-		h.members()
+		if _, err := h.members(); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

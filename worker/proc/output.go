@@ -18,32 +18,32 @@ const (
 	Stderr Stream = "stderr"
 )
 
-// Chunk is a piece of one stream. The pieces of a stream, put together, are exactly
-// what the agent wrote. A piece ends at the end of a line where it can; one that
-// doesn't is continued by the next piece of its stream: the line is longer than
-// MaxChunk, or the agent has paused within it. A UTF-8 character is never split.
+// Chunk is a piece of one stream. The pieces of a stream, put together, are exactly what the
+// agent wrote. A piece ends at the end of a line where it can; if it doesn't, the next piece
+// of its stream continues it: the line is longer than MaxChunk, or the agent has paused within
+// it. A UTF-8 character is never split.
 type Chunk struct {
 	Stream Stream
 	// Data belongs to the receiver, is never empty and at most MaxChunk long.
 	Data []byte
 }
 
-// Sink takes the output, one chunk at a time and in the order of arrival (exact within
-// a stream). While it works nothing is read, so a slow sink slows the agent and memory
-// stays bounded. It must return in the end: Wait waits for it. What arrives after the
-// deadline is handed over only when the agent is gone (contract 4.7).
+// Sink takes the output, one chunk at a time and in the order of arrival (exact within a
+// stream). While it works nothing is read, so a slow sink slows the agent and memory stays
+// bounded. It must return in the end: Wait waits for it. What arrives after the deadline is
+// handed over only when the agent is gone (contract 4.7).
 type Sink func(Chunk)
 
-// MaxChunk is the length at which a line is cut. Contract for memory: two such buffers
-// and one chunk per process.
+// MaxChunk is the length at which a line is cut. Memory is bounded by two such buffers and one
+// chunk per process.
 const MaxChunk = 32 << 10
 
 const (
-	// lineWait is how long a piece of a line waits for the rest of it, so that a
-	// progress display is live and words written one by one come together.
+	// lineWait is how long a piece of a line waits for the rest of it, so that a progress
+	// display is live and words written one by one stay together.
 	lineWait = 100 * time.Millisecond
-	// drainWait bounds one wait for output once the tree is gone, and drainBytes all
-	// of it: whoever still writes then is none of ours. No pipe holds more.
+	// drainWait bounds one wait for output once the tree is gone, and drainBytes all of it:
+	// whatever still writes then isn't ours. No pipe holds more.
 	drainWait  = 2 * time.Second
 	drainBytes = 4 << 20
 )
@@ -71,8 +71,8 @@ func (o *output) start() {
 	}
 }
 
-// finish takes what is still in the pipes and ends the readers; cut reports whether
-// one was given up before its end.
+// finish takes what is still in the pipes and ends the readers; cut reports whether one was
+// given up before its end.
 func (o *output) finish() (cut bool) {
 	close(o.over)
 	for _, s := range o.streams {
@@ -92,8 +92,8 @@ func (o *output) close() {
 	}
 }
 
-// deliver hands a chunk to the sink. On wake from sleep past the deadline the agent
-// comes first: it is ended, then its output is taken.
+// deliver hands a chunk to the sink. On waking from sleep past the deadline the agent comes
+// first: it is ended, then its output is taken.
 func (o *output) deliver(c Chunk) {
 	if o.overdue() {
 		<-o.over
@@ -113,16 +113,16 @@ type stream struct {
 	drained int
 	cut     bool
 
-	mu       sync.Mutex // makes looking at draining and setting a read deadline one step
+	mu       sync.Mutex // makes checking draining and setting a read deadline one step
 	draining bool
 }
 
-// drain tells the reader that no process of the tree is left.
+// drain notifies the reader that no process of the tree is left.
 func (s *stream) drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.draining = true
-	_ = s.pipe.SetReadDeadline(time.Now()) // wakes it; closed, it needs no waking
+	_ = s.pipe.SetReadDeadline(time.Now()) // wakes it; a closed one needs no waking
 }
 
 // arm sets how long the next read may wait, and reports whether we are draining.
@@ -161,7 +161,7 @@ func (s *stream) read(deliver func(Chunk)) {
 			return
 		case waited && !draining:
 			s.pass(wholeRunes(s.buf), deliver)
-			s.since = time.Now() // a split character waits on
+			s.since = time.Now() // a split character keeps waiting
 		case len(s.buf) == cap(s.buf):
 			s.pass(fullCut(s.buf), deliver)
 		default:
@@ -180,8 +180,8 @@ func (s *stream) pass(n int, deliver func(Chunk)) {
 	s.since = time.Now()
 }
 
-// fullCut is where to cut a full buffer: after its last line, or at the last whole
-// character of a line that is longer.
+// fullCut is where to cut a full buffer: after its last line, or at the last whole character
+// of a line that is longer.
 func fullCut(b []byte) int {
 	if n := bytes.LastIndexByte(b, '\n') + 1; n > 0 {
 		return n
@@ -189,8 +189,8 @@ func fullCut(b []byte) int {
 	return wholeRunes(b)
 }
 
-// wholeRunes is the length of b without the beginning of a character at its end. What
-// is no UTF-8 at all isn't held back.
+// wholeRunes is the length of b without the beginning of a character at its end. Invalid UTF-8
+// isn't held back.
 func wholeRunes(b []byte) int {
 	for back := 1; back < utf8.UTFMax && back <= len(b); back++ {
 		i := len(b) - back

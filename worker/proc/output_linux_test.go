@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// BL-118: one endless line neither ends the reader nor fills memory, and what comes
-// after it is seen.
+// BL-118: one endless line neither ends the reader nor fills memory, and what comes after it
+// is read.
 func TestOutput_EndlessLineIsCutAndReadingGoesOn(t *testing.T) {
 	t.Parallel()
 	const size = 20 << 20
@@ -38,12 +38,12 @@ func TestOutput_EndlessLineIsCutAndReadingGoesOn(t *testing.T) {
 	}
 }
 
-// A whole character is never split, and what is no character comes through as it is.
+// A whole character is never split, and invalid bytes come through unchanged.
 func TestOutput_CharactersStayWhole(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
 	for text.Len() < 5*MaxChunk {
-		text.WriteString("aé€𝄞") // 10 bytes: every kind comes to lie on a border
+		text.WriteString("aé€𝄞") // 10 bytes: every kind lands on a border some time
 	}
 	spec := testSpec("cat")
 	spec.Stdin = strings.NewReader(text.String())
@@ -68,7 +68,7 @@ func TestOutput_CharactersStayWhole(t *testing.T) {
 	}
 }
 
-// A prompt without a line's end is seen while the agent waits.
+// A prompt without a line's end is shown while the agent waits.
 func TestOutput_PieceOfALineIsLive(t *testing.T) {
 	t.Parallel()
 	read, write, err := os.Pipe()
@@ -125,7 +125,7 @@ func TestOutput_SlowSinkHoldsTheAgent(t *testing.T) {
 	}
 }
 
-// 50 MB go through a worker that keeps small. proof T24
+// 50 MB go through a worker whose memory stays small.
 func TestOutput_FloodKeepsTheWorkerSmall(t *testing.T) {
 	t.Parallel()
 	const size = 50_000_000
@@ -172,7 +172,7 @@ func TestOutput_AfterTheDeadlineTheAgentGoesFirst(t *testing.T) {
 	await(t, "the late output", handed)
 }
 
-// Somebody outside the tree who holds the pipe can't hold Wait.
+// A process outside the tree that holds the pipe can't block Wait.
 func TestOutput_StrangerWithThePipeIsGivenUp(t *testing.T) {
 	t.Parallel()
 	stdout, held, err := os.Pipe()

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The worker sees that its guardian is gone and ends what carries the mark itself.
+// The worker notices that its guardian is gone and itself ends what carries the mark.
 func TestGuardianKilled_WorkerSweepsByMark(t *testing.T) {
 	t.Parallel()
 	for _, recipe := range []string{"child", "setsid", "doublefork", "daemon", "deaf", "storm", "stopped"} {
@@ -33,11 +33,11 @@ func TestGuardianKilled_WorkerSweepsByMark(t *testing.T) {
 	}
 }
 
-// With the guardian also the agent itself goes, whatever it did to its environment:
-// the kernel sees to that.
+// When the guardian is killed the agent itself goes too, whatever it did to its environment:
+// the kernel does that.
 func TestGuardianKilled_AgentGoesWithIt(t *testing.T) {
 	t.Parallel()
-	w := witnesses(t.TempDir())
+	w := probes(t.TempDir())
 	worker := startWorker(t, "run", agentArgv("escape", string(w), "child", "stay"))
 	if err := worker.cmd.Process.Signal(syscall.SIGSTOP); err != nil { // so it can't help
 		t.Fatal(err)
@@ -61,14 +61,14 @@ func TestGuardianKilled_AgentGoesWithIt(t *testing.T) {
 	w.nobody(t, worker.record.Mark)
 }
 
-// A guardian that stands still is as good as dead: the worker acts in its place, when
-// asked and at the deadline.
+// A stopped guardian is as good as dead: the worker acts in its place, when asked and at the
+// deadline.
 func TestGuardianStopped_WorkerTakesOver(t *testing.T) {
 	t.Parallel()
 	for _, by := range []string{"cancel", "deadline"} {
 		t.Run(by, func(t *testing.T) {
 			t.Parallel()
-			w := witnesses(t.TempDir())
+			w := probes(t.TempDir())
 			out := newCollected()
 			spec := testSpec(agentArgv("escape", string(w), "daemon", "stay")...)
 			spec.Stages.Kill = time.Second
@@ -98,13 +98,13 @@ func TestGuardianStopped_WorkerTakesOver(t *testing.T) {
 	}
 }
 
-// A process that the session had started by somebody else is known by its mark alone.
+// A process that the session had another process start is known only by its mark.
 func TestMark_IsFoundOutsideTheTree(t *testing.T) {
 	t.Parallel()
 	for _, then := range []string{"exit", "stay"} {
 		t.Run(then, func(t *testing.T) {
 			t.Parallel()
-			w := witnesses(t.TempDir())
+			w := probes(t.TempDir())
 			spec := testSpec(agentArgv("escape", string(w), "child", then)...)
 			self, err := os.Executable()
 			if err != nil {
@@ -119,7 +119,7 @@ func TestMark_IsFoundOutsideTheTree(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			go func() { _ = elsewhere.Wait() }() // a zombie of ours would still hold no lock
+			go func() { _ = elsewhere.Wait() }() // if it were our zombie it would still hold no lock
 			ctx, cancel := context.WithCancelCause(t.Context())
 			out := newCollected()
 			p, err := Start(ctx, spec, out.sink)
@@ -142,14 +142,14 @@ func TestMark_IsFoundOutsideTheTree(t *testing.T) {
 	}
 }
 
-// After kill -9 of the worker its successor waits for the guardian's work, with the
-// record as it was before the start or after it.
+// After kill -9 of the worker its successor waits for the guardian's work, with the record as
+// it was before the start or after it.
 func TestSweep_WaitsForTheGuardianOfTheEarlierLife(t *testing.T) {
 	t.Parallel()
 	for _, known := range []string{"before the start", "after it"} {
 		t.Run(known, func(t *testing.T) {
 			t.Parallel()
-			w := witnesses(t.TempDir())
+			w := probes(t.TempDir())
 			worker := startWorker(t, "run", agentArgv("escape", string(w), "deaf", "stay"))
 			rec := worker.record
 			if known == "before the start" {
@@ -171,13 +171,13 @@ func TestSweep_WaitsForTheGuardianOfTheEarlierLife(t *testing.T) {
 	}
 }
 
-// Worker and guardian both killed: what carries the mark is ended by the next life.
+// Worker and guardian both killed: what carries the mark is ended by the next process.
 func TestSweep_EndsWhatNobodyGuards(t *testing.T) {
 	t.Parallel()
 	for _, state := range []string{"killed", "stopped"} {
 		t.Run(state, func(t *testing.T) {
 			t.Parallel()
-			w := witnesses(t.TempDir())
+			w := probes(t.TempDir())
 			worker := startWorker(t, "run", agentArgv("escape", string(w), "daemon", "stay"))
 			guardian := worker.record.Guardian
 			if err := syscall.Kill(guardian.Pid, syscall.SIGSTOP); err != nil {
@@ -209,7 +209,7 @@ func TestSweep_EndsWhatNobodyGuards(t *testing.T) {
 	}
 }
 
-// A pid that has gone to somebody else, and ids of another boot, mean nothing.
+// A pid that now belongs to another process, and ids of another boot, mean nothing.
 func TestSweep_LeavesStrangersAlone(t *testing.T) {
 	t.Parallel()
 	stranger := exec.Command("sleep", "1000")
@@ -302,17 +302,17 @@ func TestPick_FollowsTreeGroupAndMark(t *testing.T) {
 	marked := func(e entry) bool { return e.Pid == 103 }
 	for _, tt := range []struct {
 		name string
-		hunt *hunt
+		tree *tree
 		want []int
 	}{
-		{"guardian", &hunt{agent: agent, root: 90, group: true}, []int{100, 101, 102, 103, 104}},
-		{"guardian, agent collected", &hunt{agent: agent, root: 90}, []int{100, 101, 103, 104}},
-		{"worker", &hunt{agent: agent, group: true}, []int{100, 101, 102, 103, 104}},
-		{"later life, other agent", &hunt{agent: ID{100, 7}}, []int{103, 104}},
-		{"no agent", &hunt{}, []int{103, 104}},
+		{"guardian", &tree{agent: agent, root: 90, group: true}, []int{100, 101, 102, 103, 104}},
+		{"guardian, agent collected", &tree{agent: agent, root: 90}, []int{100, 101, 103, 104}},
+		{"worker", &tree{agent: agent, group: true}, []int{100, 101, 102, 103, 104}},
+		{"later life, other agent", &tree{agent: ID{100, 7}}, []int{103, 104}},
+		{"no agent", &tree{}, []int{103, 104}},
 	} {
 		var got []int
-		for _, id := range ids(tt.hunt.pick(table, marked)) {
+		for _, id := range ids(tt.tree.pick(table, marked)) {
 			got = append(got, id.Pid)
 		}
 		if fmt.Sprint(got) != fmt.Sprint(tt.want) {

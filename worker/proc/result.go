@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Stage is the strongest signal an ending has come to.
+// Stage is the strongest signal that an ending has reached.
 type Stage int
 
 // The stages in their order.
@@ -32,11 +32,11 @@ func (s Stage) String() string {
 	return fmt.Sprintf("stage %d", int(s))
 }
 
-// ID names one process for ever: a pid that is used again has another start.
+// ID names one process for ever: a reused pid has another start.
 type ID struct {
 	Pid int `json:"pid"`
-	// Start is the system's own count: clock ticks since boot on Linux, microseconds
-	// since 1970 on macOS.
+	// Start is as the system counts: clock ticks since boot on Linux, microseconds since 1970
+	// on macOS.
 	Start int64 `json:"start"`
 }
 
@@ -52,16 +52,18 @@ type Result struct {
 	Cause error
 	// Stage is the strongest signal that was sent before the agent exited.
 	Stage Stage
-	// Times of the ending, on the wall clock; zero for what did not happen. Interrupt,
-	// Term and Kill may also be those sent to what the agent left behind.
+	// Times of the ending, on the wall clock; zero for what did not happen. Interrupt, Term
+	// and Kill may also be those sent to what the agent left behind.
 	Asked, Interrupted, Terminated, Killed, Exited time.Time
 	// Swept counts the processes that outlived the agent and were ended.
 	Swept int
-	// Survivors could not be ended: they belong to another user, or the system holds
-	// them. Empty but for such trouble.
+	// Left are their names, each once and only some if there are many; empty where nothing
+	// looked.
+	Left []string
+	// Survivors could not be ended: they belong to another user, or the system holds them.
+	// Usually empty.
 	Survivors []ID
-	// OutputCut: something outside the tree held the output open and reading was
-	// given up.
+	// OutputCut: something outside the tree held the output open and reading was given up.
 	OutputCut bool
 }
 

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// proof T19: environment, descriptors, terminal and core limit are what the list says,
-// whatever the worker has open.
+// The environment, descriptors, terminal and core limit are what the list says, whatever the
+// worker has open.
 func TestStart_AgentSeesOnlyWhatItWasGiven(t *testing.T) {
 	t.Parallel()
 	leak, err := unix.Open("/dev/null", unix.O_RDONLY, 0) // not close-on-exec
@@ -36,7 +36,7 @@ func TestStart_AgentSeesOnlyWhatItWasGiven(t *testing.T) {
 		t.Fatalf("%v, %+v: %s", err, r, out)
 	}
 	want := seen{
-		// JSON shows what is no UTF-8 as U+FFFD, one for each byte.
+		// JSON shows invalid UTF-8 as U+FFFD, one for each byte.
 		Env: []string{"PATH=/bin", "ODD=caf\ufffd \ufffd", SessionVar + "=ses_test", MarkVar + "=" + spec.Record.Mark},
 		Dir: spec.Dir, FDs: []int{0, 1, 2}, Blocking: true, Leader: true,
 	}
@@ -132,8 +132,8 @@ func TestStart_RefusalsAreNamed(t *testing.T) {
 	}
 }
 
-// A script that was written a moment ago may still be open in a child that somebody is
-// just starting; that passes.
+// A script that was just written may still be open in a child that something is starting; that
+// passes.
 func TestStart_WaitsForAFreshExecutable(t *testing.T) {
 	t.Parallel()
 	self, err := os.ReadFile("/bin/true")

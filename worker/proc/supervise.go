@@ -2,6 +2,7 @@ package proc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,13 +10,13 @@ import (
 	"time"
 )
 
-// secondLook is how long the watch waits between finding the guardian overdue and
-// taking over. A worker that was stopped itself finds the guardian's reports waiting
-// in the pipe and needs a moment to read them.
+// secondLook is how long the watch waits between finding the guardian overdue and taking over.
+// A worker that was itself stopped finds the guardian's reports waiting in the pipe and needs
+// a moment to read them.
 const secondLook = 250 * time.Millisecond
 
-// killPatience is how much longer than its stages the guardian may take to report
-// after it has begun to send KILL.
+// killPatience is how much longer than its stages the guardian may take to report after it has
+// begun to send KILL.
 const killPatience = 5 * time.Second
 
 // The guardian's descriptors beyond the standard three.
@@ -27,8 +28,8 @@ const (
 	fdStderr
 )
 
-// spawnGuardian starts the guardian with the pipes of the agent, and returns the
-// worker's end of the agent's input.
+// spawnGuardian starts the guardian with the pipes of the agent, and returns the worker's end
+// of the agent's input.
 func spawnGuardian(spec Spec, sink Sink) (p *Process, stdin *os.File, err error) {
 	var opened []*os.File
 	pipe := func() (r, w *os.File) {
@@ -88,7 +89,7 @@ func startGuardian(rec Record, files ...*os.File) (*exec.Cmd, error) {
 	}
 	cmd := &exec.Cmd{
 		Path: self,
-		// Session and mark are no secrets: ps may show them, and a later life of the
+		// Session and mark are not secrets: ps may show them, and a later process of the
 		// worker finds the guardian by them.
 		Args:        []string{guardianName, rec.Session, rec.Mark},
 		Env:         []string{"GOMAXPROCS=1"},
@@ -102,17 +103,24 @@ func startGuardian(rec Record, files ...*os.File) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// watch follows the guardian until the tree is gone, and fills in the result. It is
-// the only goroutine that touches p.result, p.guardian and p.alarm after Start.
-func (p *Process) watch(ctx context.Context) {
+// watch follows the guardian until the tree is gone, and fills in the result. It is the only
+// goroutine that touches p.result, p.guardian and p.alarm after Start.
+func (p *Process) watch(ctx context.Context, follow func() (BootTime, <-chan struct{})) {
 	defer p.alarm.Close()
 	defer p.orders.close()
 	var (
-		asked   = ctx.Done()
-		askedAt time.Time
-		due     overdue
+		asked    = ctx.Done()
+		askedAt  time.Time
+		due      overdue
+		liveness = newLiveness(p.record.Guardian)
 	)
 	due.stages = p.stages
+	beat := time.NewTicker(livenessEvery)
+	defer beat.Stop()
+	var moves <-chan struct{}
+	if follow != nil {
+		moves = p.followTo(follow) // it may have moved since the start
+	}
 	for {
 		due.deadline = p.currentDeadline()
 		p.alarm.Set(due.at())
@@ -122,11 +130,17 @@ func (p *Process) watch(ctx context.Context) {
 			case !ok:
 				p.takeOver(ctx, askedAt)
 				return
+			case r.Alive:
+				liveness.felt()
+			case r.Hampered:
+				p.takeOver(ctx, askedAt)
+				return
 			case r.Killing:
 				due.killing = BootNow()
 			case r.Ended != nil:
 				p.reapGuardian()
 				p.conclude(ctx, *r.Ended)
+				p.lookAgain()
 				return
 			}
 		case <-asked:
@@ -134,7 +148,17 @@ func (p *Process) watch(ctx context.Context) {
 			askedAt, due.asked = time.Now(), BootNow()
 			// If it doesn't arrive, the watch below takes over.
 			_ = p.orders.send(order{End: true})
+		case <-moves:
+			moves = p.followTo(follow)
 		case <-p.moved:
+		case <-beat.C:
+			if liveness.lost() {
+				p.takeOver(ctx, askedAt)
+				return
+			}
+			if liveness.due() {
+				_ = p.orders.send(order{Ping: true}) // if it doesn't arrive, it isn't answered
+			}
 		case <-p.alarm.C:
 			if due.passed(BootNow()) {
 				p.takeOver(ctx, askedAt)
@@ -144,8 +168,19 @@ func (p *Process) watch(ctx context.Context) {
 	}
 }
 
-// overdue says when the guardian should have acted and didn't: it may be stopped, or
-// the machine starved. Owned by watch.
+// followTo moves the deadline to where it is now and returns the channel that announces its
+// next move.
+func (p *Process) followTo(follow func() (BootTime, <-chan struct{})) <-chan struct{} {
+	at, moves := follow()
+	if at != p.currentDeadline() {
+		// If it doesn't arrive the guardian keeps the earlier deadline, or is gone.
+		_ = p.SetDeadline(at)
+	}
+	return moves
+}
+
+// overdue says when the guardian should have acted and didn't: it may be stopped, or the
+// machine starved. Owned by watch.
 type overdue struct {
 	stages   Stages
 	deadline BootTime
@@ -180,7 +215,7 @@ func (o *overdue) at() BootTime {
 	return o.limit()
 }
 
-// passed reports whether it is time to take over; the first time it only takes note.
+// passed reports whether it is time to take over; the first call only notes the time.
 func (o *overdue) passed(now BootTime) bool {
 	limit := o.limit()
 	if limit == 0 || now < limit {
@@ -200,14 +235,14 @@ func (p *Process) currentDeadline() BootTime {
 	return p.deadline
 }
 
-// pastDeadline reports whether the deadline is behind us, which the output asks
-// before it hands anything on. contract 4.7
+// pastDeadline reports whether the deadline has passed, which the output asks before it hands
+// anything on. contract 4.7
 func (p *Process) pastDeadline() bool {
 	d := p.currentDeadline()
 	return d != 0 && BootNow() >= d
 }
 
-// conclude turns the guardian's last word into the result.
+// conclude turns the guardian's last report into the result.
 func (p *Process) conclude(ctx context.Context, e ended) {
 	r := &p.result
 	r.ExitCode = -1
@@ -219,16 +254,16 @@ func (p *Process) conclude(ctx context.Context, e ended) {
 		r.Cause = context.Cause(ctx)
 	case whyDeadline:
 		r.Cause = ErrDeadline
-	case whyWorkerGone: // our pipe broke though we live
+	case whyWorkerGone: // our pipe broke though we are alive
 		r.Cause = ErrGuardianLost
 	}
 	r.Stage = e.Stage
 	r.Asked, r.Interrupted, r.Terminated, r.Killed, r.Exited = e.Asked, e.Interrupted, e.Terminated, e.Killed, e.ExitedAt
-	r.Swept, r.Survivors = e.Swept, e.Survivors
+	r.Swept, r.Left, r.Survivors = e.Swept, e.Left, e.Survivors
 }
 
-// takeOver ends the tree without the guardian: it is dead, or it is overdue and then
-// we end it first. Nothing gentle is left to do here, so it is KILL at once.
+// takeOver ends the tree without the guardian: it is dead, or it is overdue and then we end it
+// first. Graces make no sense any more, so it sends KILL at once.
 func (p *Process) takeOver(ctx context.Context, asked time.Time) {
 	p.killGuardian()
 	p.reapGuardian()
@@ -240,29 +275,55 @@ func (p *Process) takeOver(ctx context.Context, asked time.Time) {
 	}
 	r.Stage = StageKill
 	r.Asked, r.Killed = asked, time.Now()
-	h := newHunt(p.record.Mark, p.record.Agent)
-	h.group = true // the agent ended with the guardian or lives: its number is not old
-	r.Survivors = h.kill(p.stages.Kill)
+	h := newTree(p.record)
+	h.group = true // the agent ended with the guardian or is alive: its number is current
+	r.Survivors = h.killed(p.stages.Kill)
 	delete(h.seen, p.record.Agent)
 	r.Swept = len(h.seen)
 }
 
-// reapGuardian waits for the guardian, which has said its last word or was killed.
+// lookAgain makes sure that the guardian's last report is true: a process that can write to
+// its pipe, or keep it from reading the system's table, can have it report that everything is
+// over.
+func (p *Process) lookAgain() {
+	r := &p.result
+	if len(r.Survivors) > 0 {
+		return // it tried for long enough
+	}
+	h := newTree(p.record)
+	members, err := h.members()
+	if len(members) == 0 && (err == nil || errors.Is(err, errNoTable)) {
+		return // where there is no table the guardian's count of its children must be enough
+	}
+	r.Survivors = h.killed(p.stages.Kill)
+	r.Swept += len(h.seen)
+}
+
+// killed is kill for a result: a process not known to be gone counts as a survivor.
+func (h *tree) killed(limit time.Duration) []ID {
+	left, err := h.kill(limit)
+	if err != nil {
+		return h.unknown()
+	}
+	return left
+}
+
+// reapGuardian waits for the guardian, which has sent its last report or was killed.
 func (p *Process) reapGuardian() {
 	impatient := time.AfterFunc(2*time.Second, p.killGuardian)
 	defer impatient.Stop()
-	_ = p.guardian.Wait() // how it ended tells nothing that its report didn't
+	_ = p.guardian.Wait() // how it ended adds nothing to its report
 }
 
-// killGuardian may find it gone already, which is what it is for.
+// killGuardian may find it already gone, which is its purpose.
 func (p *Process) killGuardian() { _ = p.guardian.Process.Kill() }
 
-// abandon undoes a start that went wrong, whatever has happened of it.
+// abandon undoes a failed start, however far it came.
 func (p *Process) abandon() {
 	p.killGuardian()
 	p.reapGuardian()
 	p.orders.close()
 	p.alarm.Close()
 	p.output.close()
-	newHunt(p.record.Mark, p.record.Agent).kill(p.stages.Kill)
+	_, _ = newTree(p.record).kill(p.stages.Kill) // the start has already failed for another reason
 }

@@ -8,8 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stateZombie is SZOMB of sys/proc.h.
-const stateZombie = 5
+// Of sys/proc.h: SSTOP and SZOMB.
+const (
+	stateStopped = 4
+	stateZombie  = 5
+)
 
 func processTable() ([]entry, error) {
 	all, err := unix.SysctlKinfoProcSlice("kern.proc.all")
@@ -36,9 +39,11 @@ func fromKinfo(k *unix.KinfoProc) entry {
 		ID:     ID{Pid: int(k.Proc.P_pid), Start: unix.TimevalToNsec(k.Proc.P_starttime) / 1000},
 		parent: int(k.Eproc.Ppid),
 		group:  int(k.Eproc.Pgid),
-		// The table holds an address in place of the session's number; the group and
-		// the mark have to do.
-		dead: k.Proc.P_stat == stateZombie,
+		// The table holds an address in place of the session's number; the group and the mark
+		// must be enough.
+		dead:    k.Proc.P_stat == stateZombie,
+		stopped: k.Proc.P_stat == stateStopped,
+		name:    shown(unix.ByteSliceToString(k.Proc.P_comm[:])),
 	}
 }
 
@@ -48,6 +53,15 @@ func carries(pid int, assignment string) bool {
 	block, err := procargs(pid)
 	return err == nil && holds(block, assignment)
 }
+
+// Standing finds nothing: this system doesn't say without privilege.
+func Standing(string) (who string, found bool) { return "", false }
+
+// There is no limit here that others can read: the mark must be enough.
+func newBrand() uint64               { return 0 }
+func wearBrand(uint64)               {}
+func branded(int, uint64) bool       { return false }
+func strikeBranded(uint64, int) []ID { return nil }
 
 // argument returns the n-th argument of a process.
 func argument(pid, n int) string {
@@ -69,7 +83,7 @@ func procargs(pid int) ([]byte, error) {
 	if err != nil || len(block) < 4 {
 		return nil, fmt.Errorf("%w: %d", errNoProcess, pid)
 	}
-	return block[4:], nil // behind the count of arguments
+	return block[4:], nil // after the count of arguments
 }
 
 // bootID names this boot of the machine: the instant it began.

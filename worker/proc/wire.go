@@ -3,16 +3,17 @@ package proc
 import (
 	"encoding/gob"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"sync"
 	"syscall"
 	"time"
+
+	"stint/api"
 )
 
-// Worker and guardian are one binary, so they speak gob: it keeps arguments and
-// environment byte for byte, also where they are no UTF-8.
+// Worker and guardian are one binary, so they speak gob: it keeps arguments and environment
+// byte for byte, even where they are not UTF-8.
 
 // order goes from the worker to the guardian. Exactly one part is set.
 type order struct {
@@ -22,6 +23,8 @@ type order struct {
 	Deadline BootTime
 	// End asks for a staged ending.
 	End bool
+	// Ping asks for a sign of life.
+	Ping bool
 }
 
 // launch is the first order. It travels by pipe, never by arguments.
@@ -31,6 +34,7 @@ type launch struct {
 	Dir      string
 	Env      []string
 	Mark     string
+	Brand    uint64
 	Stages   Stages
 	Deadline BootTime
 }
@@ -39,6 +43,9 @@ type launch struct {
 type report struct {
 	Started *ID
 	Failed  *failure
+	// Alive answers a Ping; or Hampered, from a guardian that was deprived of files, memory or
+	// time, so that it can't be relied on.
+	Alive, Hampered bool
 	// Killing: KILL is being sent from now on.
 	Killing bool
 	Ended   *ended
@@ -47,13 +54,17 @@ type report struct {
 // failure is an error that crosses the pipe and keeps its errno.
 type failure struct {
 	Op       string
-	Errno    syscall.Errno
+	Errno    syscall.Errno // 0 when it had none
+	Says     string        // in its place
 	Deadline bool
 }
 
 func (f *failure) Error() string {
 	if f.Deadline {
 		return f.Op + ": " + ErrDeadline.Error()
+	}
+	if f.Errno == 0 {
+		return f.Op + ": " + f.Says
 	}
 	return f.Op + ": " + f.Errno.Error()
 }
@@ -62,14 +73,16 @@ func (f *failure) Unwrap() error {
 	if f.Deadline {
 		return ErrDeadline
 	}
+	if f.Errno == 0 {
+		return nil
+	}
 	return f.Errno
 }
 
 func failed(op string, err error) *failure {
 	f := &failure{Op: op}
 	if !errors.As(err, &f.Errno) {
-		f.Op = fmt.Sprintf("%s (%v)", op, err)
-		f.Errno = syscall.EIO
+		f.Says = api.Plain(err)
 	}
 	return f
 }
@@ -84,7 +97,7 @@ const (
 	whyWorkerGone
 )
 
-// ended is the guardian's last word.
+// ended is the guardian's last report.
 type ended struct {
 	Why    why
 	Exited bool // the agent's end was seen, Status holds
@@ -94,6 +107,7 @@ type ended struct {
 	Asked, Interrupted, Terminated, Killed, ExitedAt time.Time
 
 	Swept     int
+	Left      []string
 	Survivors []ID
 }
 
@@ -108,8 +122,8 @@ func newOrders(pipe *os.File) *orders {
 	return &orders{pipe: pipe, enc: gob.NewEncoder(pipe)}
 }
 
-// send is bounded: a guardian that doesn't read can't hold the worker. What it then
-// doesn't learn is covered by the worker's own watch.
+// send is bounded: a guardian that doesn't read can't block the worker. The worker's own watch
+// covers what the guardian then doesn't learn.
 func (o *orders) send(m order) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -119,7 +133,7 @@ func (o *orders) send(m order) error {
 	return o.enc.Encode(m)
 }
 
-// close tells the guardian that the worker is gone.
+// close shows the guardian that the worker is gone.
 func (o *orders) close() { o.pipe.Close() }
 
 // receive decodes values from r until it ends, and then closes both.

@@ -11,16 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// witnesses is a folder in which each process of a tree leaves its trace: a file named
-// by its pid with its start and last sign of life, and a shared lock on one file, held
-// by it and whatever inherits its descriptors. The lock is the census that needs
-// neither mark nor table: who wants it alone gets it when the last one is dead.
-type witnesses string
+// probes is a folder in which each process of a tree leaves its trace: a file named by its pid
+// with its start and last sign of life, and a shared lock on one file, held by it and whatever
+// inherits its descriptors. The lock is a census that needs neither mark nor table: an
+// exclusive lock is granted when the last one is dead.
+type probes string
 
-func (w witnesses) lockFile() string { return filepath.Join(string(w), "lock") }
+func (w probes) lockFile() string { return filepath.Join(string(w), "lock") }
 
 // join makes the calling process a witness. The lock is kept for ever and inherited.
-func (w witnesses) join() *os.File {
+func (w probes) join() *os.File {
 	lock, err := os.OpenFile(w.lockFile(), os.O_RDWR|os.O_CREATE, 0o600)
 	must(err)
 	must(unix.Flock(int(lock.Fd()), unix.LOCK_SH))
@@ -30,15 +30,15 @@ func (w witnesses) join() *os.File {
 	return trace
 }
 
-func (w witnesses) stamp(trace *os.File) {
+func (w probes) stamp(trace *os.File) {
 	id, err := lookupID(os.Getpid())
 	must(err)
 	_, err = trace.WriteAt([]byte(fmt.Sprintf("%020d %020d\n", id.Start, BootNow())), 0)
 	must(err)
 }
 
-// live stamps until it is killed.
-func (w witnesses) live(trace *os.File) {
+// live writes stamps until it is killed.
+func (w probes) live(trace *os.File) {
 	for {
 		w.stamp(trace)
 		time.Sleep(20 * time.Millisecond)
@@ -51,7 +51,7 @@ type trace struct {
 }
 
 // traces reads the complete ones.
-func (w witnesses) traces() ([]trace, error) {
+func (w probes) traces() ([]trace, error) {
 	names, err := os.ReadDir(string(w))
 	if err != nil {
 		return nil, err
@@ -74,9 +74,9 @@ func (w witnesses) traces() ([]trace, error) {
 	return all, nil
 }
 
-// nobody waits until nobody holds the lock and nobody is found by pid or mark, and
-// returns the last sign of life of all.
-func (w witnesses) nobody(t *testing.T, mark string) BootTime {
+// nobody waits until nothing holds the lock and nothing is found by pid or mark, and returns
+// the last sign of life of all.
+func (w probes) nobody(t *testing.T, mark string) BootTime {
 	t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
 		all, err := w.traces()
@@ -91,7 +91,11 @@ func (w witnesses) nobody(t *testing.T, mark string) BootTime {
 				left = append(left, tr.ID)
 			}
 		}
-		left = append(left, ids(newHunt(mark, ID{}).members())...)
+		marked, err := newTree(Record{Mark: mark}).members()
+		if err != nil {
+			t.Fatal(err)
+		}
+		left = append(left, ids(marked)...)
 		locked := !w.empty(t)
 		if len(left) == 0 && !locked {
 			return last
@@ -102,8 +106,8 @@ func (w witnesses) nobody(t *testing.T, mark string) BootTime {
 	}
 }
 
-// empty reports at once whether nobody holds the lock.
-func (w witnesses) empty(t *testing.T) bool {
+// empty reports at once whether nothing holds the lock.
+func (w probes) empty(t *testing.T) bool {
 	t.Helper()
 	lock, err := os.Open(w.lockFile())
 	if err != nil {

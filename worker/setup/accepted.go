@@ -12,8 +12,8 @@ import (
 	"stint/worker/workflow"
 )
 
-// Accepted is what of other people's content an owner accepted for an agent, in
-// exactly the form that it had then. contract 10.2
+// Accepted is what an owner accepted of other people's content for an agent, in exactly the
+// form that it had then. contract 10.2
 type Accepted struct {
 	Run      *AcceptedRun      `toml:"run,omitempty"`
 	Workflow *AcceptedWorkflow `toml:"workflow,omitempty"`
@@ -26,8 +26,8 @@ type AcceptedRun struct {
 	At     time.Time `toml:"at"`
 }
 
-// AcceptedWorkflow is what a workflow file executed when it was accepted. It is kept
-// whole, so that a worker can go on with it when the file says something else.
+// AcceptedWorkflow is what a workflow file executed when it was accepted. It is kept whole, so
+// that a worker can continue with it when the file changes.
 type AcceptedWorkflow struct {
 	Path      string             `toml:"path"`
 	Digest    string             `toml:"digest"`
@@ -35,10 +35,9 @@ type AcceptedWorkflow struct {
 	Executing workflow.Executing `toml:"executing"`
 }
 
-// RunDigest names what an agent record makes a worker do: its type, its run block and
-// its instructions, the parts that the coordinator stamps with who changed them. A
-// member that is empty counts as one that is missing, so that the record and a claim
-// of it have one digest.
+// RunDigest names what an agent record makes a worker do: its type, its run block and its
+// instructions, the parts for which the coordinator records who changed them. An empty member
+// counts as a missing one, so that the record and a claim of it have one digest.
 func RunDigest(kind api.AgentType, run api.Run, instructions string) (string, error) {
 	text, err := json.Marshal(run)
 	if err != nil {
@@ -125,12 +124,12 @@ func (f Files) Accept(slug string, a Accepted) error {
 // Runs reports whether a run block in exactly this form was accepted.
 func (a Accepted) Runs(digest string) bool { return a.Run != nil && a.Run.Digest == digest }
 
-// Follow is the workflow to run by: the file as it is when its executing parts were
-// accepted or there are none; else, with changed true, the file with the parts that
-// were accepted last, so that what was changed doesn't run. Never accepted, the file
-// runs nothing of its own: no hook, no command, no place.
+// Follow is the workflow to run by: the file as it is if its executing parts were accepted or
+// there are none; else, with changed true, the file with the parts that were accepted last, so
+// that what was changed doesn't run. If it was never accepted, the file runs nothing of its
+// own: no hook, no command, no place.
 //
-// The error is about accepted parts that have no meaning any more.
+// The error is about accepted parts that are no longer valid.
 func (a Accepted) Follow(w workflow.Workflow) (follow workflow.Workflow, changed bool, err error) {
 	now := w.Executing()
 	if len(now) == 0 {

@@ -13,22 +13,23 @@ import (
 	"stint/worker/workflow"
 )
 
-// Preset is the name of one of [api.Presets], or command. What the file says itself
-// counts before it, and its rules beside the preset's.
+// Preset is the name of one of [api.Presets], or command. What the file itself says takes
+// precedence over it, and its rules over the preset's.
 type Preset string
 
-// PresetCommand is the preset of agents of type command, which no policy reaches.
+// PresetCommand is the preset of agents of type command, to which no policy applies.
 const PresetCommand Preset = "command"
 
 // DefaultPreset is that of agents that converse.
 const DefaultPreset Preset = "ask"
 
-// Agent is what an agent's file says. The zero value of each field means that the file
-// leaves it open; then the workflow file's, the agent record's or the default counts.
+// Agent is what an agent's file says. The zero value of each field means that the file leaves
+// it open; then the workflow file's, the agent record's or the default counts.
 type Agent struct {
-	Type         api.AgentType     `toml:"type,omitempty" comment:"command, codex or claude_code"`
+	Type         api.AgentType     `toml:"type,omitempty" comment:"command, claude_code or codex"`
 	Executable   []string          `toml:"executable,omitempty" comment:"What to start: a program and its arguments. No shell reads it."`
 	Check        []string          `toml:"check,omitempty" comment:"Of type command: run after it ended well; its exit code decides whether that counts."`
+	MayLeave     []string          `toml:"may_leave,omitempty" comment:"Of type command: names of programs that it may leave running, such as gradle*; they are ended, and it is a success all the same."`
 	Model        string            `toml:"model,omitempty"`
 	Preset       Preset            `toml:"preset,omitempty" comment:"ask, unattended, autonomous or command"`
 	Permissions  agent.Permissions `toml:"permissions,omitempty" comment:"approval or autonomous; the preset's when not said"`
@@ -45,13 +46,14 @@ type Agent struct {
 	EnvFiles []string `toml:"env_files,omitempty" comment:"Files of NAME=value lines, private to you."`
 	Wrapper  []string `toml:"wrapper,omitempty" comment:"A sandbox to start it in, such as bwrap and its arguments."`
 
-	// KeepIgnored are patterns of files that git ignores and somebody wants: worktrees
-	// that hold one are never cleaned up.
-	KeepIgnored []string `toml:"keep_ignored,omitempty" comment:"Ignored files for whose sake a workspace is kept, such as *.db."`
+	// KeepIgnored are patterns of files that git ignores and somebody wants: worktrees that
+	// hold one are never cleaned up.
+	KeepIgnored []string `toml:"keep_ignored,omitempty" comment:"Further ignored files for whose sake a workspace is kept, such as *.log; what fits one that begins with ! is not."`
 
 	MaxRetries *int `toml:"max_retries,omitempty" comment:"How often a failed session is tried again."`
 
-	// AnswerWithin bounds how long a question of the agent's waits for a person; 0 = not at all.
+	// AnswerWithin bounds how long a question of the agent waits for a person; 0 = it doesn't
+	// wait.
 	AnswerWithin int64 `toml:"answer_within_seconds,omitempty" comment:"How long a question waits for a person; then an approval is refused, and a question gets its first option."`
 
 	Workspace Workspace `toml:"workspace,omitempty"`
@@ -67,8 +69,8 @@ type Workspace struct {
 	Directory  string `toml:"directory,omitempty" comment:"Where in the workspace the agent starts."`
 }
 
-// Spend bounds what one session may use; 0 = no limit. What an agent may use in a day
-// is in its record, which counts all its workers together.
+// Spend bounds what one session may use; 0 = no limit. What an agent may use in a day is in
+// its record, which counts all its workers together.
 type Spend struct {
 	SessionUSD    float64 `toml:"session_usd,omitempty"`
 	SessionTokens int64   `toml:"session_tokens,omitempty" comment:"Input and output together."`
@@ -84,7 +86,7 @@ type Rule struct {
 	Ruling  agent.Ruling `toml:"ruling"`
 }
 
-// Policy is what the preset and the file's rules come to.
+// Policy is the combination of the preset and the file's rules.
 func (a Agent) Policy() agent.Policy {
 	preset, _ := api.PresetNamed(string(a.Preset))
 	p := agent.PolicyOf(preset.Run)
@@ -108,8 +110,8 @@ func (a Agent) Rights() agent.Permissions {
 	return agent.Approval
 }
 
-// Under fills in from a workflow what the file leaves open. The file counts first: it
-// is the owner's alone, while a workflow may lie where others write.
+// Under fills in from a workflow what the file leaves open. The file comes first: it belongs
+// to the owner alone, while others may be able to write the workflow.
 func (a Agent) Under(w workflow.Workflow) Agent {
 	c := w.Config
 	fill(&a.Folder, c.Workspace.Repository)
@@ -121,7 +123,7 @@ func (a Agent) Under(w workflow.Workflow) Agent {
 		a.MaxRetries = &c.Agent.MaxRetryAttempts
 	}
 	if len(a.Executable) == 0 && a.Type == api.TypeCodex && w.Says("codex.command") {
-		a.Executable = c.Codex.Command[:1:1] // app-server is the adapter's to say
+		a.Executable = c.Codex.Command[:1:1] // the adapter decides about app-server
 	}
 	return a
 }
@@ -156,8 +158,9 @@ func (a Agent) complete(home string) (Agent, error) {
 	one := func(field string, fine bool, value any, words string) {
 		check(field, fine, "%q is not %s", fmt.Sprint(value), words)
 	}
-	one("type", slices.Contains([]api.AgentType{"", api.TypeCommand, api.TypeCodex, api.TypeClaudeCode}, a.Type), a.Type, "command, codex or claude_code")
-	_, known := api.PresetNamed(string(a.Preset))
+	_, known := a.Type.Describe()
+	one("type", known || a.Type == "", a.Type, api.AgentTypeNames())
+	_, known = api.PresetNamed(string(a.Preset))
 	one("preset", known || a.Preset == "" || a.Preset == PresetCommand, a.Preset, "ask, unattended, autonomous or command")
 	check("preset", a.Preset != PresetCommand || a.Type == "" || a.Type == api.TypeCommand, "command is for agents of type command, not %s", a.Type)
 	one("permissions", slices.Contains([]agent.Permissions{"", agent.Approval, agent.Autonomous}, a.Permissions), a.Permissions, "approval or autonomous")
@@ -173,6 +176,10 @@ func (a Agent) complete(home string) (Agent, error) {
 	for _, pattern := range a.KeepIgnored {
 		_, err := filepath.Match(pattern, "")
 		check("keep_ignored", err == nil, "%q is no pattern", pattern)
+	}
+	for _, pattern := range a.MayLeave {
+		_, err := filepath.Match(pattern, "")
+		check("may_leave", err == nil && pattern != "", "%q is no pattern", pattern)
 	}
 	for _, name := range a.Env {
 		check("env", name != "" && !strings.ContainsAny(name, "=\x00") && !strings.HasPrefix(name, "STINT_"), "%q can't be passed on", name)

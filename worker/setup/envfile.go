@@ -4,13 +4,17 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
+
+	"github.com/pelletier/go-toml/v2"
 )
 
-// Variables reads the agent's env files: lines of NAME=value, taken as they are but for
-// one pair of quotation marks around the value; blank lines and those that begin with #
-// are passed over. Later files win. All of it counts as secret: nobody else may be
-// able to read the files.
+// Variables reads the agent's env files: lines of NAME=value, taken literally except for one
+// pair of quotation marks around the value; blank lines and those that begin with # are
+// skipped. Later files win. All of it counts as secret: nobody else may be able to read the
+// files.
 func (a Agent) Variables() (map[string]string, error) {
 	all := map[string]string{}
 	for _, path := range a.EnvFiles {
@@ -28,6 +32,33 @@ func (a Agent) Variables() (map[string]string, error) {
 		maps.Copy(all, set)
 	}
 	return all, nil
+}
+
+// EnvFiles are the files whose variables agents get according to any settings in some
+// directories of Stint's, whichever worker reads them. Settings that can't be read name none;
+// those with a mistake elsewhere do.
+func EnvFiles(dirs []string) (out []string) {
+	home, _ := os.UserHomeDir()
+	seen := map[Files]bool{}
+	for _, dir := range dirs {
+		for _, files := range []Files{Files(dir), Find(dir)} {
+			if seen[files] {
+				continue
+			}
+			seen[files] = true
+			slugs, _ := files.Slugs()
+			for _, slug := range slugs {
+				content, err := os.ReadFile(files.Path(slug))
+				var a Agent
+				if err != nil || toml.Unmarshal(content, &a) != nil && len(a.EnvFiles) == 0 {
+					continue
+				}
+				a, _ = Agent{EnvFiles: a.EnvFiles}.complete(home)
+				out = append(out, a.EnvFiles...)
+			}
+		}
+	}
+	return slices.DeleteFunc(out, func(path string) bool { return !filepath.IsAbs(path) })
 }
 
 func variables(text string) (map[string]string, error) {

@@ -13,25 +13,26 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/adrg/xdg"
 	"github.com/pelletier/go-toml/v2"
+
+	"stint/worker/places"
 )
 
 // Files is the folder that the owner's files are in: agents/SLUG.toml with the
 // settings, accepted/SLUG.toml with what was accepted.
 type Files string
 
-// ErrExposed says that others than the owner could have written a file.
+// ErrExposed says that somebody other than the owner could have written a file.
 var ErrExposed = errors.New("others can write it")
 
-// Find is the folder for a worker with a state directory: its own, when there is one
-// inside, else the user's, which all workers of the user share.
+// Find is the folder for a worker with a state directory: its own if there is one inside, else
+// the user's, which all workers of the user share.
 func Find(stateDir string) Files {
 	own := filepath.Join(stateDir, "setup")
 	if info, err := os.Stat(own); stateDir != "" && err == nil && info.IsDir() {
 		return Files(own)
 	}
-	return Files(filepath.Join(xdg.ConfigHome, "stint"))
+	return Files(places.Config())
 }
 
 var slugs = regexp.MustCompile(`^[a-z][a-z0-9-]{1,31}$`)
@@ -43,7 +44,7 @@ func (f Files) path(kind, slug string) (string, error) {
 	return filepath.Join(string(f), kind, slug+".toml"), nil
 }
 
-// Path is where an agent's settings are, whether there are any or not.
+// Path is where an agent's settings are, whether or not there are any.
 func (f Files) Path(slug string) string { return filepath.Join(string(f), "agents", slug+".toml") }
 
 // Slugs lists the agents that have settings, sorted.
@@ -61,9 +62,9 @@ func (f Files) Slugs() ([]string, error) {
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// Agent reads an agent's settings; without a file they are the zero value and found is
-// false. Everything in the file must be known and fit, and only the owner or root may
-// be able to write it; the error names the field or the path.
+// Agent reads an agent's settings; without a file they are the zero value and found is false.
+// Everything in the file must be known and valid, and only the owner or root may be able to
+// write it; the error names the field or the path.
 func (f Files) Agent(slug string) (a Agent, found bool, err error) {
 	path, err := f.path("agents", slug)
 	if err != nil {
@@ -82,8 +83,8 @@ func (f Files) Agent(slug string) (a Agent, found bool, err error) {
 	return a, true, nil
 }
 
-// Save writes an agent's settings, checked, whole or not at all. It replaces those
-// that are there, with whatever comments they hold.
+// Save writes an agent's settings, checked, whole or not at all. It replaces the existing
+// ones, including any comments in them.
 func (f Files) Save(slug string, a Agent) error {
 	path, err := f.path("agents", slug)
 	if err != nil {
@@ -140,7 +141,7 @@ func named(err error) error {
 
 const longestFile = 1 << 20
 
-// read takes a file that only the owner or root can write, also by way of its folder.
+// read reads a file that only the owner or root can write, which includes its folder.
 func read(path string) ([]byte, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {

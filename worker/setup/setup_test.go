@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -143,6 +144,7 @@ func TestAgent_WhatIsUnfitIsNamed(t *testing.T) {
 		"[workspace]\ndirectory = \"../x\"":                  "workspace.directory: ",
 		"[workspace]\nbase_branch = \"--force\"":             "workspace.base_branch: ",
 		`keep_ignored = ["["]`:                               "keep_ignored: ",
+		`may_leave = ["["]`:                                  "may_leave: ",
 		`name = "` + strings.Repeat("x", 65) + `"`:           "name: ",
 		`max_retries = -1`:                                   "max_retries: ",
 		"[spend]\nsession_tokens = -1":                       "spend: ",
@@ -298,7 +300,7 @@ func TestFollow_OnlyAcceptedPartsRun(t *testing.T) {
 	}
 }
 
-func TestAccept_IsKeptExactly(t *testing.T) {
+func TestAccept_IsStoredExactly(t *testing.T) {
 	f := owned(t, "")
 	if got, err := f.Accepted("robot"); err != nil || cmp.Diff(Accepted{}, got) != "" {
 		t.Fatal(got, err)
@@ -394,5 +396,29 @@ func TestFind(t *testing.T) {
 	}
 	if got := Find(state); string(got) != filepath.Join(state, "setup") {
 		t.Errorf("%s is used instead of the state directory's own", got)
+	}
+}
+
+// The env files of all settings are known, including those of other agents and workers, and of
+// settings that can't be used for another reason.
+func TestEnvFiles_OfAllSettings(t *testing.T) {
+	dir, home := t.TempDir(), t.TempDir()
+	t.Setenv("HOME", home)
+	for name, text := range map[string]string{
+		"config/agents/one.toml":             "env_files = ['/run/one', '~/two', 'relative']",
+		"config/agents/mistaken.toml":        "env_files = ['/run/three']\nanswer_within_seconds = -1\nnonsense = true\ntype = 5\n",
+		"config/agents/broken.toml":          "env_files = ['/run/never'",
+		"state/setup/agents/other.toml":      "env_files = ['/run/four']",
+		"state/agents/claude_code/note.toml": "env_files = ['/run/never']",
+	} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := EnvFiles([]string{filepath.Join(dir, "config"), filepath.Join(dir, "state"), filepath.Join(dir, "none")})
+	slices.Sort(got)
+	if want := []string{"/run/four", "/run/one", "/run/three", home + "/two"}; !slices.Equal(slices.Compact(got), want) {
+		t.Errorf("%q, not %q", got, want)
 	}
 }

@@ -20,8 +20,8 @@ import (
 
 const agentArg = "workertest-agent"
 
-// AgentMain turns the process into a fake agent if it was started by a command
-// of [Agent], and then doesn't return. Call it in TestMain.
+// AgentMain turns the process into a fake agent if a command of [Agent] started it, and then
+// doesn't return. Call it in TestMain.
 func AgentMain() {
 	if len(os.Args) < 3 || os.Args[1] != agentArg {
 		return
@@ -38,11 +38,11 @@ func AgentMain() {
 // Agent is the command that runs a play: this test binary again.
 //
 //	stamp FILE N     notes start, one tick each 10 ms and end in FILE; ends after N ticks, 0 = never
-//	deaf FILE        as stamp FILE 0, and takes no interrupt nor TERM
+//	deaf FILE        as stamp FILE 0, and ignores interrupt and TERM
 //	flood BYTES      prints as fast as it can, in numbered lines
 //	pieces FILE MS   prints what is in FILE byte by byte, pausing
 //	loud-claude BYTES, loud-codex BYTES   see [Loud]
-//	chat FILE        notes start, each line that it is told and end in FILE and says the line again; ends with its input, or at the line "die"
+//	chat FILE        notes start, each line that it reads and end in FILE and echoes the line; ends with its input, or at the line "die"
 func Agent(t testing.TB, play string, args ...string) []string {
 	t.Helper()
 	self, err := os.Executable()
@@ -52,7 +52,7 @@ func Agent(t testing.TB, play string, args ...string) []string {
 	return slices.Concat([]string{self, agentArg, play}, args)
 }
 
-// plays are what fake agents do. It is a table.
+// plays are what fake agents do. It is a constant table.
 var plays = map[string]func(args []string){
 	"stamp":  stamp,
 	"deaf":   deaf,
@@ -76,8 +76,8 @@ func number(args []string, i int) int {
 	return n
 }
 
-// stamp appends one line a moment, each with its own write, so that a killed
-// agent leaves exactly what it did.
+// stamp appends one line a moment, each with its own write, so that a killed agent leaves
+// exactly what it did.
 func stamp(args []string) {
 	f, err := os.OpenFile(args[0], os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -130,20 +130,20 @@ func pieces(args []string) {
 	}
 }
 
-// Life is what one stamping agent left in its file.
-type Life struct {
+// AgentRun is what one stamping agent left in its file.
+type AgentRun struct {
 	Fence       string
 	Pid         int
 	Start, Last proc.BootTime
-	Ended       bool // it came to its own end
+	Ended       bool // it ended by itself
 }
 
-// Lives reads the file of stamping agents, in the order of their starts. A file
-// that isn't there has none.
-func Lives(t testing.TB, file string) []Life {
+// Lives reads the file of stamping agents, in the order of their starts. A file that isn't
+// there has none.
+func Lives(t testing.TB, file string) []AgentRun {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Clean(file))
-	b = b[:bytes.LastIndexByte(b, '\n')+1] // one may just be writing
+	b = b[:bytes.LastIndexByte(b, '\n')+1] // one may just be being written
 	if os.IsNotExist(err) || (err == nil && len(b) == 0) {
 		return nil
 	}
@@ -151,7 +151,7 @@ func Lives(t testing.TB, file string) []Life {
 		t.Fatalf("read the stamps: %v", err)
 	}
 	byPid := map[int]int{}
-	var out []Life
+	var out []AgentRun
 	for _, line := range strings.Split(strings.TrimSpace(string(b)), "\n") {
 		var what, fence string
 		var pid int
@@ -163,7 +163,7 @@ func Lives(t testing.TB, file string) []Life {
 		if !seen {
 			i = len(out)
 			byPid[pid] = i
-			out = append(out, Life{Fence: fence, Pid: pid, Start: proc.BootTime(at)})
+			out = append(out, AgentRun{Fence: fence, Pid: pid, Start: proc.BootTime(at)})
 		}
 		out[i].Last = proc.BootTime(at)
 		out[i].Ended = out[i].Ended || what == "end"
@@ -171,8 +171,8 @@ func Lives(t testing.TB, file string) []Life {
 	return out
 }
 
-// Apart fails the test when two lives ran at the same time.
-func Apart(t testing.TB, lives []Life) {
+// Apart fails the test when two agents ran at the same time.
+func Apart(t testing.TB, lives []AgentRun) {
 	t.Helper()
 	for i := 1; i < len(lives); i++ {
 		if lives[i].Start <= lives[i-1].Last {

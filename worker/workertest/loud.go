@@ -11,16 +11,15 @@ import (
 	"testing"
 )
 
-// Loud is a program that speaks the protocol of one of the programs that agents
-// are of, claude or codex, and prints so many bytes in one turn before it ends it:
-// texts, tools' results longer than an item and shorter, and news of a tool that
-// goes on. What is returned is a file to execute.
+// Loud is a program that speaks the protocol of one of the agent programs, claude or codex,
+// and prints a number of bytes in one turn before it ends it: texts, tool results longer and
+// shorter than an item, and progress of a running tool. It returns a file to execute.
 func Loud(t testing.TB, program string, size int) string {
 	t.Helper()
 	return Executable(t, Agent(t, "loud-"+program, fmt.Sprint(size)))
 }
 
-// Executable is a file that starts a command with what it is given as further arguments.
+// Executable is a file that starts a command, adding its own arguments.
 func Executable(t testing.TB, argv []string) string {
 	t.Helper()
 	f, err := os.CreateTemp(t.TempDir(), "program")
@@ -81,7 +80,7 @@ func (l *loud) say(messages ...object) {
 	}
 }
 
-// hearNext says what waits to be said, and listens.
+// hearNext sends what is waiting, and reads the next message.
 func (l *loud) hearNext() object {
 	if l.out.Flush() != nil {
 		os.Exit(96)

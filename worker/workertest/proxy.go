@@ -18,12 +18,12 @@ import (
 type Fault struct {
 	// Drop breaks the connection before the request is delivered.
 	Drop bool
-	// LoseAnswer delivers the request and breaks the connection in place of its answer.
+	// LoseAnswer delivers the request and breaks the connection instead of answering.
 	LoseAnswer bool
 	// Delay comes before the request is delivered.
 	Delay time.Duration
-	// Status and Body are answered in place of the coordinator's answer, when Status
-	// is set: as problem+json when Body begins with {, else as a proxy's HTML page.
+	// Status and Body replace the coordinator's answer, when Status is set: as problem+json
+	// when Body begins with {, else as a proxy's HTML page.
 	Status int
 	Body   string
 	// Rewrite changes the coordinator's answer.
@@ -43,10 +43,10 @@ type Proxy struct {
 	calls map[string]int                 // guarded by mu
 	cut   bool                           // guarded by mu
 	wires map[net.Conn]struct{}          // guarded by mu
-	ended chan struct{}                  // closed and made anew at each cut; guarded by mu
+	ended chan struct{}                  // closed and replaced at each cut; guarded by mu
 }
 
-// NewProxy starts a proxy in front of target for the length of the test.
+// NewProxy starts a proxy in front of target for the duration of the test.
 func NewProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
 	u, err := url.Parse(target)
@@ -69,8 +69,8 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	return p
 }
 
-// Rule sets what happens from now on. It is asked with the call, such as "POST
-// renew", and how many of its kind came before; nil lets all pass.
+// Rule sets what happens from now on. It is called with the request, such as "POST renew", and
+// how many of its kind came before; nil lets all pass.
 func (p *Proxy) Rule(rule func(call string, n int) Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -209,7 +209,7 @@ func (p *Proxy) pass(ctx context.Context, r *http.Request) (*http.Response, erro
 	return p.client.RoundTrip(out)
 }
 
-// stream copies live what comes.
+// stream copies what comes as it comes.
 func stream(w http.ResponseWriter, from io.Reader) {
 	flush := http.NewResponseController(w)
 	buf := make([]byte, 32<<10)

@@ -14,7 +14,7 @@ import (
 	shellquote "github.com/kballard/go-shellquote"
 )
 
-// Config is what the supported fields say, defaults filled in.
+// Config is what the supported fields say, with defaults filled in.
 type Config struct {
 	Workspace Workspace
 	Hooks     Hooks
@@ -25,8 +25,8 @@ type Config struct {
 	PollInterval time.Duration
 }
 
-// Workspace says where sessions work (workspace.*). What is empty is the worker
-// owner's own file to say.
+// Workspace says where sessions work (workspace.*). The worker owner's own file decides what
+// is empty.
 type Workspace struct {
 	Root       string // below which workspaces are made, absolute; Symphony's field
 	Repository string // the folder, or the repository of the worktrees, absolute
@@ -35,8 +35,8 @@ type Workspace struct {
 	Directory  string // where in the workspace the agent starts, relative, clean, inside
 }
 
-// Hooks are shell scripts at four points of a workspace's life (hooks.*); an empty
-// one is none.
+// Hooks are shell scripts at four points of a workspace's existence (hooks.*); an empty one is
+// none.
 type Hooks struct {
 	AfterCreate  string
 	BeforeRun    string
@@ -89,7 +89,7 @@ const (
 type field struct {
 	kind      kind
 	executing bool // decides what is executed or where
-	set       func(c *Config, text string, at place) error
+	set       func(c *Config, text string, at origin) error
 }
 
 // sections are the fields of the top level that hold others.
@@ -136,6 +136,25 @@ var ignoredFields = map[string]string{
 	"agent.max_concurrent_agents_by_state": "one number bounds how many sessions run at once, whatever their tasks' states",
 }
 
+// talkOnly are the fields that are about a conversation. Time limits are not among them: they
+// hold for every kind of agent.
+var talkOnly = map[string]string{
+	"agent.max_turns":       "a command has no turns",
+	"codex.command":         "the agent runs a command of its own",
+	"codex.read_timeout_ms": "a command is not asked anything that it could answer late",
+}
+
+// WithoutConversation are the fields of the file that have no effect on an agent that is a
+// plain command, by name.
+func (w Workflow) WithoutConversation() (out []Ignored) {
+	for _, field := range slices.Sorted(maps.Keys(talkOnly)) {
+		if w.Says(field) {
+			out = append(out, Ignored{Field: field, Reason: talkOnly[field]})
+		}
+	}
+	return out
+}
+
 func whyIgnored(name string) string {
 	if why := ignoredFields[name]; why != "" {
 		return why
@@ -148,7 +167,7 @@ func whyIgnored(name string) string {
 }
 
 // config is what the fields mean at a place, or what is wrong with them.
-func (f fields) config(at place) (Config, []Problem) {
+func (f fields) config(at origin) (Config, []Problem) {
 	c := Defaults()
 	var problems []Problem
 	for _, name := range slices.Sorted(maps.Keys(f)) {
@@ -163,7 +182,7 @@ func (f fields) config(at place) (Config, []Problem) {
 	return c, problems
 }
 
-// longest bounds every length of time; what is longer is a slip of the pen.
+// longest bounds every length of time; anything longer is a typo.
 const longest = 31 * 24 * time.Hour
 
 func number(text string, least, most int64) (int64, error) {
@@ -174,24 +193,24 @@ func number(text string, least, most int64) (int64, error) {
 	return n, nil
 }
 
-func millis(least int64, to func(*Config) *time.Duration) func(*Config, string, place) error {
-	return func(c *Config, text string, _ place) error {
+func millis(least int64, to func(*Config) *time.Duration) func(*Config, string, origin) error {
+	return func(c *Config, text string, _ origin) error {
 		n, err := number(text, least, longest.Milliseconds())
 		*to(c) = time.Duration(n) * time.Millisecond
 		return err
 	}
 }
 
-func count(least, most int64, to func(*Config) *int) func(*Config, string, place) error {
-	return func(c *Config, text string, _ place) error {
+func count(least, most int64, to func(*Config) *int) func(*Config, string, origin) error {
+	return func(c *Config, text string, _ origin) error {
 		n, err := number(text, least, most)
 		*to(c) = int(n)
 		return err
 	}
 }
 
-func script(to func(*Config) *string) func(*Config, string, place) error {
-	return func(c *Config, text string, _ place) error {
+func script(to func(*Config) *string) func(*Config, string, origin) error {
+	return func(c *Config, text string, _ origin) error {
 		if strings.TrimSpace(text) != "" {
 			*to(c) = text
 		}
@@ -199,21 +218,21 @@ func script(to func(*Config) *string) func(*Config, string, place) error {
 	}
 }
 
-func setStall(c *Config, text string, _ place) error {
+func setStall(c *Config, text string, _ origin) error {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n <= 0 {
 		c.Codex.StallTimeout = 0
 		return nil
 	}
-	return millis(1, func(c *Config) *time.Duration { return &c.Codex.StallTimeout })(c, text, place{})
+	return millis(1, func(c *Config) *time.Duration { return &c.Codex.StallTimeout })(c, text, origin{})
 }
 
-func setPoll(c *Config, text string, at place) error {
+func setPoll(c *Config, text string, at origin) error {
 	err := millis(1, func(c *Config) *time.Duration { return &c.PollInterval })(c, text, at)
 	c.PollInterval = max(c.PollInterval, time.Second)
 	return err
 }
 
-func setMode(c *Config, text string, _ place) error {
+func setMode(c *Config, text string, _ origin) error {
 	switch text {
 	case ModeFolder, ModeWorktree, ModeEmpty:
 		c.Workspace.Mode = text
@@ -222,7 +241,7 @@ func setMode(c *Config, text string, _ place) error {
 	return fmt.Errorf("%q is not %s, %s or %s", text, ModeFolder, ModeWorktree, ModeEmpty)
 }
 
-func setBase(c *Config, text string, _ place) error {
+func setBase(c *Config, text string, _ origin) error {
 	if text == "" || strings.HasPrefix(text, "-") || strings.ContainsAny(text, " \t\n~^:?*[\\") || strings.Contains(text, "..") || strings.Contains(text, "@{") {
 		return fmt.Errorf("%q is not the name of a branch", text)
 	}
@@ -230,7 +249,7 @@ func setBase(c *Config, text string, _ place) error {
 	return nil
 }
 
-func setDirectory(c *Config, text string, _ place) error {
+func setDirectory(c *Config, text string, _ origin) error {
 	if !filepath.IsLocal(text) {
 		return fmt.Errorf("%q does not lie inside of the workspace", text)
 	}
@@ -238,9 +257,9 @@ func setDirectory(c *Config, text string, _ place) error {
 	return nil
 }
 
-// setCommand takes the one program that this runs. No shell reads it: what needs one
-// would be another program. contract 10.5
-func setCommand(c *Config, text string, _ place) error {
+// setCommand takes the one program that is run. No shell reads it: what needs one would be
+// another program. contract 10.5
+func setCommand(c *Config, text string, _ origin) error {
 	argv, err := shellquote.Split(text)
 	fine := err == nil && len(argv) == 2 && argv[1] == "app-server" && !strings.ContainsAny(text, "\n$`;&|<>") &&
 		(argv[0] == "codex" || filepath.IsAbs(argv[0]) && filepath.Base(argv[0]) == "codex")
@@ -254,8 +273,8 @@ func setCommand(c *Config, text string, _ place) error {
 // path makes a path absolute: ~ is the home, $NAME and ${NAME} are variables, and
 // what is relative begins at the file's folder. A path that is nothing but an empty
 // variable is as if it weren't there.
-func path(to func(*Config) *string) func(*Config, string, place) error {
-	return func(c *Config, text string, at place) error {
+func path(to func(*Config) *string) func(*Config, string, origin) error {
+	return func(c *Config, text string, at origin) error {
 		var unset []string
 		expanded := os.Expand(text, func(name string) string {
 			value := at.env(name)

@@ -10,10 +10,9 @@ import (
 	"strings"
 )
 
-// Executing are the parts of a file that decide what is executed and where:
-// codex.command, the hooks and the workspace. Fields by name, values as written. It
-// is what an owner approves, and can be kept to go on with when the file changes.
-// contract 10.2
+// Executing are the parts of a file that decide what is executed and where: codex.command, the
+// hooks and the workspace. Fields by name, values as written. It is what an owner approves,
+// and can be kept to continue with when the file changes. contract 10.2
 type Executing map[string]string
 
 // Executing returns the executing parts that the file sets; empty when it sets none
@@ -33,14 +32,14 @@ func (w Workflow) Executing() Executing {
 func (e Executing) Digest() string {
 	h := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(e)) {
-		// Lengths keep two different contents from having one spelling.
+		// Lengths keep two different contents from having the same encoding.
 		fmt.Fprintf(h, "%d:%s=%d:%s\n", len(name), name, len(e[name]), e[name])
 	}
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
-// String shows all of it, a field a line, scripts indented below theirs, so that a
-// person can judge it. Control characters are shown as escapes.
+// String shows all of it, a field a line, scripts indented below theirs, so that a person can
+// judge it. Control characters are shown as escapes.
 func (e Executing) String() string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(e)) {
@@ -71,8 +70,8 @@ func Visible(line string) string {
 	return b.String()
 }
 
-// With returns the workflow with other executing parts: those that the owner approved
-// last, while the file says others. Everything else stays as the file says.
+// With returns the workflow with other executing parts: those that the owner approved last,
+// while the file says others. Everything else stays as the file says.
 //
 // The error is a *Error.
 func (w Workflow) With(e Executing) (Workflow, error) {
@@ -87,7 +86,7 @@ func (w Workflow) With(e Executing) (Workflow, error) {
 			said[name] = text
 		}
 	}
-	config, problems := said.config(w.place)
+	config, problems := said.config(w.origin)
 	if len(problems) > 0 {
 		return Workflow{}, &Error{Code: Invalid, Path: w.Path, Problems: problems}
 	}

@@ -30,8 +30,8 @@ type frontError struct {
 	message string
 }
 
-// readFront looks at the syntax tree itself. Decoding it into values would expand
-// aliases of fields that nobody reads, which a hostile file can make endless.
+// readFront walks the syntax tree itself. Decoding it into values would expand aliases of
+// fields that nothing reads, which a hostile file can make endless.
 func readFront(text string) (*front, *frontError) {
 	f := &front{said: fields{}, lines: map[string]int{}, anchors: map[string]ast.Node{}}
 	if strings.TrimSpace(text) == "" {
@@ -42,7 +42,7 @@ func readFront(text string) (*front, *frontError) {
 		return nil, syntaxError(err)
 	}
 	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
-		return f, nil // comments alone
+		return f, nil // only comments
 	}
 	body := file.Docs[0].Body
 	ast.Walk(f, body)
@@ -64,8 +64,8 @@ func (f *front) Visit(n ast.Node) ast.Visitor {
 	return f
 }
 
-// follow is the node that an anchor, an alias or a tag stands before. It goes one
-// step of each, so that aliases can't lead in a circle.
+// follow is the node that an anchor, an alias or a tag precedes. It takes one step of each, so
+// that aliases can't lead in a circle.
 func (f *front) follow(n ast.Node) ast.Node {
 	for range 4 {
 		switch at := n.(type) {
@@ -167,7 +167,7 @@ func scalar(n ast.Node, k kind) (text, wrong string) {
 	return "", fmt.Sprintf("it is a whole number, not %v", value)
 }
 
-// syntaxError words what the parser found.
+// syntaxError puts into words what the parser found.
 func syntaxError(err error) *frontError {
 	e := &frontError{code: Unparsable, message: err.Error()}
 	var said yaml.Error

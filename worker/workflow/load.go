@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MaxSize bounds a workflow file, in bytes, and MaxFront its front matter: what a
-// hostile text costs to parse grows with the square of its length.
+// MaxSize bounds a workflow file, in bytes, and MaxFront its front matter: the cost of parsing
+// a hostile text grows with the square of its length.
 const (
 	MaxSize  = 1 << 20
 	MaxFront = 32 << 10
@@ -26,12 +26,12 @@ const (
 type Workflow struct {
 	Path     string // absolute, as the owner named it
 	Config   Config
-	Template string    // the body, trimmed; empty when there is none
+	Template string    // the body, trimmed; empty when it says nothing
 	Ignored  []Ignored // fields without effect, in the file's order
 	Content  [sha256.Size]byte
 
-	said  fields // the supported fields that the file sets, as written
-	place place
+	said   fields // the supported fields that the file sets, as written
+	origin origin
 }
 
 // Ignored is a field of the front matter that has no effect.
@@ -41,14 +41,14 @@ type Ignored struct {
 	Line   int
 }
 
-// place is what relative and variable paths of a file are taken from.
-type place struct {
+// origin is the base for relative and variable paths of a file.
+type origin struct {
 	dir string              // the file's folder
 	env func(string) string // a variable's value, "" when there is none
 }
 
-// Load reads a workflow file. path is absolute. env looks up the variables that may
-// stand in paths: $NAME, and HOME for ~; it should know none that are secret.
+// Load reads a workflow file. path is absolute. env looks up the variables that may appear in
+// paths: $NAME, and HOME for ~; it should know none that are secret.
 //
 // The error is a *Error.
 func Load(path string, env func(string) string) (Workflow, error) {
@@ -59,8 +59,8 @@ func Load(path string, env func(string) string) (Workflow, error) {
 	return parse(path, content, env)
 }
 
-// read takes the content of a regular file and of nothing else: a pipe or a device
-// by that name would hold the worker up or never end.
+// read takes the content of a regular file and of nothing else: a pipe or a device by that
+// name could block the worker or never end.
 func read(path string) ([]byte, error) {
 	missing := func(format string, args ...any) error {
 		return &Error{Code: Missing, Path: path, Problems: []Problem{{Message: fmt.Sprintf(format, args...)}}}
@@ -93,7 +93,7 @@ func read(path string) ([]byte, error) {
 	return content, nil
 }
 
-// cause takes the operation and the path off a file error; the sentence has them already.
+// cause strips the operation and the path from a file error; the sentence already has them.
 func cause(err error) error {
 	if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
 		return pe.Err
@@ -103,7 +103,7 @@ func cause(err error) error {
 
 // parse makes a workflow of a file's content.
 func parse(path string, content []byte, env func(string) string) (Workflow, error) {
-	w := Workflow{Path: path, Content: sha256.Sum256(content), place: place{filepath.Dir(path), env}}
+	w := Workflow{Path: path, Content: sha256.Sum256(content), origin: origin{filepath.Dir(path), env}}
 	bad := func(code Code, problems ...Problem) (Workflow, error) {
 		return Workflow{}, &Error{Code: code, Path: path, Problems: problems}
 	}
@@ -114,13 +114,15 @@ func parse(path string, content []byte, env func(string) string) (Workflow, erro
 	if len(front) > MaxFront {
 		return bad(Unparsable, Problem{Message: fmt.Sprintf("the front matter is longer than %d KiB; is the --- after it missing?", MaxFront>>10)})
 	}
-	w.Template = strings.TrimSpace(body)
+	if w.Template = strings.TrimFunc(body, unseen); !says(w.Template) {
+		w.Template = ""
+	}
 	f, err := readFront(front)
 	if err != nil {
 		return bad(err.code, Problem{Line: err.line, Message: err.message})
 	}
 	w.said, w.Ignored = f.said, f.ignored
-	config, problems := w.said.config(w.place)
+	config, problems := w.said.config(w.origin)
 	problems = append(f.problems, problems...)
 	if len(problems) > 0 {
 		for i := range problems {
@@ -129,11 +131,14 @@ func parse(path string, content []byte, env func(string) string) (Workflow, erro
 		return bad(Invalid, problems...)
 	}
 	w.Config = config
+	if w.Template == "" && len(w.said) == 0 && len(w.Ignored) == 0 {
+		return bad(Unparsable, Problem{Message: "the file says nothing: write the template of the prompt into it, below settings between two lines of ---, or remove the file"})
+	}
 	return w, nil
 }
 
-// split parts the front matter from the body. A file whose first line isn't --- has
-// none; one whose front matter is never closed has no body, as in Symphony.
+// split separates the front matter from the body. A file whose first line isn't --- has none;
+// one whose front matter is never closed has no body, as in Symphony.
 func split(text string) (front, body string) {
 	first, rest, _ := strings.Cut(text, "\n")
 	if !isFence(first) {

@@ -3,10 +3,11 @@ package workflow
 import (
 	"regexp"
 	"strings"
+	"unicode"
 )
 
-// Variables are what a template may name. All are what people wrote or could have
-// written: they are put in as text, once, and mean nothing.
+// Variables are what a template may name. People wrote or could have written all of them: they
+// are put in as text, once, and have no other effect.
 type Variables struct {
 	ID          string // issue.id: the task's id; empty without a task, as the others of issue
 	Identifier  string // issue.identifier: T-42
@@ -18,7 +19,7 @@ type Variables struct {
 	Attempt     string // attempt: empty on the first run, then the retry's number
 }
 
-// value is a variable's by its name in templates.
+// value is a variable's value by its name in templates.
 func (v Variables) value(name string) (text string, known bool) {
 	switch name {
 	case "issue.id":
@@ -41,18 +42,36 @@ func (v Variables) value(name string) (text string, known bool) {
 	return "", false
 }
 
-// Render puts the variables into the template. What they hold is not looked at again,
-// so a variable whose text looks like a template stays as it is. `{% if NAME %}`,
-// with or without `{% else %}`, keeps its text when the variable isn't empty. Every
-// variable and tag that is none of these is left as written.
+// Render puts the variables into the template. Their values are not looked at again, so a
+// variable whose text looks like a template stays as it is. `{% if NAME %}`, with or without
+// `{% else %}`, keeps its text when the variable isn't empty. Every other variable and tag is
+// left as written. "" means that nothing is said, as where a condition leaves only a comment.
 func (w Workflow) Render(v Variables) string {
 	var b strings.Builder
 	render(&b, lex(w.Template), v, nil)
-	return strings.TrimSpace(b.String())
+	if text := strings.TrimSpace(b.String()); says(text) {
+		return text
+	}
+	return ""
 }
 
-// Unknown lists the variables and tags of the template that are left as written, as
-// they are written, each once.
+// comments are those of Markdown and of the usual template languages.
+var comments = regexp.MustCompile(`(?s)<!--.*?(?:-->|$)|\{\{-?\s*/\*.*?\*/\s*-?\}\}|\{#.*?#\}|\{%-?\s*comment\b.*?endcomment\s*-?%\}`)
+
+// says reports whether a text says anything: it has a letter, a digit or a symbol outside
+// comments.
+func says(text string) bool {
+	return strings.ContainsFunc(comments.ReplaceAllString(text, ""), func(r rune) bool {
+		return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsSymbol(r)
+	})
+}
+
+// unseen reports whether a character at the end of a text doesn't show: a space, or one that
+// isn't displayed, such as a byte order mark.
+func unseen(r rune) bool { return unicode.IsSpace(r) || r == '\ufeff' || r == '\u200b' }
+
+// Unknown lists the variables and tags of the template that are left as written, as they are
+// written, each once.
 func (w Workflow) Unknown() []string {
 	var unknown []string
 	seen := map[string]bool{}
@@ -128,8 +147,8 @@ func classify(words string) (tag, string) {
 	return other, ""
 }
 
-// render writes pieces; unknown, if any, is told of everything left as written, in
-// both branches of each condition.
+// render writes pieces; unknown, if any, is called with everything left as written, in both
+// branches of each condition.
 func render(b *strings.Builder, pieces []piece, v Variables, unknown func(string)) {
 	for len(pieces) > 0 {
 		p := pieces[0]
@@ -164,8 +183,8 @@ func render(b *strings.Builder, pieces []piece, v Variables, unknown func(string
 	}
 }
 
-// block finds the two branches of a condition whose beginning was just read, and what
-// comes after it. It is none when its end is missing or it has branches of other kinds.
+// block finds the two branches of a condition whose beginning was just read, and what comes
+// after it. There is none when its end is missing or it has branches of other kinds.
 func block(pieces []piece) (yes, no, rest []piece, ok bool) {
 	depth, middle := 0, -1
 	for i, p := range pieces {

@@ -40,6 +40,21 @@ func TestRender(t *testing.T) {
 	}
 }
 
+// A template that says nothing, or leaves nothing said, counts as none: the prompt is used in
+// its place.
+func TestRender_NothingSaid(t *testing.T) {
+	for _, template := range []string{
+		"---\nhooks:\n  before_run: x\n---\n<!-- soon -->", "{% if attempt %}again{% endif %}<!-- x -->", "{{ attempt }}\u200b", "{% if attempt %}again{% else %}{{/* x */}}{% endif %}",
+	} {
+		if got := mustParse(t, template).Render(Variables{}); got != "" {
+			t.Errorf("%q says %q", template, got)
+		}
+	}
+	if got := mustParse(t, "---\n---\n\ufeff# go <!-- now -->\u200b\n").Render(filled); got != "# go <!-- now -->" {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestRender_ValuesAreNeverExpandedAgain(t *testing.T) {
 	const template = "A {{ issue.title }} B {% if issue.prompt %}{{ issue.prompt }}{% endif %} C"
 	w := mustParse(t, template)

@@ -12,8 +12,8 @@ import (
 )
 
 // Watcher follows one file. What counts is the content at the moment of each
-// [Watcher.Current]; the system's notices only make changes known sooner, so that
-// missing one does no harm. contract 10.5
+// [Watcher.Current]; the system's notices only make changes known sooner, so that missing one
+// does no harm. contract 10.5
 type Watcher struct {
 	path    string
 	env     func(string) string
@@ -33,9 +33,9 @@ type Watcher struct {
 	real    string            // where the file's links led; as folders
 }
 
-// Watch begins to follow a file, which need not exist yet. path and env are as for
-// [Load]. Each ignored field is reported to log once, as are changes that can't be
-// used. Close ends it.
+// Watch begins to follow a file, which need not exist yet. path and env are as for [Load].
+// Each ignored field is reported to log once, as are changes that can't be used. Close ends
+// it.
 func Watch(path string, env func(string) string, log *slog.Logger) *Watcher {
 	w := &Watcher{path: filepath.Clean(path), env: env, log: log, changed: make(chan struct{}, 1), done: make(chan struct{}), warned: map[string]bool{}, folders: map[string]bool{}}
 	notices, err := fsnotify.NewWatcher()
@@ -63,9 +63,9 @@ func (w *Watcher) Close() error {
 	return err
 }
 
-// Current reads the file and returns the last good workflow. err says what is wrong
-// with the file as it is now; then the workflow is an older one, or has no Path when
-// there never was a good one.
+// Current reads the file and returns the last good workflow. err says what is wrong with the
+// file as it is now; then the workflow is an older one, or has no Path when there never was a
+// good one.
 func (w *Watcher) Current() (Workflow, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -98,7 +98,7 @@ func (w *Watcher) Current() (Workflow, error) {
 	return next, nil
 }
 
-// fail keeps an error and logs it when it is a new one. The caller holds mu.
+// fail keeps an error and logs it if it is new. The caller holds mu.
 func (w *Watcher) fail(err error) {
 	if w.err == nil || w.err.Error() != err.Error() {
 		w.log.Warn("the workflow file can't be used as it is", "error", err, "last good one kept", w.have)
@@ -106,9 +106,8 @@ func (w *Watcher) fail(err error) {
 	w.err = err
 }
 
-// follow asks for notices of the folder of the file, and of the folder of what it
-// links to: editors replace files, so following the file itself would end with the
-// first save.
+// follow asks for notices of the folder of the file, and of the folder of what it links to:
+// editors replace files, so following the file itself would end with the first save.
 func (w *Watcher) follow() {
 	want := map[string]bool{filepath.Dir(w.path): true}
 	w.real, _ = filepath.EvalSymlinks(w.path) // empty while there is no file
@@ -117,7 +116,7 @@ func (w *Watcher) follow() {
 	}
 	for dir := range w.folders {
 		if !want[dir] {
-			_ = w.notices.Remove(dir) // gone already, at worst
+			_ = w.notices.Remove(dir) // at worst already gone
 			delete(w.folders, dir)
 		}
 	}
@@ -145,7 +144,7 @@ func (w *Watcher) listen() {
 			if !w.concerns(e.Name) {
 				continue
 			}
-			delete(w.folders, e.Name) // the folder itself went away; it may come back as another
+			delete(w.folders, e.Name) // the folder itself was removed; it may come back as another
 			w.follow()
 			if w.differs() {
 				w.tell()
@@ -162,8 +161,8 @@ func (w *Watcher) listen() {
 	}
 }
 
-// concerns reports whether a notice may be about the file: by its name, or because its
-// links lead elsewhere now. Agents make and change files beside it all the time.
+// concerns reports whether a notice may be about the file: by its name, or because its links
+// lead elsewhere now. Agents create and change files beside it all the time.
 func (w *Watcher) concerns(name string) bool {
 	if name == w.path || name == w.real || w.folders[name] {
 		return true

@@ -95,7 +95,7 @@ func TestWatcher_SeesEveryKindOfSave(t *testing.T) {
 		}},
 	}
 	for _, s := range saves {
-		for _, round := range []string{"1", "2"} { // the second is the one that naive watching misses
+		for _, round := range []string{"1", "2"} { // naive watching misses the second one
 			text := strings.ReplaceAll(s.name, " ", "-") + round
 			s.save(text)
 			w.noticed()

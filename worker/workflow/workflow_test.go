@@ -26,7 +26,7 @@ func mustParse(t *testing.T, text string) Workflow {
 	return w
 }
 
-// all is a file that sets every supported field, each to something that isn't its default.
+// all is a file that sets every supported field, each to something other than its default.
 const all = `---
 workspace:
   root: $TREES/x
@@ -187,15 +187,30 @@ func TestParse_AllBadFieldsAtOnce(t *testing.T) {
 
 func TestParse_UnusableFiles(t *testing.T) {
 	for text, code := range map[string]Code{
-		"---\n- a\n- b\n---":      NotAMap,
-		"---\nplain words\n---":   NotAMap,
-		"---\na: 1\n---\n":        "",
-		"---\na: [1\n---\n":       Unparsable,
-		"---\na: 1\na: 2\n---\n":  Unparsable,
-		"---\n\ta: 1\n---\n":      Unparsable,
-		"\xff\xfe":                Unparsable,
-		"---\na: 1\n":             "", // never closed: all front matter, as in Symphony
-		"---\nx: *gone\n---\nyes": "",
+		"---\n- a\n- b\n---":             NotAMap,
+		"---\nplain words\n---":          NotAMap,
+		"---\na: 1\n---\n":               "",
+		"---\na: [1\n---\n":              Unparsable,
+		"---\na: 1\na: 2\n---\n":         Unparsable,
+		"---\n\ta: 1\n---\n":             Unparsable,
+		"\xff\xfe":                       Unparsable,
+		"":                               Unparsable, // as an editor leaves it for a moment
+		"\ufeff \r\n\n":                  Unparsable,
+		"---\n# soon\n---\n":             Unparsable,
+		"<!-- x -->":                     Unparsable,
+		"\n<!-- x\n\ny -->\n<!--z":       Unparsable,
+		"\u200b\n":                       Unparsable,
+		"\u00ad\u2060":                   Unparsable,
+		"---\n---\n\ufeff":               Unparsable,
+		"{{/* c */}}":                    Unparsable,
+		"---\n{}\n---\n{# c #}":          Unparsable,
+		"{% comment %}c{% endcomment %}": Unparsable,
+		"---\n---\n{{ \"\" }}\n":         Unparsable,
+		"<!-- x --> go":                  "",
+		"去":                              "",
+		"🚀":                              "",
+		"---\na: 1\n":                    "", // never closed: all front matter, as in Symphony
+		"---\nx: *gone\n---\nyes":        "",
 		"---\nx: " + strings.Repeat("[", 8<<10) + "\n---\n":  Unparsable,
 		"---\nx: " + strings.Repeat("y", 33<<10) + "\n---\n": Unparsable,
 	} {

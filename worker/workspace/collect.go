@@ -14,32 +14,34 @@ import (
 
 	"stint/api"
 	"stint/worker/git"
+	"stint/worker/proc"
 	"stint/worker/workflow"
 )
 
 // Rules say what Collect may remove. The zero value removes nothing.
 type Rules struct {
-	OlderThan time.Duration // unused for so long; 0 = age is no reason
-	KeepSize  int64         // bytes that all may have together, the oldest go first; 0 = size is no reason
-	// KeepIgnored are patterns, as of [path.Match], of ignored files that somebody wants:
-	// a workspace with one of them stays. They match a file's name or its whole path.
+	OlderThan time.Duration // unused for this long; 0 = age doesn't matter
+	KeepSize  int64         // bytes that all may have together, the oldest go first; 0 = size doesn't matter
+	// KeepIgnored are patterns, as of [path.Match], of ignored files that somebody wants
+	// besides treasures: a workspace with one of them stays. They match a file's name or its
+	// whole path. What matches one that begins with !, or lies below, is not a treasure.
 	KeepIgnored []string
-	DryRun      bool // say what would be removed
-	// Goes reports whether a session may still go on. It is asked about sessions that a
-	// worker left without a word; nil, or an error, counts as yes.
+	DryRun      bool // only say what would be removed
+	// Goes reports whether a session may still continue. It is called for sessions that a
+	// worker left without saying; nil, or an error, counts as yes.
 	Goes func(ctx context.Context, session string) (bool, error)
 	// Hooks are those of an agent, for before_remove.
 	Hooks func(agent string) Hooks
-	// Env is where PATH and HOME are taken from for git.
+	// Env supplies PATH and HOME for git.
 	Env []string
 }
 
-// Report is what became of the workspaces of a folder.
+// Report is what happened to the workspaces of a folder.
 type Report struct {
-	Root    string `json:"root"`
-	Removed []Item `json:"removed"` // in a dry run, what would be
-	Kept    []Item `json:"kept"`
-	Freed   int64  `json:"freedBytes"`
+	Root     string `json:"root"`
+	Removed  []Item `json:"removed"` // in a dry run, what would be
+	Retained []Item `json:"kept"`
+	Freed    int64  `json:"freedBytes"`
 }
 
 // Item is one workspace.
@@ -54,12 +56,13 @@ type Item struct {
 	Why     string   `json:"why"` // why it is kept, or why it was removed
 }
 
-// Collect removes workspaces that are old, or the oldest where they take too much
-// room. It never removes one that is in use, that its session may go on in, or that
-// holds what would be lost: files that differ, commits that nothing else has, stashes,
-// operations under way, wanted ignored files. A missing folder is nothing to collect.
+// Collect removes workspaces that are old, or the oldest where they take too much room. It
+// never removes one that is in use, that its session may continue in, or that holds what would
+// be lost: files that differ, commits that nothing else has, stashes, operations in progress,
+// wanted ignored files; nor, where the system says, one that a process uses. A missing folder
+// is nothing to collect.
 func Collect(ctx context.Context, rootPath string, rules Rules) (Report, error) {
-	report := Report{Root: rootPath, Removed: []Item{}, Kept: []Item{}}
+	report := Report{Root: rootPath, Removed: []Item{}, Retained: []Item{}}
 	r, err := openRoot(rootPath, false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return report, nil
@@ -88,13 +91,13 @@ func Collect(ctx context.Context, rootPath string, rules Rules) (Report, error) 
 			return report, context.Cause(ctx)
 		}
 		if i.Why != "" {
-			report.Kept = append(report.Kept, i)
+			report.Retained = append(report.Retained, i)
 			continue
 		}
 		reason := c.reason(i, total)
 		if reason == "" {
 			i.Why = "it was used " + c.now.Sub(i.UsedAt.Time).Round(time.Second).String() + " ago"
-			report.Kept = append(report.Kept, i)
+			report.Retained = append(report.Retained, i)
 			continue
 		}
 		if removed := c.consider(ctx, &i, reason); removed {
@@ -103,7 +106,7 @@ func Collect(ctx context.Context, rootPath string, rules Rules) (Report, error) 
 			report.Removed = append(report.Removed, i)
 			continue
 		}
-		report.Kept = append(report.Kept, i)
+		report.Retained = append(report.Retained, i)
 	}
 	return report, nil
 }
@@ -114,7 +117,7 @@ type collector struct {
 	now   time.Time
 }
 
-// list finds all workspaces, those last whose record is missing.
+// list finds all workspaces, those without a record last.
 func (c collector) list() ([]Item, error) {
 	found := map[string]bool{}
 	for _, dir := range []string{".", hidden} {
@@ -136,7 +139,7 @@ func (c collector) list() ([]Item, error) {
 		rec, ok, err := c.root.read(name)
 		switch {
 		case err != nil:
-			i.Why = err.Error()
+			i.Why = api.Plain(err)
 		case !ok:
 			i.Why = "nothing is known of it: it was not made here"
 		default:
@@ -154,7 +157,7 @@ func (c collector) list() ([]Item, error) {
 	return all, nil
 }
 
-// size is what a folder takes on disk, as far as it can be read.
+// size is what a folder takes on disk, counting what can be read.
 func (c collector) size(name string) (bytes int64) {
 	_ = fs.WalkDir(c.root.dir.FS(), name, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -187,12 +190,12 @@ func (c collector) consider(ctx context.Context, i *Item, reason string) (remove
 	if err != nil {
 		i.Why = "it is in use"
 		if !errors.Is(err, ErrBusy) {
-			i.Why = err.Error()
+			i.Why = api.Plain(err)
 		}
 		return false
 	}
 	defer func() { _ = lock.Close() }()
-	rec, found, err := c.root.read(i.Name) // as it is under the lock
+	rec, found, err := c.root.read(i.Name) // its state under the lock
 	if err != nil || !found {
 		i.Why = "it changed just now"
 		return false
@@ -205,7 +208,7 @@ func (c collector) consider(ctx context.Context, i *Item, reason string) (remove
 		return true
 	}
 	if err := c.remove(ctx, i, rec); err != nil {
-		i.Why = err.Error()
+		i.Why = api.Plain(err)
 		return false
 	}
 	return true
@@ -217,7 +220,7 @@ func (c collector) against(ctx context.Context, i *Item, rec record) string {
 	gone := errors.Is(err, fs.ErrNotExist)
 	switch {
 	case err != nil && !gone:
-		return err.Error()
+		return api.Plain(err)
 	case !gone && id != rec.Folder && (rec.Ready || rec.Folder != identity{}):
 		return "another folder lies there than the one that was made"
 	}
@@ -249,11 +252,17 @@ func (c collector) against(ctx context.Context, i *Item, rec record) string {
 		return "it has a submodule with files in it, which this does not look into: " + work.Modules
 	}
 	for _, name := range work.Ignored {
-		if c.wanted(name) {
-			return "an ignored file is to be kept: " + name
+		if as := c.wanted(name); as != "" {
+			return toKeep(name, as)
 		}
 	}
-	return c.inside(i.Name, work.Ignored)
+	if why := c.inside(i.Name, work.Ignored); why != "" {
+		return why
+	}
+	if who, found := proc.Standing(i.Path); found {
+		return "a process works in it: " + who
+	}
+	return ""
 }
 
 // work is what git says about a workspace, or why it can't be asked.
@@ -263,7 +272,7 @@ func (c collector) work(ctx context.Context, i *Item, rec record) (work git.Work
 	}
 	repo, err := git.Open(ctx, rec.Repository, c.rules.Env)
 	if err != nil {
-		return work, "its repository can't be looked at: " + err.Error()
+		return work, "its repository can't be looked at: " + api.Plain(err)
 	}
 	tree, err := repo.Tree(i.Path)
 	if errors.Is(err, git.ErrUnregistered) {
@@ -273,7 +282,7 @@ func (c collector) work(ctx context.Context, i *Item, rec record) (work git.Work
 		work, err = tree.Work(ctx, rec.Branch)
 	}
 	if err != nil {
-		return work, "git can't say what is in it: " + err.Error()
+		return work, "git can't say what is in it: " + api.Plain(err)
 	}
 	return work, ""
 }
@@ -294,22 +303,13 @@ func (c collector) filled(ctx context.Context, i *Item) (work git.Work, why stri
 		work, err = repo.Whole(ctx)
 	}
 	if err != nil {
-		return work, "git can't say what is in it: " + err.Error()
+		return work, "git can't say what is in it: " + api.Plain(err)
 	}
 	return work, ""
 }
 
-func (c collector) wanted(name string) bool {
-	name = strings.TrimSuffix(name, "/")
-	return slices.ContainsFunc(c.rules.KeepIgnored, func(pattern string) bool {
-		whole, _ := path.Match(pattern, name)
-		base, _ := path.Match(pattern, path.Base(name))
-		return whole || base
-	})
-}
-
-// inside looks for repositories within a workspace, which git itself passes over where
-// they are ignored, and for wanted files in ignored folders.
+// inside looks for repositories within a workspace, which git itself skips where they are
+// ignored, and for wanted files in ignored folders.
 func (c collector) inside(name string, ignored []string) (why string) {
 	_ = fs.WalkDir(c.root.dir.FS(), name, func(at string, d fs.DirEntry, err error) error {
 		rel := strings.TrimPrefix(strings.TrimPrefix(at, name), "/")
@@ -320,8 +320,14 @@ func (c collector) inside(name string, ignored []string) (why string) {
 			return fs.SkipDir
 		case rel != ".git" && path.Base(rel) == ".git":
 			why = "another repository is in it: " + path.Dir(rel)
-		case c.wanted(rel) && slices.ContainsFunc(ignored, func(dir string) bool { return strings.HasSuffix(dir, "/") && strings.HasPrefix(rel, dir) }):
-			why = "an ignored file is to be kept: " + rel
+		case slices.ContainsFunc(ignored, func(dir string) bool { return strings.HasSuffix(dir, "/") && strings.HasPrefix(rel, dir) }):
+			of := rel
+			if d.IsDir() {
+				of += "/"
+			}
+			if as := c.wanted(of); as != "" {
+				why = toKeep(rel, as)
+			}
 		}
 		if why != "" {
 			return fs.SkipAll
@@ -331,12 +337,16 @@ func (c collector) inside(name string, ignored []string) (why string) {
 	return why
 }
 
-// remove runs the hook and takes the folder, its registration, its branch and its
-// record away, in this order: what is left after a crash is found again.
+func toKeep(name, as string) string {
+	return "an ignored file is to be kept: " + name + " (" + as + ")"
+}
+
+// remove runs the hook and removes the folder, its registration, its branch and its record, in
+// this order: what is left after a crash is found again.
 func (c collector) remove(ctx context.Context, i *Item, rec record) error {
 	if _, err := c.root.folder(i.Name); err == nil && c.rules.Hooks != nil {
 		hooks := c.rules.Hooks(rec.Agent)
-		// A failing hook doesn't stop it (agents-protocol E3); what it printed was told to Output.
+		// A failing hook doesn't stop it; what it printed went to Output.
 		_ = hooks.run(ctx, BeforeRemove, i.Path, rec.Session, map[string]string{"STINT_BRANCH": rec.Branch, "STINT_BASE": rec.Base, "STINT_AGENT": rec.Agent, "STINT_SESSION_ID": rec.Session})
 		if why := c.against(ctx, i, rec); why != "" {
 			return errors.New(why)

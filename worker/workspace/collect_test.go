@@ -67,7 +67,7 @@ func TestCollect_NeverWhatWouldBeMissed(t *testing.T) {
 			b.must(os.Symlink(b.dir, w.Path))
 		}, true, "not a folder"},
 		"unlisted": {func(w *Workspace) { b.must(os.RemoveAll(b.git(w.Path, "rev-parse", "--absolute-git-dir"))) }, true, "does not know it"},
-		"led away": {func(w *Workspace) { // a .git that leads to where everything is clean
+		"led away": {func(w *Workspace) { // a .git that points to where everything is clean
 			b.put("root/"+w.name+"/unsaved", "x")
 			b.must(os.Remove(filepath.Join(w.Path, ".git")))
 			b.must(os.Symlink(filepath.Join(b.repo, ".git"), filepath.Join(w.Path, ".git")))
@@ -75,7 +75,7 @@ func TestCollect_NeverWhatWouldBeMissed(t *testing.T) {
 	} {
 		w := b.prepare(b.spec(name))
 		want[w.name] = c.why
-		if c.do == nil { // live: it is used by this process
+		if c.do == nil { // live: this process uses it
 			defer b.done(w)
 		} else {
 			c.do(w)
@@ -94,17 +94,17 @@ func TestCollect_NeverWhatWouldBeMissed(t *testing.T) {
 		if len(r.Removed) != 1 || r.Removed[0].Name != "clean" || !strings.Contains(r.Removed[0].Why, "unused") || r.Freed == 0 {
 			t.Errorf("dry run %v removes %+v", dry, r.Removed)
 		}
-		kept := map[string]string{}
-		for _, i := range r.Kept {
-			kept[i.Name] = i.Why
+		retained := map[string]string{}
+		for _, i := range r.Retained {
+			retained[i.Name] = i.Why
 		}
 		for name, why := range want {
-			if !strings.Contains(kept[name], why) {
-				t.Errorf("dry run %v: %s is kept because %q, want %q", dry, name, kept[name], why)
+			if !strings.Contains(retained[name], why) {
+				t.Errorf("dry run %v: %s is kept because %q, want %q", dry, name, retained[name], why)
 			}
 		}
-		if len(kept) != len(want) {
-			t.Errorf("dry run %v keeps %v", dry, kept)
+		if len(retained) != len(want) {
+			t.Errorf("dry run %v keeps %v", dry, retained)
 		}
 		if _, err := os.Stat(clean.Path); (err == nil) != dry {
 			t.Errorf("dry run %v: %v", dry, err)
@@ -141,7 +141,7 @@ func TestCollect_SizeTakesTheOldestFirst(t *testing.T) {
 	if len(r.Removed) != 1 || r.Removed[0].Name != "oldest" || r.Freed < 1<<20 {
 		t.Errorf("%+v", r)
 	}
-	if r := b.collect(Rules{}); len(r.Removed) != 0 || len(r.Kept) != 2 {
+	if r := b.collect(Rules{}); len(r.Removed) != 0 || len(r.Retained) != 2 {
 		t.Errorf("without a rule: %+v", r)
 	}
 	if r := b.collect(Rules{KeepSize: 1}); len(r.Removed) != 2 {
@@ -163,14 +163,14 @@ func TestCollect_AsksWhetherASessionGoesOn(t *testing.T) {
 		}
 		return session == "ses_open", nil
 	}})
-	if len(r.Removed) != 1 || r.Removed[0].Name != "over" || len(r.Kept) != 2 {
+	if len(r.Removed) != 1 || r.Removed[0].Name != "over" || len(r.Retained) != 2 {
 		t.Errorf("%+v", r)
 	}
 }
 
 func TestCollect_WhatIsGoneAlready(t *testing.T) {
 	b := newBench(t)
-	if r, err := Collect(t.Context(), filepath.Join(b.dir, "none"), Rules{OlderThan: 1}); err != nil || len(r.Removed)+len(r.Kept) != 0 {
+	if r, err := Collect(t.Context(), filepath.Join(b.dir, "none"), Rules{OlderThan: 1}); err != nil || len(r.Removed)+len(r.Retained) != 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
 	w := b.done(b.prepare(b.spec("a")))
@@ -185,7 +185,7 @@ func TestCollect_WhatIsGoneAlready(t *testing.T) {
 	}
 	w = b.done(b.prepare(b.spec("c")))
 	b.must(os.RemoveAll(b.repo))
-	if r := b.collect(Rules{OlderThan: 1}); len(r.Removed) != 0 || !strings.Contains(r.Kept[0].Why, "repository") {
+	if r := b.collect(Rules{OlderThan: 1}); len(r.Removed) != 0 || !strings.Contains(r.Retained[0].Why, "repository") {
 		t.Errorf("%+v", r)
 	}
 	b.must(os.RemoveAll(w.Path))
@@ -210,12 +210,12 @@ func TestCollect_EmptyModeIsJudgedByItsOwnRepository(t *testing.T) {
 		b.done(b.prepare(spec))
 	}
 	r := b.collect(Rules{OlderThan: 1})
-	kept := map[string]string{}
-	for _, i := range r.Kept {
-		kept[i.Name] = i.Why
+	retained := map[string]string{}
+	for _, i := range r.Retained {
+		retained[i.Name] = i.Why
 	}
-	if len(r.Removed) != 3 || !strings.Contains(kept["files"], "no repository") || !strings.Contains(kept["ahead"], "not pushed") || !strings.Contains(kept["dirty"], "not committed") {
-		t.Errorf("removed %+v, kept %v", r.Removed, kept)
+	if len(r.Removed) != 3 || !strings.Contains(retained["files"], "no repository") || !strings.Contains(retained["ahead"], "not pushed") || !strings.Contains(retained["dirty"], "not committed") {
+		t.Errorf("removed %+v, kept %v", r.Removed, retained)
 	}
 }
 
@@ -253,7 +253,7 @@ func TestDiscard_LooksAtWhatItRemoves(t *testing.T) {
 	if err := r.discard("k", w.id); !errors.Is(err, ErrMoved) || b.text("root/k/precious") != "x" {
 		t.Errorf("%v", err)
 	}
-	// What a killed clean-up left is removed by the next one, links in it left alone.
+	// What a killed clean-up left is removed by the next one; links in it are left alone.
 	b.must(os.Rename(filepath.Join(b.root, "k"), filepath.Join(b.root, hidden, trash+"x")))
 	b.must(os.Symlink(b.repo, filepath.Join(b.root, hidden, trash+"x", "out")))
 	b.collect(Rules{OlderThan: 1})
@@ -262,8 +262,7 @@ func TestDiscard_LooksAtWhatItRemoves(t *testing.T) {
 	}
 }
 
-// Somebody swaps the folder for another one while it is removed: the other one is
-// never lost.
+// Somebody swaps the folder for another one while it is removed: the other one is never lost.
 func TestDiscard_BearsARaceForTheName(t *testing.T) {
 	dir := t.TempDir()
 	r, err := openRoot(dir, true)

@@ -2,11 +2,13 @@ package workspace
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
 	"time"
 
+	"stint/api"
 	"stint/worker/proc"
 )
 
@@ -28,15 +30,15 @@ type Hooks struct {
 	// Start starts the script's process; nil = [proc.Start]. A worker puts its record,
 	// its stages and its deadline into the spec.
 	Start func(context.Context, proc.Spec, proc.Sink) (*proc.Process, error)
-	// Output is told what a hook prints, as it comes; may be nil.
+	// Output gets what a hook prints, as it comes; may be nil.
 	Output func(hook string, c proc.Chunk)
 }
 
-// HookError says that a hook failed: it ended with another exit code than 0, or not
-// in time, or could not be started.
+// HookError says that a hook failed: it ended with another exit code than 0, or not in time,
+// or could not be started.
 type HookError struct {
 	Hook     string
-	ExitCode int    // -1 when a signal ended it or it never began
+	ExitCode int    // -1 when a signal ended it or it never started
 	Excerpt  string // of what it printed: the beginning and the end
 	Err      error  // nil when it ended by itself; context.DeadlineExceeded at its time limit
 }
@@ -44,16 +46,24 @@ type HookError struct {
 // Error is one line without the excerpt.
 func (e *HookError) Error() string {
 	if e.Err != nil {
-		return fmt.Sprintf("the hook %s did not finish: %v", e.Hook, e.Err)
+		return fmt.Sprintf("the hook %s did not finish: %s", e.Hook, e.why())
 	}
 	return fmt.Sprintf("the hook %s ended with exit code %d", e.Hook, e.ExitCode)
+}
+
+// why it did not finish, in words.
+func (e *HookError) why() string {
+	if errors.Is(e.Err, context.DeadlineExceeded) {
+		return "it ran longer than its time limit"
+	}
+	return api.Plain(e.Err)
 }
 
 // Unwrap is why it did not finish.
 func (e *HookError) Unwrap() error { return e.Err }
 
-// run executes a hook in a folder. Nothing that it started is alive afterwards. It
-// is nil when there is no such hook; else the error is a *HookError.
+// run executes a hook in a folder. Nothing that it started is alive afterwards. It is nil when
+// there is no such hook; else the error is a *HookError.
 func (h Hooks) run(ctx context.Context, hook, dir, session string, more map[string]string) error {
 	script := h.Scripts[hook]
 	if strings.TrimSpace(script) == "" {
@@ -131,4 +141,28 @@ func (e *excerpt) String() string {
 		text += "\n…\n"
 	}
 	return strings.ToValidUTF8(text+string(e.tail), "\ufffd")
+}
+
+// BeforeRun runs the hook before each try of the agent; if it fails, the try fails. The error
+// is a *HookError or ErrMoved.
+func (w *Workspace) BeforeRun(ctx context.Context) error {
+	if err := w.Check(); err != nil {
+		return err
+	}
+	return w.hook(ctx, BeforeRun)
+}
+
+// AfterRun runs the hook after each try, however it ended. Its failure is to be logged and
+// changes nothing.
+func (w *Workspace) AfterRun(ctx context.Context) error {
+	if err := w.Check(); err != nil {
+		return err
+	}
+	return w.hook(ctx, AfterRun)
+}
+
+func (w *Workspace) hook(ctx context.Context, hook string) error {
+	return w.spec.Hooks.run(ctx, hook, w.Path, w.spec.Session, map[string]string{
+		"STINT_BRANCH": w.Branch, "STINT_BASE": w.Base, "STINT_AGENT": w.spec.Agent, "STINT_SESSION_ID": w.spec.Session,
+	})
 }

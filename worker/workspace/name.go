@@ -8,9 +8,9 @@ import (
 
 const longestName = 64
 
-// Name is the name of the folder for a key, the same one for the same key: the key
-// itself where it is plain, else its plain characters with part of its hash, so that
-// no two keys share one. It is also fit to end the name of a branch.
+// Name is the name of the folder for a key, always the same for the same key: the key itself
+// where it is plain, else its plain characters with part of its hash, so that no two keys
+// share one. It can also end the name of a branch.
 func Name(key string) string {
 	plain := strings.Map(func(r rune) rune {
 		switch {

@@ -2,11 +2,13 @@ package workspace
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,12 +16,15 @@ import (
 	"stint/worker/workflow"
 )
 
-// branchPrefix begins the names of the branches that are made for worktrees. Where
-// somebody has a branch of just that name, git allows none below it.
+// branchPrefix begins the names of the branches that are made for worktrees. If somebody has a
+// branch of exactly that name, git allows none below it.
 const (
 	branchPrefix  = "stint/"
 	branchPrefix2 = "stint-"
 )
+
+// undoLimit bounds what is still done after the claim has ended.
+const undoLimit = 5 * time.Second
 
 // mostNames bounds the search for a free name.
 const mostNames = 100
@@ -37,14 +42,15 @@ type Spec struct {
 	Hooks      Hooks
 }
 
-// Workspace is a place that a session has for itself until Close. In mode folder,
-// which folders are taken is the worker's business.
+// Workspace is a place that a session has to itself until Close. In mode folder, the worker
+// keeps track of which folders are taken.
 type Workspace struct {
 	Path    string // its top folder, links resolved
 	Dir     string // where the agent starts; Path or below
 	Branch  string // of a worktree
 	Base    string // the commit at which the branch began
 	Created bool   // it was made just now
+	Said    string // what was repaired or could not be, in a sentence for the session; "" = nothing
 
 	spec Spec
 	id   identity
@@ -54,9 +60,9 @@ type Workspace struct {
 	rec  record
 }
 
-// Prepare finds or makes the workspace for a key. Where its folder, its record and
-// what git knows of it are out of step, it mends what it can and else takes another
-// name; nothing that was left in a folder is lost.
+// Prepare finds or makes the workspace for a key. If its folder, its record and git's
+// registration don't agree, it repairs what it can and otherwise takes another name; nothing
+// that was left in a folder is lost.
 //
 // The error may be a *HookError, ErrBusy, ErrRoot, or one of package git; see [Failure].
 func Prepare(ctx context.Context, spec Spec) (*Workspace, error) {
@@ -84,11 +90,11 @@ func prepareIn(ctx context.Context, r *root, spec Spec) (*Workspace, error) {
 		}
 		m.repo = repo
 		if within(repo.Top, r.path) && !within(repo.Common, r.path) {
-			// A root inside of the work tree would show up in it as unknown files.
+			// A root inside the work tree would show up in it as unknown files.
 			return nil, fmt.Errorf("%w: %s lies inside of the repository %s", ErrRoot, r.path, repo.Top)
 		}
 	}
-	first := Name(spec.Key)
+	first, passed := Name(spec.Key), false // passed: it had one before
 	for n := 1; n <= mostNames; n++ {
 		name := first
 		if n > 1 {
@@ -96,7 +102,12 @@ func prepareIn(ctx context.Context, r *root, spec Spec) (*Workspace, error) {
 		}
 		w, err := m.take(ctx, name)
 		if errors.Is(err, errOther) {
+			rec, found, err := r.read(name)
+			passed = passed || (err == nil && found && rec.Key == spec.Key)
 			continue
+		}
+		if err == nil && w.Created && passed {
+			w.Said = "The earlier workspace of this conversation can't be used as it is now, so a new one was made. What lies in the earlier one stays there."
 		}
 		return w, err
 	}
@@ -135,7 +146,7 @@ type maker struct {
 	repo git.Repo // of mode worktree
 }
 
-// take finds or makes the workspace under one name, or answers errOther.
+// take finds or makes the workspace under one name, or returns errOther.
 func (m maker) take(ctx context.Context, name string) (*Workspace, error) {
 	rec, found, err := m.root.read(name)
 	if err == nil && found && rec.Key != m.spec.Key {
@@ -146,10 +157,10 @@ func (m maker) take(ctx context.Context, name string) (*Workspace, error) {
 		return nil, busy
 	}
 	w := &Workspace{Path: filepath.Join(m.root.path, name), spec: m.spec, root: m.root, name: name, lock: lock}
-	if rec, found, err = m.root.read(name); err == nil { // as it is under the lock
+	if rec, found, err = m.root.read(name); err == nil { // its state under the lock
 		err = m.fit(ctx, w, rec, found)
 	} else {
-		err = errOther // a record that can't be read is somebody's, perhaps a newer version's
+		err = errOther // an unreadable record belongs to somebody, perhaps to a newer version
 	}
 	if err != nil {
 		_ = lock.Close()
@@ -178,13 +189,14 @@ func (m maker) fit(ctx context.Context, w *Workspace, rec record, found bool) er
 	case !exists:
 		return m.create(ctx, w)
 	case !rec.Ready || rec.Folder != id:
-		return errOther // its making was cut short, or it was replaced: whatever is in it stays there
+		return errOther // its making was cut short, or it was replaced: its contents stay there
 	}
 	if m.spec.Mode == workflow.ModeWorktree {
-		if _, err := m.repo.Tree(w.Path); err != nil {
-			if errors.Is(err, git.ErrUnregistered) {
-				return errOther
-			}
+		_, err := m.repo.Tree(w.Path)
+		if errors.Is(err, git.ErrUnregistered) {
+			err = m.adopt(ctx, w, rec)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -197,8 +209,34 @@ func (m maker) fit(ctx context.Context, w *Workspace, rec record, found bool) er
 	return w.enter(m.repo.Prefix)
 }
 
-// create makes the folder. The record is written first, so that a crash leaves
-// nothing behind that nobody knows of.
+// adopt registers a worktree again that git has forgotten, for example after a prune. The
+// folder has to stay the same: what is in it is nowhere else, and agents' programs find their
+// conversations by it. If its branch is gone, or checked out elsewhere, it returns errOther.
+func (m maker) adopt(ctx context.Context, w *Workspace, rec record) error {
+	tip, err := m.repo.Branch(ctx, rec.Branch)
+	if err != nil {
+		return err
+	}
+	trees, err := m.repo.Worktrees(ctx)
+	if err != nil {
+		return err
+	}
+	if tip == "" || slices.ContainsFunc(trees, func(t git.Worktree) bool { return t.Branch == rec.Branch }) {
+		return errOther
+	}
+	by := filepath.Join(m.root.path, hidden, adopting+strings.ToLower(rand.Text()))
+	if _, err := m.repo.Adopt(ctx, w.Path, by, rec.Branch); err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		return fmt.Errorf("%w: %w", errOther, err)
+	}
+	w.Said = "Git had forgotten the worktree of this conversation. It is registered again; all files in it are as they were."
+	return nil
+}
+
+// create makes the folder. The record is written first, so that a crash leaves nothing behind
+// that has no record.
 func (m maker) create(ctx context.Context, w *Workspace) error {
 	now := time.Now().UTC()
 	w.rec = record{Key: m.spec.Key, Agent: m.spec.Agent, Session: m.spec.Session, Mode: m.spec.Mode, Repository: m.repo.Top, CreatedAt: now, UsedAt: now}
@@ -230,7 +268,10 @@ func (m maker) create(ctx context.Context, w *Workspace) error {
 		return err
 	}
 	if err := w.hook(ctx, AfterCreate); err != nil {
-		return errors.Join(err, m.undo(context.WithoutCancel(ctx), w))
+		// Even when the claim is over: it is quick, and bounded.
+		brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoLimit)
+		defer cancel()
+		return errors.Join(err, m.undo(brief, w))
 	}
 	w.rec.Ready = true
 	if err := m.root.write(w.name, w.rec); err != nil {
@@ -239,8 +280,8 @@ func (m maker) create(ctx context.Context, w *Workspace) error {
 	return w.enter(m.repo.Prefix)
 }
 
-// start prepares git for the worktree and answers the commit at which its branch
-// begins, "" when the branch is there already and goes on where it is.
+// start prepares git for the worktree and returns the commit at which its branch begins, ""
+// when the branch exists already and continues where it is.
 func (m maker) start(ctx context.Context, w *Workspace) (string, error) {
 	w.Branch = branchPrefix + w.name
 	if tip, err := m.repo.Branch(ctx, strings.TrimSuffix(branchPrefix, "/")); err != nil {
@@ -254,7 +295,7 @@ func (m maker) start(ctx context.Context, w *Workspace) (string, error) {
 	}
 	for _, t := range trees {
 		switch {
-		case t.Path == w.Path: // the folder is gone and git knows it still
+		case t.Path == w.Path: // the folder is gone and git still knows it
 			if err := m.repo.Forget(ctx, w.Path); err != nil {
 				return "", err
 			}
@@ -274,7 +315,7 @@ func (m maker) start(ctx context.Context, w *Workspace) (string, error) {
 	return base, nil
 }
 
-// undo takes away a workspace whose making failed: nobody has worked in it.
+// undo removes a workspace that could not be completed: nobody has worked in it.
 func (m maker) undo(ctx context.Context, w *Workspace) error {
 	if err := m.root.discard(w.name, w.rec.Folder); err != nil {
 		return err
@@ -318,8 +359,8 @@ func (w *Workspace) enter(prefix string) error {
 	return nil
 }
 
-// Check reports ErrMoved when another folder, or none, is where the workspace was: to
-// be asked right before something is started in it.
+// Check returns ErrMoved when another folder, or none, is where the workspace was. Call it
+// right before something is started in it.
 func (w *Workspace) Check() error {
 	info, err := os.Lstat(w.Path)
 	if err != nil {
@@ -331,32 +372,8 @@ func (w *Workspace) Check() error {
 	return nil
 }
 
-// BeforeRun runs the hook before each try of the agent; its failure is the try's.
-// The error is a *HookError or ErrMoved.
-func (w *Workspace) BeforeRun(ctx context.Context) error {
-	if err := w.Check(); err != nil {
-		return err
-	}
-	return w.hook(ctx, BeforeRun)
-}
-
-// AfterRun runs the hook after each try, however it ended. Its failure is to be
-// logged and changes nothing.
-func (w *Workspace) AfterRun(ctx context.Context) error {
-	if err := w.Check(); err != nil {
-		return err
-	}
-	return w.hook(ctx, AfterRun)
-}
-
-func (w *Workspace) hook(ctx context.Context, hook string) error {
-	return w.spec.Hooks.run(ctx, hook, w.Path, w.spec.Session, map[string]string{
-		"STINT_BRANCH": w.Branch, "STINT_BASE": w.Base, "STINT_AGENT": w.spec.Agent, "STINT_SESSION_ID": w.spec.Session,
-	})
-}
-
-// Close gives the workspace up. done says that its session won't go on, so that it may
-// be removed when it is old.
+// Close gives up the workspace. done says that its session won't continue, so that the
+// workspace may be removed when it is old.
 func (w *Workspace) Close(done bool) error {
 	if w.lock == nil {
 		return nil

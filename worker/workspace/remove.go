@@ -9,16 +9,18 @@ import (
 	"strings"
 )
 
-// aside begins the names of folders that were moved away to be looked at, and trash
-// those that were found to be the right ones and may be removed by whoever sees them.
+// aside begins the names of folders that were moved away for checking, and trash those that
+// were found to be the right ones and may be removed by any process that sees them.
 const (
 	aside = "aside-"
 	trash = "trash-"
 )
 
-// discard removes a workspace's folder if it is the one that it is taken for. It moves
-// it aside first and looks then, so that nobody can put another one into its place in
-// between.
+// adopting begins the names of worktrees whose registration goes to another folder.
+const adopting = "adopting-"
+
+// discard removes a workspace's folder if it is the expected one. It moves the folder aside
+// first and then checks, so that nobody can put another one in its place in between.
 func (r *root) discard(name string, is identity) error {
 	id := strings.ToLower(rand.Text())
 	moved, bin := filepath.Join(hidden, aside+id), filepath.Join(hidden, trash+id)
@@ -41,8 +43,8 @@ func (r *root) discard(name string, is identity) error {
 	return r.empty(bin)
 }
 
-// empty removes what was moved aside. Folders without the right to write are opened
-// up first: build tools make such ones.
+// empty removes what was moved aside. Folders without the right to write are opened up first:
+// build tools make such ones.
 func (r *root) empty(bin string) error {
 	err := r.dir.RemoveAll(bin)
 	if err == nil || !errors.Is(err, fs.ErrPermission) {
@@ -52,7 +54,7 @@ func (r *root) empty(bin string) error {
 		if d != nil && d.IsDir() {
 			_ = r.dir.Chmod(path, 0o700)
 		}
-		return nil //nolint:nilerr // what stays shut is seen below
+		return nil //nolint:nilerr // what stays closed is found below
 	})
 	return r.dir.RemoveAll(bin)
 }

@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	// ErrRoot says that a folder isn't fit to hold workspaces.
+	// ErrRoot says that a folder isn't suitable for workspaces.
 	ErrRoot = errors.New("workspaces can't be kept there")
 	// ErrBusy says that another worker uses the workspace.
 	ErrBusy = errors.New("another worker uses the workspace")
@@ -22,17 +22,18 @@ var (
 	ErrMoved = errors.New("the workspace is not the folder that it was")
 )
 
-// hidden holds what is known of the workspaces beside it.
+// hidden holds what is known about the workspaces beside it.
 const hidden = ".stint"
 
-// root is a folder of workspaces. Everything in it is reached through dir, which no
-// link leads out of.
+// root is a folder of workspaces. Everything in it is reached through dir, which no link leads
+// out of.
 type root struct {
 	path string // links resolved
 	dir  *os.Root
 }
 
-// openRoot opens the folder, and makes it where make says so. Nobody else may write it.
+// openRoot opens the folder, and creates it if make is set. Nobody else may be able to write
+// it.
 func openRoot(path string, create bool) (*root, error) {
 	if !filepath.IsAbs(path) {
 		return nil, fmt.Errorf("%w: %q is not an absolute path", ErrRoot, path)
@@ -103,8 +104,8 @@ func (r *root) folder(name string) (identity, error) {
 	return identityOf(info), nil
 }
 
-// record is what is known of a workspace. It lies beside it, where an agent that is
-// kept to its workspace can't write.
+// record is what is known about a workspace. It lies beside it, where an agent that is
+// confined to its workspace can't write.
 type record struct {
 	Key        string    `json:"key"`
 	Agent      string    `json:"agent"`
@@ -166,8 +167,8 @@ func (r *root) sync(name string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// lock takes a workspace for this process; the system gives it up when the process
-// ends, however it ends. The error may be ErrBusy.
+// lock takes a workspace for this process; the system releases it when the process ends,
+// however it ends. The error may be ErrBusy.
 func (r *root) lock(name string) (*os.File, error) {
 	at := filepath.Join(hidden, name+".lock")
 	for {
@@ -188,7 +189,7 @@ func (r *root) lock(name string) (*os.File, error) {
 				return f, nil
 			}
 		}
-		_ = f.Close() // it was removed with its workspace just now
+		_ = f.Close() // it was just removed with its workspace
 	}
 }
 

@@ -41,7 +41,7 @@ func newBench(t *testing.T) bench {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	b := bench{t, dir, filepath.Join(dir, "repo"), filepath.Join(dir, "root")}
 	b.must(err)
-	b.must(os.CopyFS(b.repo, os.DirFS(template(b)))) // each call of git takes its time
+	b.must(os.CopyFS(b.repo, os.DirFS(template(b)))) // each call of git takes a while
 	return b
 }
 
@@ -218,6 +218,17 @@ func TestPrepare_MendsWhatIsOutOfStep(t *testing.T) {
 		"registration removed": {func(b bench, w *Workspace) {
 			b.put("root/k/mine", "x")
 			b.must(os.RemoveAll(filepath.Join(b.repo, ".git", "worktrees")))
+		}, "k"},
+		"forgotten, its branch elsewhere": {func(b bench, w *Workspace) {
+			b.put("root/k/mine", "x")
+			b.must(os.RemoveAll(filepath.Join(b.repo, ".git", "worktrees")))
+			b.git(b.repo, "checkout", "-q", w.Branch)
+		}, "k-2"},
+		"forgotten, a repository of its own": {func(b bench, w *Workspace) {
+			b.put("root/k/mine", "x")
+			b.must(os.RemoveAll(filepath.Join(b.repo, ".git", "worktrees")))
+			b.must(os.Remove(filepath.Join(w.Path, ".git")))
+			b.git(w.Path, "init", "-q", "--template=")
 		}, "k-2"},
 		"both removed": {func(b bench, w *Workspace) { b.git(b.repo, "worktree", "remove", "--force", w.Path) }, "k"},
 		"branch removed": {func(b bench, w *Workspace) {
@@ -266,8 +277,16 @@ func TestPrepare_MendsWhatIsOutOfStep(t *testing.T) {
 					t.Errorf("the branch's work is gone: at %s, was %s", got, tip)
 				}
 			}
-			if name == "registration removed" && b.text("root/k/mine") != "x" {
+			if (name == "registration removed" || strings.HasPrefix(name, "forgotten")) && b.text("root/k/mine") != "x" {
 				t.Error("the files of the old folder are gone")
+			}
+			if name == "registration removed" {
+				if got := b.git(w.Path, "status", "--porcelain"); got != "?? mine" || w.Created || !strings.Contains(w.Said, "forgotten") {
+					t.Errorf("git says %q of it, and the session gets %q", got, w.Said)
+				}
+			}
+			if c.path == "k-2" && name != "record removed" && name != "record broken" && w.Said == "" {
+				t.Error("nobody is told that it is another folder")
 			}
 			b.done(w)
 			if again := b.prepare(b.spec("k")); again.Path != w.Path || again.Created {
@@ -315,7 +334,7 @@ func TestCheck_SeesASwap(t *testing.T) {
 	if err := w.Check(); !errors.Is(err, ErrMoved) {
 		t.Error(err)
 	}
-	b.must(os.Symlink(w.Path+"-away", w.Path)) // a link to the very folder
+	b.must(os.Symlink(w.Path+"-away", w.Path)) // a link to the very same folder
 	if err := w.BeforeRun(t.Context()); !errors.Is(err, ErrMoved) {
 		t.Error(err)
 	}

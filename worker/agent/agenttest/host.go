@@ -10,12 +10,12 @@ import (
 	"stint/worker/agent"
 )
 
-// Host is a worker's side of a conversation that writes down what it is told. The
-// fields above mu are set before the conversation.
+// Host is a worker's side of a conversation that records its calls. The fields above mu are
+// set before the conversation.
 type Host struct {
 	Answer  func(context.Context, agent.Question) (agent.Answer, error) // nil: everything is declined
 	Turns   []string                                                    // the turns after the first
-	Refuses error                                                       // what Began says
+	Refuses error                                                       // what Began returns
 
 	mu     sync.Mutex
 	began  []string
@@ -47,6 +47,13 @@ func (h *Host) Item(i agent.Item) {
 	defer h.mu.Unlock()
 	h.items = append(h.items, i)
 	h.alive++
+}
+
+// Notice is part of [agent.Host].
+func (h *Host) Notice(text string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.items = append(h.items, agent.Item{Kind: api.ItemStatus, Text: text})
 }
 
 // Alive is part of [agent.Host].
@@ -89,7 +96,7 @@ func (h *Host) Ask(ctx context.Context, q agent.Question) (agent.Answer, error) 
 }
 
 // Next is part of [agent.Host].
-func (h *Host) Next(context.Context) (turn string, more bool) {
+func (h *Host) Next(context.Context, string) (turn string, more bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.Turns) == 0 {
@@ -99,7 +106,7 @@ func (h *Host) Next(context.Context) (turn string, more bool) {
 	return turn, true
 }
 
-// Seen is what a host was told until now.
+// Seen is what a host was called with until now.
 type Seen struct {
 	Began  []string
 	Items  []agent.Item
@@ -110,7 +117,7 @@ type Seen struct {
 	Alive  int
 }
 
-// Seen returns what it was told until now.
+// Seen returns what it was called with until now.
 func (h *Host) Seen() Seen {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -120,7 +127,7 @@ func (h *Host) Seen() Seen {
 	}
 }
 
-// Transcript is the items of some kinds, one a line; none = all.
+// Transcript returns the items of some kinds, one a line; none = all.
 func (s Seen) Transcript(kinds ...api.ItemKind) string {
 	var b strings.Builder
 	for _, i := range s.Items {

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// messages is the Messages API, as Claude Code speaks it.
+// messages is the Messages API, as Claude Code uses it.
 type messages struct{}
 
 // The tokens that each answer claims to have used.

@@ -1,7 +1,7 @@
-// Package agenttest is what tests of agents stand on: a scripted model on loopback
-// that the real programs take for theirs, protocol peers of our own that behave and
-// misbehave as told, a host that writes down what it is told, and the way to start
-// the real programs. It uses nothing outside of this machine.
+// Package agenttest is the base of tests of agents: a scripted model on loopback that the real
+// programs take for theirs, protocol peers that behave and misbehave on command, a host that
+// records its calls, and a way to start the real programs. It uses nothing outside this
+// machine.
 package agenttest
 
 import (
@@ -23,7 +23,7 @@ type Step any
 // Say is a text as the turn's end.
 type Say string
 
-// Call is the use of a tool.
+// Call is a tool call.
 type Call struct {
 	Tool      string
 	Namespace string // of Codex's tool servers
@@ -31,27 +31,26 @@ type Call struct {
 	Before    string // text said first
 }
 
-// Break is an answer that is an error: an HTTP status with the API's own error
-// object, or, with status 0, a stream that is cut off.
+// Break is an error as the answer: an HTTP status with the API's own error object, or, with
+// status 0, a stream that is cut off.
 type Break struct {
 	Status int
 	Type   string
 	Text   string
 }
 
-// Hang answers nothing until the program gives up or the model is closed.
+// Hang gives no answer until the program gives up or the model is closed.
 type Hang struct{}
 
 // Asked is one request for the model's next words.
 type Asked struct {
 	Path string
-	Body string // as it came
+	Body string // as received
 	Key  string // the key or token that was sent
 }
 
-// Model answers the requests of both programs by a script, one step per request.
-// Requests that aren't the conversation's, such as for a title, are answered aside
-// and use no step.
+// Model answers the requests of both programs by a script, one step per request. Requests
+// outside the conversation, such as for a title, are answered separately and use no step.
 type Model struct {
 	URL string
 
@@ -63,6 +62,9 @@ type Model struct {
 	steps []Step
 	seen  []Asked
 	cut   bool // the last answer was cut off
+	sent  int  // answers, including repeated ones
+	last  Step // what was answered last
+	torn  int  // commands in the conversation so far whose sandbox could not be built
 }
 
 // NewModel serves until the test ends. After its last step it says "done".
@@ -93,7 +95,7 @@ func (m *Model) Asked() []Asked {
 	return append([]Asked(nil), m.seen...)
 }
 
-// Waiting yields a value for each request of the conversation when it has come.
+// Waiting yields a value whenever a request of the conversation has come.
 func (m *Model) Waiting() <-chan struct{} { return m.asked }
 
 func (m *Model) serve(w http.ResponseWriter, r *http.Request) {
@@ -104,7 +106,7 @@ func (m *Model) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	_ = json.Unmarshal(body, &ask)
 	var dialect dialect
-	whole := true // all of its requests are the conversation's
+	whole := true // all of its requests are part of the conversation
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/messages"):
 		dialect, whole = messages{}, false
@@ -117,7 +119,7 @@ func (m *Model) serve(w http.ResponseWriter, r *http.Request) {
 	m.mu.Lock()
 	again := m.cut && len(ask.Tools) > 0 && !ask.Stream
 	m.mu.Unlock()
-	if again { // what was cut off as a stream is asked for in one piece
+	if again { // a stream that was cut off is requested again in one piece
 		panic(http.ErrAbortHandler)
 	}
 	if !whole && (len(ask.Tools) == 0 || !ask.Stream) {
@@ -125,12 +127,8 @@ func (m *Model) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	m.mu.Lock()
-	m.seen = append(m.seen, Asked{Path: r.URL.Path, Body: string(body), Key: key(r)})
-	number := len(m.seen)
-	step := Step(Say("done"))
-	if len(m.steps) > 0 {
-		step, m.steps = m.steps[0], m.steps[1:]
-	}
+	m.sent++
+	number, step := m.sent, m.next(Asked{Path: r.URL.Path, Body: string(body), Key: key(r)})
 	broken, failing := step.(Break)
 	m.cut = failing && broken.Status == 0
 	m.mu.Unlock()
@@ -156,6 +154,31 @@ func (m *Model) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// tornSandbox is what bubblewrap prints when a file that it hides was replaced while it built
+// the sandbox. Claude Code replaces its .claude.json at any time, so now and then a command
+// doesn't start.
+const tornSandbox = "Unable to remount destination"
+
+// next records a request and returns the step that answers it. A command whose sandbox could
+// not be built is requested once more, as any model would, and that request is not part of the
+// script.
+func (m *Model) next(asked Asked) Step {
+	torn := strings.Count(asked.Body, tornSandbox)
+	_, called := m.last.(Call)
+	again := called && torn > m.torn
+	m.torn = torn
+	if again {
+		return m.last
+	}
+	m.seen = append(m.seen, asked)
+	step := Step(Say("done"))
+	if len(m.steps) > 0 {
+		step, m.steps = m.steps[0], m.steps[1:]
+	}
+	m.last = step
+	return step
+}
+
 func key(r *http.Request) string {
 	if k := r.Header.Get("X-Api-Key"); k != "" {
 		return k
@@ -163,7 +186,7 @@ func key(r *http.Request) string {
 	return strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 }
 
-// cutOff begins a stream and ends the connection within it.
+// cutOff begins a stream and closes the connection in the middle of it.
 func cutOff(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.WriteHeader(http.StatusOK)

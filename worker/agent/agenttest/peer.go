@@ -18,12 +18,12 @@ type Peer struct {
 	end *io.PipeReader
 }
 
-// Line is a message as a peer hears it.
+// Line is a message that a peer received.
 type Line map[string]any
 
-// Converse lets an adapter talk to a peer within this process and returns how that
-// went. When play returns the peer's output ends, as a program's does that exits; the
-// peer's input ends when the conversation has. It works inside a synctest bubble.
+// Converse lets an adapter talk to a peer within this process and returns how that went. When
+// play returns, the peer's output ends, as that of a program does that exits; the peer's input
+// ends with the conversation. It works inside a synctest bubble.
 func Converse(ctx context.Context, t testing.TB, a agent.Agent, job agent.Job, host agent.Host, play func(*Peer)) (agent.Result, error) {
 	t.Helper()
 	inR, inW := io.Pipe()
@@ -42,7 +42,7 @@ func Converse(ctx context.Context, t testing.TB, a agent.Agent, job agent.Job, h
 	return result, err
 }
 
-// Hear returns the next message, nil at the end. A line that is no JSON fails the test.
+// Hear returns the next message, nil at the end. A line that is not JSON fails the test.
 func (p *Peer) Hear() Line {
 	raw, err := p.in.ReadBytes('\n')
 	if err != nil {
@@ -55,7 +55,7 @@ func (p *Peer) Hear() Line {
 	return v
 }
 
-// HearUntil passes messages by until one is as wanted; nil at the end.
+// HearUntil skips messages until one is as wanted; nil at the end.
 func (p *Peer) HearUntil(wanted func(Line) bool) Line {
 	for {
 		v := p.Hear()
@@ -79,7 +79,7 @@ func (p *Peer) Say(messages ...any) {
 // Noise sends bytes as they are.
 func (p *Peer) Noise(text string) { _, _ = io.WriteString(p.out, text) }
 
-// Deaf ends the peer's input, so that nothing can be said to it any more.
+// Deaf ends the peer's input, so that nothing more can be sent to it.
 func (p *Peer) Deaf() { _ = p.end.CloseWithError(io.ErrClosedPipe) }
 
 // Wait plays a peer that does nothing more until the conversation is over.

@@ -22,8 +22,8 @@ const (
 	CodexVar  = "STINT_TEST_CODEX"
 )
 
-// RealClaude is a job for the real Claude Code whose model is ours. Its user's home
-// and its work folder are new and empty.
+// RealClaude is a job for the real Claude Code with our model. Its user is signed in by files;
+// the work folder is new and empty.
 func RealClaude(t testing.TB, m *Model) agent.Job {
 	t.Helper()
 	job := realJob(t, ClaudeVar)
@@ -32,15 +32,13 @@ func RealClaude(t testing.TB, m *Model) agent.Job {
 	return job
 }
 
-// ClaudeEnv is the environment in which Claude Code takes the model for its own.
+// ClaudeEnv is the environment in which Claude Code takes the model for its own. Its sign-in
+// to the model is in files, see [SignIn].
 func ClaudeEnv(m *Model) []string {
 	return []string{
-		"ANTHROPIC_BASE_URL=" + m.URL, "ANTHROPIC_API_KEY=" + Key, "CLAUDE_CODE_MAX_RETRIES=0", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
+		"ANTHROPIC_BASE_URL=" + m.URL, "CLAUDE_CODE_MAX_RETRIES=0", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
 	}
 }
-
-// Key is the key to the model that the programs are given. No command of theirs should see it.
-const Key = "sk-scripted-0123456789"
 
 func realJob(t testing.TB, name string) agent.Job {
 	t.Helper()
@@ -49,14 +47,15 @@ func realJob(t testing.TB, name string) agent.Job {
 		t.Fatalf("%s names no program: run make test-agents", name)
 	}
 	home, work := Folder(t), Folder(t)
+	SignIn(t, home)
 	return agent.Job{
 		Executable: []string{program}, Dir: work, StateDir: filepath.Join(home, "state"), Turn: "Please go on.",
 		Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "LANG=C.UTF-8"},
 	}
 }
 
-// Folder is a new empty folder outside of the temporary directory, which sandboxes
-// leave open and from which Codex doesn't work.
+// Folder is a new empty folder outside the temporary directory, which sandboxes leave open and
+// from which Codex doesn't work.
 func Folder(t testing.TB) string {
 	t.Helper()
 	cache, err := os.UserCacheDir()
@@ -119,8 +118,8 @@ func Start(t testing.TB, a agent.Agent, job agent.Job) *Program {
 	p.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), c.Argv[0], c.Argv[1:]...)
 	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = job.Dir, slices.Concat(job.Env, c.Env), p.errors
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	// Pipes of our own: those of exec are closed as soon as the program ends, before
-	// its last words are read.
+	// Pipes of our own: those of exec are closed as soon as the program ends, before its last
+	// words are read.
 	inR, inW, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -177,21 +176,20 @@ func Run(ctx context.Context, t testing.TB, a agent.Agent, job agent.Job, host a
 	return a.Converse(ctx, p.Pipes, job, host)
 }
 
-// RealCodex is a job for the real Codex whose model is ours. Its user's home and its
-// work folder are new and empty.
+// RealCodex is a job for the real Codex with our model. Its user is signed in by files; the
+// work folder is new and empty.
 func RealCodex(t testing.TB, m *Model) agent.Job {
 	t.Helper()
 	job := realJob(t, CodexVar)
 	job.Executable = append(job.Executable, CodexArgs(m)...)
-	job.Env = append(job.Env, "OPENAI_API_KEY="+Key)
 	return job
 }
 
-// CodexArgs are the arguments with which Codex takes the model for its own, before
-// the name of its subcommand. The key is in OPENAI_API_KEY.
+// CodexArgs are the arguments with which Codex takes the model for its own, before the name of
+// its subcommand. Its sign-in to the model is in files, see [SignIn].
 func CodexArgs(m *Model) []string {
 	return []string{
 		"-c", `model_provider="scripted"`,
-		"-c", `model_providers.scripted={name="scripted",base_url="` + m.URL + `",wire_api="responses",env_key="OPENAI_API_KEY",request_max_retries=0,stream_max_retries=0}`,
+		"-c", `model_providers.scripted={name="scripted",base_url="` + m.URL + `",wire_api="responses",requires_openai_auth=true,request_max_retries=0,stream_max_retries=0}`,
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// responses is the Responses API, as Codex speaks it.
+// responses is the Responses API, as Codex uses it.
 type responses struct{}
 
 func (r responses) say(w http.ResponseWriter, number int, text string) {

@@ -10,8 +10,8 @@ import (
 
 const serverArg = "agenttest-tool-server"
 
-// ToolServer is the command of a tool server whose one tool, "act", makes a file of
-// the name that it is given in a folder.
+// ToolServer is the command of a tool server with a single tool, "act", which creates a file
+// of a given name in a folder.
 func ToolServer(t testing.TB, folder string) []string {
 	t.Helper()
 	self, err := os.Executable()
@@ -21,8 +21,8 @@ func ToolServer(t testing.TB, folder string) []string {
 	return []string{self, serverArg, folder}
 }
 
-// ServerMain turns the process into a tool server if it was started by a command of
-// [ToolServer], and then doesn't return. Call it in TestMain.
+// ServerMain turns the process into a tool server if a command of [ToolServer] started it, and
+// then doesn't return. Call it in TestMain.
 func ServerMain() {
 	if len(os.Args) != 3 || os.Args[1] != serverArg {
 		return

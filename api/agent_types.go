@@ -1,0 +1,69 @@
+package api
+
+import (
+	"slices"
+	"strings"
+)
+
+// AgentType says what kind of program an agent is (contract 10.2).
+type AgentType string
+
+// The agent types.
+const (
+	TypeCommand    AgentType = "command"
+	TypeClaudeCode AgentType = "claude_code"
+	TypeCodex      AgentType = "codex"
+)
+
+// AgentProgram describes the agents of one type.
+type AgentProgram struct {
+	Type AgentType
+	Word string // as people read it
+
+	// What follows is of programs that converse; a command has none of it.
+
+	Program  string   // the executable's name
+	SignedIn []string // its arguments that exit with 0 when somebody is signed in
+	SignIn   string   // how a person signs in, as a command line
+	Resume   string   // the command line that goes on with an agent session, without the session's id
+	State    string   // the environment variable that names the folder of its own files
+}
+
+// AgentTypes are all types of agents, in the order in which people are shown them. A worker's
+// adapters, the checks of the coordinator and the words of page and command line go by it.
+var AgentTypes = []AgentProgram{
+	{Type: TypeCommand, Word: "Command"},
+	{
+		Type: TypeClaudeCode, Word: "Claude Code", Program: "claude",
+		SignedIn: []string{"auth", "status"}, SignIn: "claude auth login", Resume: "claude --resume", State: "CLAUDE_CONFIG_DIR",
+	},
+	{
+		Type: TypeCodex, Word: "Codex", Program: "codex",
+		SignedIn: []string{"login", "status"}, SignIn: "codex login", Resume: "codex resume", State: "CODEX_HOME",
+	},
+}
+
+// Describe is what is known of the type, false for one that there isn't.
+func (t AgentType) Describe() (AgentProgram, bool) {
+	i := slices.IndexFunc(AgentTypes, func(p AgentProgram) bool { return p.Type == t })
+	if i < 0 {
+		return AgentProgram{Type: t, Word: string(t)}, false
+	}
+	return AgentTypes[i], true
+}
+
+// Word is the type as people read it, the type itself where it isn't known.
+func (t AgentType) Word() string {
+	p, _ := t.Describe()
+	return p.Word
+}
+
+// AgentTypeNames lists the types in words: "command, claude_code or codex".
+func AgentTypeNames() string {
+	names := make([]string, len(AgentTypes))
+	for i, p := range AgentTypes {
+		names[i] = string(p.Type)
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}

@@ -1,0 +1,76 @@
+package server
+
+import (
+	"bytes"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"stint/api"
+)
+
+// mergeJSON applies a merge patch to the present values (contract 9.2, RFC 7396): absent
+// members stay, null ones are cleared to the values in unset.
+func mergeJSON[T any](b []byte, v *T, unset T) error {
+	if err := decodeJSON(b, v); err != nil {
+		return err
+	}
+	cleared := nulls(b)
+	if len(cleared) == 0 {
+		return nil
+	}
+	to, from := reflect.ValueOf(v).Elem(), reflect.ValueOf(unset)
+	for i := range to.NumField() {
+		name, _, _ := strings.Cut(to.Type().Field(i).Tag.Get("json"), ",")
+		if slices.Contains(cleared, name) {
+			to.Field(i).Set(from.Field(i))
+		}
+	}
+	return nil
+}
+
+// nulls are the names of an object's members that are null. The object was decoded before, so
+// it is valid.
+func nulls(b []byte) (names []string) {
+	if !bytes.Contains(b, []byte("null")) {
+		return nil
+	}
+	var members map[string]jsontext.Value
+	if json.Unmarshal(b, &members) != nil {
+		return nil
+	}
+	for name, value := range members {
+		if value.Kind() == 'n' {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// decodePatch reads a worker's report. Null clears what is optional in a session. Usage and
+// prompt may be null too, which reports nothing: totals never fall, and a prompt is withdrawn
+// by the status.
+func (x *exchange) decodePatch(in *api.SessionPatch) error {
+	b, err := x.readBody()
+	if err != nil {
+		return err
+	}
+	defer b.give()
+	none := ""
+	if err := mergeJSON(b.bytes(), in, api.SessionPatch{Plan: &none, ExternalURL: &none, AgentSessionID: &none}); err != nil {
+		return err
+	}
+	var v api.Invalid
+	for _, name := range nulls(b.bytes()) {
+		switch name {
+		case "tries", "turnEnded", "lastConsumed":
+			v.Add(name, "can't be cleared: leave it out, or report how far the session is")
+		case "status":
+			v.Add(name, "can't be cleared: active withdraws a prompt; complete, fail or release end a claim")
+		}
+	}
+	return v.Err()
+}

@@ -1,0 +1,131 @@
+package agent_test
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+
+	"stint/worker/agent"
+)
+
+// If the work folder lies in a hidden one, each program is given the whole of it to hide if it
+// can open the work folder again, otherwise what lies beside the work folder.
+func TestHidden_TheWorkFolderAloneStaysOpen(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "root")
+	for _, path := range []string{"data/worker/workspaces/a", "data/worker/workspaces/b", "data/worker/agents", "data/stint.db"} {
+		if err := os.MkdirAll(filepath.Join(root, path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	root, err := filepath.EvalSymlinks(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deny := []agent.Rule{{Area: agent.Filesystem, Ruling: agent.Deny}}
+	job := codexJob(filepath.Join(root, "data/worker/workspaces/a"))
+	job.StateDir, job.Hidden = filepath.Join(root, "state"), []string{filepath.Join(root, "data/stint.db"), filepath.Join(root, "data")}
+	pieces := map[string]string{"data/stint.db": "deny", "data/worker/agents": "deny", "data/worker/workspaces/b": "deny"}
+	for name, c := range map[string]struct {
+		rights agent.Permissions
+		rules  []agent.Rule
+		want   map[string]string
+	}{
+		"never out of its sandbox":        {agent.Autonomous, nil, map[string]string{"data": "deny", "data/worker/workspaces/a": "write"}},
+		"out of it with somebody's leave": {agent.Approval, nil, pieces},
+		"read-only":                       {agent.Autonomous, deny, pieces},
+	} {
+		job.Permissions, job.Policy.Rules = c.rights, c.rules
+		start, err := started(t, job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var files map[string]string
+		if err := json.Unmarshal([]byte(text(start.At("params", "config", "permissions", "stint", "filesystem"))), &files); err != nil {
+			t.Fatal(err)
+		}
+		// The writable folders above a hidden one are pinned in place.
+		if pinned := c.rules == nil; (files[root] == "write") != pinned || (files[root+"/.git"] == "write") != pinned {
+			t.Errorf("%s: the folder above what is hidden is %q", name, files[root])
+		}
+		maps.DeleteFunc(files, func(path, _ string) bool { return !strings.HasPrefix(path, root+"/data") })
+		for path, access := range c.want {
+			if files[filepath.Join(root, path)] != access {
+				t.Errorf("%s: %s is %q, not %q", name, path, files[filepath.Join(root, path)], access)
+			}
+		}
+		if len(files) != len(c.want) {
+			t.Errorf("%s: %v", name, files)
+		}
+	}
+	job.Policy.Rules = nil
+	cmd, err := agent.Claude{}.Command(claudeJobIn(job))
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := cmd.Argv[slices.Index(cmd.Argv, "--settings")+1]
+	if strings.Contains(settings, "Read(/"+root+"/data)") || !strings.Contains(settings, "Read(/"+root+"/data/worker/workspaces/b/**)") {
+		t.Errorf("Claude Code gets %s", settings)
+	}
+}
+
+// claudeJobIn is a job for Claude Code in given folders.
+func claudeJobIn(job agent.Job) agent.Job {
+	job.Begin, job.StateDir = agent.NewID(), ""
+	return job
+}
+
+// Of all of Claude Code's conversations only its own is open, to commands and to its own
+// tools; with the owner's own settings all are, for the memories among them.
+func TestHidden_OtherConversationsOfClaudeCode(t *testing.T) {
+	home, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := claudeJobIn(codexJob("/work/some_folder"))
+	job.Env = []string{"HOME=" + home}
+	talks := filepath.Join(home, ".claude", "projects")
+	refused := func(job agent.Job) func(path string) bool {
+		cmd, err := agent.Claude{}.Command(job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var settings struct {
+			Permissions struct {
+				Deny []string `json:"deny"`
+			} `json:"permissions"`
+		}
+		if err := json.Unmarshal([]byte(cmd.Argv[slices.Index(cmd.Argv, "--settings")+1]), &settings); err != nil {
+			t.Fatal(err)
+		}
+		return func(path string) bool {
+			return slices.ContainsFunc(settings.Permissions.Deny, func(rule string) bool {
+				pattern := strings.TrimSuffix(strings.TrimPrefix(rule, "Read(/"), ")")
+				fits, err := filepath.Match(strings.ReplaceAll(pattern, "-]", `\-]`), path)
+				return err == nil && fits
+			})
+		}
+	}
+	own, other := job.Begin, agent.NewID()
+	for name, c := range map[string]struct {
+		session string
+		own     bool // its own settings
+		want    map[string]bool
+	}{
+		"a new one":    {"", false, map[string]bool{own: false, own + ".jsonl": false, other: true, other + ".jsonl": true, "memory": true}},
+		"one resumed":  {other, false, map[string]bool{own: true, own + ".jsonl": true, other: false, "memory": true}},
+		"own settings": {"", true, map[string]bool{own: false, other: false, "memory": false}},
+	} {
+		job.Session, job.OwnSettings = c.session, c.own
+		hides := refused(job)
+		for path, want := range c.want {
+			if hides(filepath.Join(talks, "-work-some-folder", path)) != want {
+				t.Errorf("%s: %s is refused: %v", name, path, !want)
+			}
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package worker
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"stint/api"
+)
+
+// stubs puts stand-ins of programs in a folder that is the whole PATH except for the system's.
+func stubs(t *testing.T, scripts map[string]string) (path string) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, script := range scripts {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir + ":/usr/bin:/bin"
+}
+
+func checkOf(i Inspection, name string) Check {
+	for _, c := range i.Checks {
+		if c.Name == name {
+			return c
+		}
+	}
+	return Check{}
+}
+
+// Claude Code's sandbox is really tried, inside the owner's own where there is one: a worker
+// whose agent couldn't run a single command must not look healthy.
+func TestInspect_TriesTheSandboxInTheWrapper(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	o := w.options()
+	path := stubs(t, map[string]string{
+		"claude": "echo 2.1.328", "socat": "", "bwrap": `[ "$FENCED" != 1 ] || { echo "bwrap: Can't mount proc on /newroot/proc" >&2; exit 1; }`,
+		"fence": `FENCED=1 exec "$@"`,
+	})
+	record := api.Agent{AgentInput: api.AgentInput{Slug: "boxed", Type: api.TypeClaudeCode, Run: api.Run{WorkFolder: t.TempDir()}}}
+	for wrapper, wrong := range map[string]string{"": "", "wrapper = ['fence']\n": "Can't mount proc"} {
+		w.owns(o, "boxed", "type = 'claude_code'\n"+wrapper)
+		got := checkOf(Inspect(t.Context(), o.StateDir, record, "boxed", []string{"PATH=" + path, "HOME=" + w.dir}), "sandbox")
+		if got.Name == "" || got.OK != (wrong == "") || !strings.Contains(got.Detail, wrong) {
+			t.Errorf("with %q: %+v", wrapper, got)
+		}
+	}
+	w.owns(o, "boxed", "type = 'claude_code'\nrules = [{area = 'filesystem', ruling = 'allow'}, {area = 'network', ruling = 'allow'}, {area = 'shell', ruling = 'allow'}]\n")
+	if got := checkOf(Inspect(t.Context(), o.StateDir, record, "boxed", []string{"PATH=" + path, "HOME=" + w.dir}), "sandbox"); got.Name != "" {
+		t.Errorf("what has no sandbox is tried: %+v", got)
+	}
+}
+
+// Codex may be started with a model provider that needs no sign-in to Codex. A provider that
+// only the user's settings name isn't used, and the report says so.
+func TestInspect_CodexWithAnotherModelProvider(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	o := w.options()
+	home := t.TempDir()
+	path := stubs(t, map[string]string{"codex": `case "$*" in
+*--version) echo 0.169.0 ;;
+*"login status") exit 1 ;;
+*app-server)
+	needs=true
+	case "$*" in *model_provider*) needs=false ;; esac
+	[ -e "$CODEX_HOME/config.toml" ] && needs=false
+	while read -r line; do
+		case "$line" in *account/read*) echo '{"id":2,"result":{"account":null,"requiresOpenaiAuth":'$needs'}}' ;; esac
+	done ;;
+esac`})
+	w.must(os.WriteFile(filepath.Join(home, "config.toml"), []byte("model_provider = 'mine'\n"), 0o600))
+	record := api.Agent{AgentInput: api.AgentInput{Slug: "codex", Type: api.TypeCodex, Run: api.Run{WorkFolder: t.TempDir()}}}
+	for own, c := range map[string]struct {
+		fine bool
+		says string
+	}{
+		"executable = ['codex', '-c', 'model_provider=mine']\n": {true, "wants no sign-in"},
+		"own_settings = true\nenv = ['CODEX_HOME']\n":           {true, "wants no sign-in"},
+		"env = ['CODEX_HOME']\n":                                {false, `"mine"`},
+		"":                                                      {false, "codex login"},
+	} {
+		w.owns(o, "codex", "type = 'codex'\n"+own)
+		i := Inspect(t.Context(), o.StateDir, record, "codex", []string{"PATH=" + path, "HOME=" + w.dir, "CODEX_HOME=" + home})
+		if got := checkOf(i, "sign-in"); got.OK != c.fine || !strings.Contains(got.Detail, c.says) || i.Fine() != c.fine {
+			t.Errorf("with %q: %+v of %+v", own, got, i.Checks)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package worker
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"stint/api"
+	"stint/worker/agent"
+)
+
+// parrot is an adapter to the play chat: it does what lines of its turns that begin
+// with an exclamation mark say, wherever they stand.
+//
+//	!say TEXT   the program says it    !ask TEXT   asks for approval
+//	!secret TEXT   asks for a secret
+//	!cost N     has cost N, and as many tokens, in all
+//	!hang       until it is cut short
+//	!die        the program ends       !limit      a usage limit that ends in an hour
+//	!deny       a refusal by policy    !plan TEXT
+type parrot struct{ self, file string }
+
+func (p parrot) Command(agent.Job) (agent.Command, error) {
+	return agent.Command{Argv: []string{p.self, "workertest-agent", "chat", p.file}, Files: map[string]string{"settings": "quiet"}}, nil
+}
+
+func (p parrot) Converse(ctx context.Context, pipes agent.Pipes, job agent.Job, host agent.Host) (agent.Result, error) {
+	id := job.Session
+	if _, err := os.Stat(p.file + ".lost"); err == nil && id != "" { // as when its transcripts were removed
+		_ = os.Remove(p.file + ".lost")
+		return agent.Result{Unknown: true, Failure: refuse(agent.CodeCrashed, "The program does not know the agent session %s.", id)}, nil
+	}
+	if id == "" {
+		id = job.Begin
+	}
+	if err := host.Began(id); err != nil {
+		return agent.Result{}, err
+	}
+	heard := make(chan string)
+	go func() {
+		defer close(heard)
+		lines := bufio.NewScanner(pipes.Out)
+		for lines.Scan() {
+			heard <- lines.Text()
+		}
+	}()
+	defer func() {
+		go func() {
+			for range heard {
+			}
+		}()
+	}()
+	words := ""
+	var running []string
+	for turn, more := job.Turn, true; more; turn, more = host.Next(ctx, words) {
+		for line := range strings.Lines(turn) {
+			do, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+			switch do {
+			case "!say", "!die":
+				text := rest
+				if do == "!die" {
+					text = "die"
+				}
+				if _, err := io.WriteString(pipes.In, text+"\n"); err != nil {
+					return agent.Result{Failure: refuse(agent.CodeCrashed, "The program is gone.")}, nil
+				}
+				select {
+				case said, ok := <-heard:
+					if !ok {
+						return agent.Result{Text: words, Failure: refuse(agent.CodeCrashed, "The program is gone."), Retriable: true}, nil
+					}
+					words = said
+					host.Item(agent.Item{Kind: api.ItemToolCall, Tool: "Echo", CallID: said, Text: said})
+					host.Item(agent.Item{Kind: api.ItemToolResult, Tool: "Echo", CallID: said, Text: said})
+					host.Item(agent.Item{Kind: api.ItemText, Text: said})
+				case <-ctx.Done():
+					return agent.Result{Text: words}, context.Cause(ctx)
+				}
+			case "!ask":
+				a, err := host.Ask(ctx, agent.Question{Kind: agent.AskApproval, Text: rest, Action: agent.Action{Area: agent.Shell, What: rest, Tool: "Bash"}})
+				if errors.Is(err, agent.ErrStopped) {
+					continue // it was refused; the turn goes on to its end
+				}
+				if err != nil {
+					return agent.Result{Text: words}, err
+				}
+				words = fmt.Sprintf("approved %v %s", a.Approved, a.Text)
+				host.Item(agent.Item{Kind: api.ItemText, Text: words})
+			case "!secret":
+				a, err := host.Ask(ctx, agent.Question{Kind: agent.AskQuestions, Text: rest, Choices: []agent.Choice{{ID: rest, Text: rest, Secret: true}}})
+				if err != nil {
+					return agent.Result{Text: words}, err
+				}
+				words = fmt.Sprintf("it has %d bytes", len(a.Choices[rest]))
+				host.Item(agent.Item{Kind: api.ItemText, Text: words})
+			case "!cost":
+				n, _ := strconv.ParseInt(rest, 10, 64)
+				host.Usage(api.Usage{CostMicros: n, OutputTokens: n, Turns: 1})
+			case "!running":
+				running = append(running, rest)
+			case "!plan":
+				host.Plan("- [ ] " + rest)
+			case "!deny":
+				host.Denied(agent.Action{Area: agent.SideEffects, What: rest, Tool: "Bash"}, agent.DenyStop)
+				return agent.Result{Failure: refuse(agent.CodePolicy, "Not allowed: %s.", rest)}, nil
+			case "!limit":
+				return agent.Result{ResetAt: time.Now().Add(time.Hour), Failure: refuse(agent.CodeUsageLimit, "Limit reached.")}, nil
+			case "!hang":
+				<-ctx.Done()
+				return agent.Result{Text: words}, context.Cause(ctx)
+			}
+		}
+	}
+	return agent.Result{Text: words, Running: running}, nil
+}
