@@ -54,16 +54,16 @@ var attacks = map[string]func(guardian int){
 		limit(g, unix.RLIMIT_NOFILE, 0)
 		syscall.Exit(0)
 	},
+	"orders opened": func(g int) {
+		_, err := os.Open(filepath.Join("/proc", strconv.Itoa(g), "fd", strconv.Itoa(fdOrders)))
+		refused(err)
+	},
 	"orders taken away": func(g int) { take(g, fdOrders) },
 	"reports garbled": func(g int) {
-		pipe, err := os.OpenFile(guardianPipe(g, fdReports), os.O_WRONLY, 0)
-		refused(err)
-		_, _ = pipe.Write([]byte("no report at all"))
+		_, _ = borrow(g, fdReports).Write([]byte("no report at all"))
 	},
 	"reports kept open, then kill": func(g int) {
-		pipe, err := os.OpenFile(guardianPipe(g, fdReports), os.O_WRONLY, 0)
-		refused(err)
-		stayOpen = append(stayOpen, pipe)
+		stayOpen = append(stayOpen, borrow(g, fdReports))
 		hit(g, syscall.SIGKILL)
 	},
 }
@@ -82,19 +82,23 @@ func limit(pid, which int, most uint64) {
 	_ = unix.Prlimit(pid, which, &unix.Rlimit{Cur: most, Max: most}, nil)
 }
 
-func guardianPipe(pid, fd int) string {
-	return filepath.Join("/proc", strconv.Itoa(pid), "fd", strconv.Itoa(fd))
+// borrow shares a descriptor of another process, which takes the right to trace it.
+func borrow(pid, fd int) *os.File {
+	p, err := unix.PidfdOpen(pid, 0)
+	refused(err)
+	got, err := unix.PidfdGetfd(p, fd, 0)
+	refused(err)
+	return os.NewFile(uintptr(got), "borrowed")
 }
 
 // take reads what was meant for the guardian, for ever. Many do so, since the guardian reads
 // as well: what it gets keeps it working.
 func take(g, fd int) {
-	pipe, err := os.Open(guardianPipe(g, fd))
-	refused(err)
+	shared := borrow(g, fd)
 	for range 64 {
 		go func() {
 			for b := make([]byte, 1024); ; {
-				if _, err := pipe.Read(b); err != nil {
+				if _, err := shared.Read(b); err != nil {
 					return
 				}
 			}

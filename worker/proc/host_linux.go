@@ -25,7 +25,7 @@ func settleIn() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become subreaper: %w", err)
 	}
-	// Our memory holds the agent's environment and our pipes lead to the worker: the
+	// Our memory holds the agent's environment and our descriptors lead to the worker: the
 	// agent, as the same user, must not open them in /proc.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("close /proc to others: %w", err)

@@ -10,21 +10,26 @@ const (
 	// livenessEvery is how often the watch checks its guardian.
 	livenessEvery = 500 * time.Millisecond
 	// pingEvery is how often it asks for a sign of life.
-	pingEvery = time.Second
+	pingEvery = livenessEvery
+	// pingsInARow are sent each time, one after the other's answer. An agent that may trace the
+	// guardian can read its orders beside it and miss some: a single ping would often reach
+	// the guardian nevertheless.
+	pingsInARow = 4
 	// A guardian has nothing to do but answer. One that is stopped, or waits for something
 	// else, doesn't get the time that a starved machine may need.
 	stoppedPatience = time.Second
-	idlePatience    = 2 * time.Second
+	idlePatience    = 1500 * time.Millisecond
 	starvedPatience = 15 * time.Second
 )
 
 // liveness reports whether the guardian still acts. Its silence counts only while this process
 // itself runs: one that was stopped, or asleep, has received nothing. Owned by watch, which
-// ticks it every pulseEvery.
+// ticks it every livenessEvery.
 type liveness struct {
 	guardian ID
 	awake    *Awake
 	asked    bool          // a ping is unanswered
+	left     int           // of the pings in a row
 	at       time.Duration // when it was asked, or else answered
 }
 
@@ -32,15 +37,24 @@ func newLiveness(guardian ID) *liveness {
 	return &liveness{guardian: guardian, awake: NewAwake(livenessEvery)}
 }
 
-// felt notes an answer.
-func (p *liveness) felt() { p.asked, p.at = false, p.awake.Now() }
+// answered notes an answer, and reports whether to ask again at once.
+func (p *liveness) answered() bool {
+	p.asked, p.at = false, p.awake.Now()
+	return p.left > 0 && p.ask()
+}
 
 // due reports whether to ask now, and assumes that this is done.
 func (p *liveness) due() bool {
 	if p.asked || p.awake.Now()-p.at < pingEvery {
 		return false
 	}
+	p.left = pingsInARow
+	return p.ask()
+}
+
+func (p *liveness) ask() bool {
 	p.asked, p.at = true, p.awake.Now()
+	p.left--
 	return true
 }
 

@@ -41,8 +41,17 @@ func spawnGuardian(spec Spec, sink Sink) (p *Process, stdin *os.File, err error)
 		}
 		return r, w
 	}
-	orderR, orderW := pipe()
-	reportR, reportW := pipe()
+	socket := func() (r, w *os.File) {
+		if err != nil {
+			return nil, nil
+		}
+		if r, w, err = socketPair(); err == nil {
+			opened = append(opened, r, w)
+		}
+		return r, w
+	}
+	orderR, orderW := socket()
+	reportR, reportW := socket()
 	stdinR, stdinW := pipe()
 	stdoutR, stdoutW := pipe()
 	stderrR, stderrW := pipe()
@@ -131,7 +140,9 @@ func (p *Process) watch(ctx context.Context, follow func() (BootTime, <-chan str
 				p.takeOver(ctx, askedAt)
 				return
 			case r.Alive:
-				liveness.felt()
+				if liveness.answered() {
+					_ = p.orders.send(order{Ping: true})
+				}
 			case r.Hampered:
 				p.takeOver(ctx, askedAt)
 				return
@@ -254,7 +265,7 @@ func (p *Process) conclude(ctx context.Context, e ended) {
 		r.Cause = context.Cause(ctx)
 	case whyDeadline:
 		r.Cause = ErrDeadline
-	case whyWorkerGone: // our pipe broke though we are alive
+	case whyWorkerGone: // our socket broke though we are alive
 		r.Cause = ErrGuardianLost
 	}
 	r.Stage = e.Stage
@@ -283,7 +294,7 @@ func (p *Process) takeOver(ctx context.Context, asked time.Time) {
 }
 
 // lookAgain makes sure that the guardian's last report is true: a process that can write to
-// its pipe, or keep it from reading the system's table, can have it report that everything is
+// its socket, or keep it from reading the system's table, can have it report that everything is
 // over.
 func (p *Process) lookAgain() {
 	r := &p.result

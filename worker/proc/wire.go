@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"stint/api"
 )
 
@@ -27,7 +29,7 @@ type order struct {
 	Ping bool
 }
 
-// launch is the first order. It travels by pipe, never by arguments.
+// launch is the first order. It travels by the socket, never by arguments.
 type launch struct {
 	Path     string
 	Argv     []string
@@ -51,7 +53,7 @@ type report struct {
 	Ended   *ended
 }
 
-// failure is an error that crosses the pipe and keeps its errno.
+// failure is an error that crosses the socket and keeps its errno.
 type failure struct {
 	Op       string
 	Errno    syscall.Errno // 0 when it had none
@@ -111,15 +113,36 @@ type ended struct {
 	Survivors []ID
 }
 
-// orders is the worker's end of the order pipe.
-type orders struct {
-	mu   sync.Mutex
-	pipe *os.File
-	enc  *gob.Encoder
+// socketPair returns two connected ends, of which one is read and one written. Unlike a pipe's
+// they can't be opened anew in /proc, not even by the superuser, so nobody reads or writes what
+// was meant for another.
+func socketPair() (r, w *os.File, err error) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return nil, nil, os.NewSyscallError("socketpair", err)
+	}
+	for _, fd := range fds {
+		syscall.CloseOnExec(fd)
+		if err := syscall.SetNonblock(fd, true); err != nil { // so that a deadline ends a write
+			syscall.Close(fds[0])
+			syscall.Close(fds[1])
+			return nil, nil, os.NewSyscallError("setnonblock", err)
+		}
+	}
+	return os.NewFile(uintptr(fds[0]), "socket"), os.NewFile(uintptr(fds[1]), "socket"), nil
 }
 
-func newOrders(pipe *os.File) *orders {
-	return &orders{pipe: pipe, enc: gob.NewEncoder(pipe)}
+// orders is the worker's end of the socket for orders.
+type orders struct {
+	mu     sync.Mutex
+	socket *os.File
+	enc    *gob.Encoder
+}
+
+func newOrders(socket *os.File) *orders {
+	return &orders{socket: socket, enc: gob.NewEncoder(socket)}
 }
 
 // send is bounded: a guardian that doesn't read can't block the worker. The worker's own watch
@@ -127,14 +150,14 @@ func newOrders(pipe *os.File) *orders {
 func (o *orders) send(m order) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if err := o.pipe.SetWriteDeadline(time.Now().Add(2 * time.Second)); err != nil {
+	if err := o.socket.SetWriteDeadline(time.Now().Add(2 * time.Second)); err != nil {
 		return err
 	}
 	return o.enc.Encode(m)
 }
 
 // close shows the guardian that the worker is gone.
-func (o *orders) close() { o.pipe.Close() }
+func (o *orders) close() { o.socket.Close() }
 
 // receive decodes values from r until it ends, and then closes both.
 func receive[T any](r io.ReadCloser) <-chan T {
