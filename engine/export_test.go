@@ -69,6 +69,13 @@ func Promises() (names []string) {
 	return append(names, ruleReplay)
 }
 
+// The hashes by which a repeated finish is known.
+var (
+	CompleteHash = completeHash
+	FailHash     = failHash
+	ReleaseHash  = releaseHash
+)
+
 // The verbs below have planted defects, so that the checkers of histories can be seen to fail.
 
 // ClaimLookThenAct looks in one transaction and grants in another without looking again, over

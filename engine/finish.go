@@ -3,8 +3,6 @@ package engine
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -44,10 +42,12 @@ func (e *Engine) Complete(ctx context.Context, c Caller, worker api.WorkerID, se
 	if err := v.Err(); err != nil {
 		return api.Finished{}, err
 	}
-	body := in
-	body.ClaimNext, body.InstanceID = nil, ""
+	hash, err := completeHash(in)
+	if err != nil {
+		return api.Finished{}, err
+	}
 	return e.finish(ctx, c, worker, session, finish{
-		verb: closedByComplete, proof: in.UnderClaim, body: body, usage: in.Usage, next: in.ClaimNext,
+		verb: closedByComplete, proof: in.UnderClaim, hash: hash, usage: in.Usage, next: in.ClaimNext,
 		event: api.EventSessionComplete,
 		apply: func(tx *db.Tx, h held, next *sessionRow) (api.EventData, error) {
 			next.Status, next.Result, next.Outcome = api.Complete, in.Result, in.Outcome
@@ -74,10 +74,12 @@ func (e *Engine) Fail(ctx context.Context, c Caller, worker api.WorkerID, sessio
 	if err := v.Err(); err != nil {
 		return api.Finished{}, err
 	}
-	body := in
-	body.ClaimNext, body.InstanceID = nil, ""
+	hash, err := failHash(in)
+	if err != nil {
+		return api.Finished{}, err
+	}
 	return e.finish(ctx, c, worker, session, finish{
-		verb: closedByFail, proof: in.UnderClaim, body: body, usage: in.Usage, next: in.ClaimNext,
+		verb: closedByFail, proof: in.UnderClaim, hash: hash, usage: in.Usage, next: in.ClaimNext,
 		event: api.EventSessionError,
 		apply: func(tx *db.Tx, h held, next *sessionRow) (api.EventData, error) {
 			next.Status, next.Result, next.ErrorCode, next.ErrorMessage = api.Failed, in.Result, in.Code, in.Message
@@ -96,10 +98,12 @@ func (e *Engine) Release(ctx context.Context, c Caller, worker api.WorkerID, ses
 	if err := v.Err(); err != nil {
 		return api.Finished{}, err
 	}
-	body := in
-	body.ClaimNext, body.InstanceID = nil, ""
+	hash, err := releaseHash(in)
+	if err != nil {
+		return api.Finished{}, err
+	}
 	return e.finish(ctx, c, worker, session, finish{
-		verb: closedByRelease, proof: in.UnderClaim, body: body, next: in.ClaimNext, event: api.EventSessionReleased,
+		verb: closedByRelease, proof: in.UnderClaim, hash: hash, next: in.ClaimNext, event: api.EventSessionReleased,
 		keepPrompt: in.Park,
 		apply: func(tx *db.Tx, h held, next *sessionRow) (api.EventData, error) {
 			data := api.EventData{"reason": in.Reason}
@@ -139,7 +143,7 @@ func (e *Engine) Release(ctx context.Context, c Caller, worker api.WorkerID, ses
 type finish struct {
 	verb       string
 	proof      api.UnderClaim
-	body       any // what makes a call a repetition of another
+	hash       []byte // what makes a call a repetition of another
 	usage      *api.Usage
 	next       *api.ClaimNextOf
 	event      string
@@ -151,27 +155,21 @@ func (e *Engine) finish(ctx context.Context, c Caller, worker api.WorkerID, sess
 	if c.Run != nil {
 		return api.Finished{}, account.UserTokenRequired("")
 	}
-	encoded, err := json.Marshal(f.body)
-	if err != nil {
-		return api.Finished{}, fmt.Errorf("write the body of %s: %w", f.verb, err)
-	}
-	sum := sha256.Sum256(append([]byte(f.verb+" "), encoded...))
-	hash := sum[:16] // it only distinguishes calls of one claim
 	var out api.Finished
-	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
+	err := e.writeAs(ctx, c, func(tx *db.Tx) error {
 		out = api.Finished{}
 		h, err := e.claimOf(tx, c, worker, session, f.proof)
 		if err != nil {
 			return err
 		}
-		repeated, err := e.finishedBefore(tx, h, hash, f.verb)
+		repeated, err := e.finishedBefore(tx, h, f)
 		switch {
 		case err != nil:
 			return err
 		case repeated:
 			out.Session, err = e.sessionTx(tx.Context(), tx, c, session, db.Micros(tx.Now))
 		default:
-			out.Session, err = e.finishTx(tx, c, h, f, hash)
+			out.Session, err = e.finishTx(tx, c, h, f)
 		}
 		if err != nil {
 			return err
@@ -193,7 +191,7 @@ func (e *Engine) finish(ctx context.Context, c Caller, worker api.WorkerID, sess
 
 // finishedBefore looks up the claim first: the same verb and body again gets the same answer,
 // another outcome is a conflict (contract 4.5).
-func (e *Engine) finishedBefore(tx *db.Tx, h held, hash []byte, verb string) (bool, error) {
+func (e *Engine) finishedBefore(tx *db.Tx, h held, f finish) (bool, error) {
 	switch h.claim.ClosedBy {
 	case "":
 		if h.claim.ExpiresAt <= db.Micros(tx.Now) {
@@ -201,18 +199,18 @@ func (e *Engine) finishedBefore(tx *db.Tx, h held, hash []byte, verb string) (bo
 		}
 		return false, nil
 	case closedByComplete, closedByFail, closedByRelease:
-		if bytes.Equal(hash, h.claim.FinishHash) {
+		if bytes.Equal(f.hash, h.claim.FinishHash) {
 			return true, nil
 		}
 		return false, &api.Error{
 			Code: api.CodeOutcomeConflict, Status: h.s.Status,
-			Detail: fmt.Sprintf("This claim was already finished by %s with another outcome; %s changes nothing.", h.claim.ClosedBy, verb),
+			Detail: fmt.Sprintf("This claim was already finished by %s with another outcome; %s changes nothing.", h.claim.ClosedBy, f.verb),
 		}
 	}
 	return false, e.notActive(tx, h.s)
 }
 
-func (e *Engine) finishTx(tx *db.Tx, c Caller, h held, f finish, hash []byte) (api.Session, error) {
+func (e *Engine) finishTx(tx *db.Tx, c Caller, h held, f finish) (api.Session, error) {
 	if f.usage != nil {
 		if err := e.reportUsage(tx, h.s, *f.usage); err != nil {
 			return api.Session{}, err
@@ -231,7 +229,7 @@ func (e *Engine) finishTx(tx *db.Tx, c Caller, h held, f finish, hash []byte) (a
 	}
 	now := db.Micros(tx.Now)
 	err = db.One(tx.CloseClaim(tx.Context(), queries.CloseClaimParams{
-		ClosedAt: now, ClosedBy: f.verb, FinishHash: hash, Drained: 1, ID: h.claim.ID,
+		ClosedAt: now, ClosedBy: f.verb, FinishHash: f.hash, Drained: 1, ID: h.claim.ID,
 	}))
 	if err != nil {
 		return api.Session{}, fmt.Errorf("close claim %s: %w", h.claim.ID, err)
