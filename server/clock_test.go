@@ -18,6 +18,7 @@ import (
 	"stint/db"
 	"stint/engine"
 	"stint/engine/enginetest"
+	"stint/web/sse"
 )
 
 // sink is a client that reads what it is sent, or doesn't.
@@ -141,8 +142,8 @@ func TestStream_ReaderThatTakesNothingIsCutOff(t *testing.T) {
 		done, leave := b.get(eventsPath, "text/event-stream", w)
 		defer leave()
 		<-done
-		if took := time.Since(begun); took != writeLimit {
-			t.Errorf("cut off after %v, not %v", took, writeLimit)
+		if took := time.Since(begun); took != sse.WriteLimit {
+			t.Errorf("cut off after %v, not %v", took, sse.WriteLimit)
 		}
 	})
 }

@@ -1,9 +1,7 @@
 package server
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -13,9 +11,10 @@ import (
 
 	"stint/api"
 	"stint/engine"
+	"stint/web/sse"
 )
 
-const writeLimit = 10 * time.Second // for a reader to take a batch
+const retryIn = 2 * time.Second // for a reader of the stream that lost its connection
 
 // events returns a page of the event log, ascending, or the live stream.
 func (s *Server) events(x *exchange) (answer, error) {
@@ -72,12 +71,13 @@ func (s *Server) stream(x *exchange) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	out := openStream(x)
+	first := sse.AppendRetry(nil, retryIn)
 	if reset {
-		out.reset(place)
+		first = sse.AppendEvent(first, strconv.FormatInt(place, 10), "reset", []byte("{}"))
 	}
-	if out.send() {
-		s.follow(ctx, out, place)
+	out := sse.Open(x)
+	if out.Send(first) == nil {
+		s.follow(ctx, x, out, place)
 	}
 	return answer{written: true}, nil
 }
@@ -108,8 +108,8 @@ func (s *Server) startOf(r *http.Request, after int64) (place int64, reset bool,
 
 // follow sends one event after another until the reader, its rights or the server are gone.
 // During long silence it sends comments, so that proxies keep the connection.
-func (s *Server) follow(ctx context.Context, out *eventStream, place int64) {
-	in, err := s.again(ctx, out.x)
+func (s *Server) follow(ctx context.Context, x *exchange, out *sse.Stream, place int64) {
+	in, err := s.again(ctx, x)
 	if err != nil {
 		return
 	}
@@ -122,12 +122,11 @@ func (s *Server) follow(ctx context.Context, out *eventStream, place int64) {
 		case <-ctx.Done():
 			return
 		case <-silence.C:
-			out.comment()
-			if !out.send() || s.rightsEnded(ctx, out.x) {
+			if out.Beat() != nil || s.rightsEnded(ctx, x) {
 				return
 			}
 		case <-events.Ready():
-			told, err := s.tell(ctx, out, events)
+			told, err := s.tell(ctx, x, out, events)
 			if err != nil {
 				return // the reader reconnects and starts where it was
 			}
@@ -140,9 +139,9 @@ func (s *Server) follow(ctx context.Context, out *eventStream, place int64) {
 }
 
 // tell sends what there is and the caller may see now.
-func (s *Server) tell(ctx context.Context, out *eventStream, events *engine.Stream) (told bool, err error) {
+func (s *Server) tell(ctx context.Context, x *exchange, out *sse.Stream, events *engine.Stream) (told bool, err error) {
 	for {
-		in, err := s.again(ctx, out.x)
+		in, err := s.again(ctx, x)
 		if err != nil {
 			return told, err
 		}
@@ -150,65 +149,22 @@ func (s *Server) tell(ctx context.Context, out *eventStream, events *engine.Stre
 		if err != nil || batch == nil {
 			return told, err
 		}
-		if !out.write(batch.Text(s.eventsText)) {
-			return told, errReaderGone
+		if err := out.Send(batch.Text(s.eventsText)); err != nil {
+			return told, err
 		}
 		told = true
 	}
 }
 
-var errReaderGone = errors.New("the reader is gone or too slow")
-
 // eventsText is events as server-sent ones.
-func (s *Server) eventsText(events []api.Event) []byte {
-	var buf bytes.Buffer
+func (s *Server) eventsText(events []api.Event) (lines []byte) {
 	for _, e := range events {
-		buf.WriteString("id: " + strconv.FormatInt(e.Seq, 10) + "\ndata: ")
-		if err := json.MarshalWrite(&buf, e, lenient); err != nil {
+		text, err := json.Marshal(e, lenient)
+		if err != nil {
 			s.log.Error("write an event", "seq", e.Seq, "error", err)
-			buf.WriteString("null")
+			text = []byte("null")
 		}
-		buf.WriteString("\n\n")
+		lines = sse.AppendEvent(lines, strconv.FormatInt(e.Seq, 10), "", text)
 	}
-	return buf.Bytes()
-}
-
-// eventStream writes server-sent events. A reader that doesn't take a batch in time is cut
-// off; it reconnects with the id of the last event that it has.
-type eventStream struct {
-	x   *exchange
-	rc  *http.ResponseController
-	buf bytes.Buffer
-}
-
-func openStream(x *exchange) *eventStream {
-	out := &eventStream{x: x, rc: http.NewResponseController(x.ResponseWriter)}
-	_ = out.rc.SetWriteDeadline(time.Time{}) // each batch has its own; a writer without deadlines is a test's
-	h := x.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("X-Accel-Buffering", "no")
-	x.WriteHeader(http.StatusOK)
-	out.buf.WriteString("retry: 2000\n\n")
-	return out
-}
-
-func (o *eventStream) comment() { o.buf.WriteString(":\n\n") }
-
-func (o *eventStream) reset(place int64) {
-	o.buf.WriteString("id: " + strconv.FormatInt(place, 10) + "\nevent: reset\ndata: {}\n\n")
-}
-
-// send writes what was gathered; false when the reader is gone or too slow.
-func (o *eventStream) send() bool {
-	defer o.buf.Reset()
-	return o.write(o.buf.Bytes())
-}
-
-func (o *eventStream) write(text []byte) bool {
-	late := time.AfterFunc(writeLimit, func() {
-		_ = o.rc.SetWriteDeadline(time.Unix(1, 0)) // in the past: the write below ends at once
-	})
-	defer late.Stop()
-	_, err := o.x.Write(text)
-	return err == nil && o.rc.Flush() == nil
+	return lines
 }

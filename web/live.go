@@ -6,8 +6,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -18,6 +16,7 @@ import (
 
 	"stint/api"
 	"stint/engine"
+	"stint/web/sse"
 )
 
 // part is a piece of a page that a live update replaces by its id.
@@ -42,14 +41,12 @@ func streamURL(page string, view engine.View, more ...string) string {
 	return "/ui/stream?" + q.Encode()
 }
 
-const streamWrite = 10 * time.Second // for a reader to take a batch
-
 // stream keeps a page up to date. It sends the state, not the history: after a gap of any
 // length one look brings the page up to date.
 func (v *visit) stream() error {
 	q := v.r.URL.Query()
 	at := parsePosition(v.r.Header.Get("Last-Event-ID"), q.Get("at"))
-	f := &feed{v: v, out: http.NewResponseController(v.ResponseWriter), seen: map[string][sha256.Size]byte{}}
+	f := &feed{v: v, seen: map[string][sha256.Size]byte{}}
 	var err error
 	switch q.Get("page") {
 	case "home":
@@ -78,12 +75,7 @@ func (v *visit) stream() error {
 	if err != nil {
 		return err
 	}
-	_ = f.out.SetWriteDeadline(time.Time{}) // each write has its own; a writer without deadlines is a test's
-	h := v.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("X-Accel-Buffering", "no")
-	v.WriteHeader(http.StatusOK)
-	f.at = at
+	f.out, f.at = sse.Open(v.ResponseWriter), at
 	if err := f.run(v.r.Context()); err != nil && !errors.Is(err, context.Canceled) {
 		v.web.log.Debug("a stream ended", "path", v.r.URL.RequestURI(), "error", err)
 	}
@@ -111,7 +103,7 @@ func (p position) String() string { return fmt.Sprintf("%d.%d", p.seq, p.item) }
 // feed is one open stream. The request's goroutine owns it.
 type feed struct {
 	v      *visit
-	out    *http.ResponseController
+	out    *sse.Stream
 	watch  watcher
 	events *engine.Stream
 	woken  func() (<-chan struct{}, func()) // what to wake for besides events; nil = nothing
@@ -125,7 +117,7 @@ type feed struct {
 var errNoRights = errors.New("the reader's rights ended")
 
 func (f *feed) run(ctx context.Context) error {
-	if err := f.write(": stint\n\n"); err != nil {
+	if err := f.out.Beat(); err != nil {
 		return err
 	}
 	caller, _, ok := f.v.web.callerOf(f.v.r)
@@ -186,7 +178,7 @@ func (f *feed) wait(ctx context.Context, output <-chan struct{}, beat *time.Time
 			return nil
 		case <-beat.C:
 			beat.Reset(f.v.web.beat)
-			return f.write(": still here\n\n")
+			return f.out.Beat()
 		}
 	}
 }
@@ -257,7 +249,8 @@ func (f *feed) look(ctx context.Context) (sent bool, err error) {
 	if body.Len() == 0 {
 		return false, nil
 	}
-	return true, f.message(body.Bytes())
+	// One unnamed message, which the page swaps in.
+	return true, f.out.Send(sse.AppendEvent(nil, f.at.String(), "", body.Bytes()))
 }
 
 func writePart(body *bytes.Buffer, p part, html []byte) {
@@ -275,26 +268,3 @@ var ticking = regexp.MustCompile(`(?s)(<relative-time[^>]*>)[^<]*|(data-since="\
 
 // settled is HTML without what the page's own script keeps updating.
 func settled(html []byte) []byte { return ticking.ReplaceAll(html, []byte("$1")) }
-
-// message sends HTML as one unnamed message, which the page swaps in.
-func (f *feed) message(html []byte) error {
-	var out strings.Builder
-	fmt.Fprintf(&out, "id: %s\n", f.at)
-	text := strings.ReplaceAll(string(html), "\r", "") // which would end a line of the stream
-	for line := range strings.SplitSeq(text, "\n") {
-		out.WriteString("data: " + line + "\n")
-	}
-	out.WriteString("\n")
-	return f.write(out.String())
-}
-
-func (f *feed) write(text string) error {
-	late := time.AfterFunc(streamWrite, func() {
-		_ = f.out.SetWriteDeadline(time.Unix(1, 0)) // in the past: the write below ends at once
-	})
-	defer late.Stop()
-	if _, err := io.WriteString(f.v, text); err != nil {
-		return err
-	}
-	return f.out.Flush()
-}
