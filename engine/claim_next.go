@@ -31,7 +31,7 @@ func (e *Engine) ClaimNext(ctx context.Context, c Caller, in api.ClaimNextReques
 	// What was offered before it joined would wake nobody: look once more.
 	look := e.waiters.offered() != offers
 	for {
-		if !look && !e.waiters.await(ctx, s, timeout.C) {
+		if !look && !await(ctx, s.wake, timeout.C) {
 			return nil, ctx.Err()
 		}
 		e.waiters.join(s, workers) // before the look, so that no offer falls in between

@@ -14,41 +14,37 @@ import (
 // gate, and returns the pending signal (contract 5.3, 5.4). It holds for up to wait while
 // there is nothing claimable and no signal but the one that the caller says it knows (0 =
 // none). Each of the two lists ends sooner when it holds a few MiB of text.
-func (e *Engine) Poll(ctx context.Context, c Caller, worker api.WorkerID, instance string, seen api.SignalID, wait time.Duration) (api.PollAnswer, error) {
-	var timeout <-chan time.Time
+func (e *Engine) Poll(ctx context.Context, c Caller, worker api.WorkerID, instance string, seen api.SignalID, wait time.Duration) (out api.PollAnswer, err error) {
 	s := newWaiter(toList)
 	defer func() { e.offerAgain(ctx, s, e.waiters.leave(s)) }()
-	for at := (waitingWorker{}); ; {
+	var at waitingWorker
+	err = untilFound(ctx, wait, func() (found bool, wake <-chan struct{}, err error) {
+		if at != (waitingWorker{}) {
+			e.waiters.join(s, []waitingWorker{at}) // before the look, so that no offer falls in between
+		}
 		calls := e.waiters.calls(s)
-		out, now, err := e.poll(ctx, c, worker, instance)
+		var now waitingWorker
+		out, now, err = e.poll(ctx, c, worker, instance)
 		signalled := out.PendingSignal != nil && out.PendingSignal.ID != seen
-		found := len(out.Items) > 0 && out.Items[0].Claimable
-		if found {
+		claimable := len(out.Items) > 0 && out.Items[0].Claimable
+		if claimable {
 			e.waiters.answered(s, e.waiters.calls(s)) // its worker gets an answer; a wake ends here
 		}
-		if err != nil || wait <= 0 || signalled || found {
-			return out, err
+		if err != nil || wait <= 0 || signalled || claimable {
+			return true, nil, err
 		}
 		if at != now {
-			// What came before it joined would wake nobody: look once more.
 			at = now
-			e.waiters.join(s, []waitingWorker{at})
-			continue
+			s.nudge() // What came before it joined would wake nobody: it joins and looks once more.
+			return false, s.wake, nil
 		}
 		e.waiters.answered(s, calls)
 		for agent := range calls {
 			e.offerAgain(ctx, s, []api.AgentID{agent})
 		}
-		if timeout == nil {
-			t := time.NewTimer(wait)
-			defer t.Stop()
-			timeout = t.C
-		}
-		if !e.waiters.await(ctx, s, timeout) {
-			return out, ctx.Err()
-		}
-		e.waiters.join(s, []waitingWorker{at})
-	}
+		return false, s.wake, nil
+	})
+	return out, err
 }
 
 // poll looks once, and also returns what the worker is to those who look for one.

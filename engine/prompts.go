@@ -226,21 +226,11 @@ func holdsNow(ctx context.Context, q queries.Querier, c Caller, s *sessionRow, c
 // AwaitAnswer is Prompt, held until the prompt is closed or wait is over. A caller that names
 // the session's live claim, as the worker that holds it does, also gets the answers to secret
 // questions. Errors: not_found; claim_not_active when there are some and the claim isn't.
-func (e *Engine) AwaitAnswer(ctx context.Context, c Caller, session api.SessionID, id api.PromptID, claim api.ClaimID, wait time.Duration) (api.Prompt, error) {
-	timeout := time.NewTimer(wait)
-	defer timeout.Stop()
-	for {
-		changed := e.Changed()
-		p, err := e.prompt(ctx, c, session, id, claim)
-		if err != nil || !p.ClosedAt.IsZero() {
-			return p, err
-		}
-		select {
-		case <-changed:
-		case <-timeout.C:
-			return p, nil
-		case <-ctx.Done():
-			return p, ctx.Err()
-		}
-	}
+func (e *Engine) AwaitAnswer(ctx context.Context, c Caller, session api.SessionID, id api.PromptID, claim api.ClaimID, wait time.Duration) (out api.Prompt, err error) {
+	err = untilFound(ctx, wait, func() (found bool, wake <-chan struct{}, err error) {
+		wake = e.Changed()
+		out, err = e.prompt(ctx, c, session, id, claim)
+		return !out.ClosedAt.IsZero(), wake, err
+	})
+	return out, err
 }

@@ -115,16 +115,33 @@ func (q *waiters) changed(s *waiter, workers []waitingWorker) bool {
 	})
 }
 
+// untilFound calls look until it has found something, fails, or wait is over; it looks once when wait is
+// 0. wake says that another look may find more; where a look returns another channel than the last
+// one, it took it before it looked. Errors: those of look, and of a context that ended.
+func untilFound(ctx context.Context, wait time.Duration, look func() (found bool, wake <-chan struct{}, err error)) error {
+	over := time.NewTimer(wait)
+	defer over.Stop()
+	for {
+		found, wake, err := look()
+		if found || err != nil || wait <= 0 {
+			return err
+		}
+		if !await(ctx, wake, over.C) {
+			return ctx.Err()
+		}
+	}
+}
+
 // await waits for a wake or the relook interval; false means the end of the wait.
-func (q *waiters) await(ctx context.Context, s *waiter, timeout <-chan time.Time) bool {
+func await(ctx context.Context, wake <-chan struct{}, over <-chan time.Time) bool {
 	again := time.NewTimer(relook)
 	defer again.Stop()
 	select {
-	case <-s.wake:
+	case <-wake:
 		return true
 	case <-again.C:
 		return true
-	case <-timeout:
+	case <-over:
 		return false
 	case <-ctx.Done():
 		return false

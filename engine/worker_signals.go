@@ -235,28 +235,19 @@ func (e *Engine) acknowledgeTx(tx *db.Tx, w *workerRow, id api.SignalID) error {
 // AwaitSignal returns the worker as soon as its pending signal is another than the one that
 // the caller knows (0 = none), else after wait. instance, if given, must be the current one.
 // Errors: instance_superseded, not_found.
-func (e *Engine) AwaitSignal(ctx context.Context, c Caller, id api.WorkerID, instance string, seen api.SignalID, wait time.Duration) (api.Worker, error) {
-	var timeout <-chan time.Time
+func (e *Engine) AwaitSignal(ctx context.Context, c Caller, id api.WorkerID, instance string, seen api.SignalID, wait time.Duration) (out api.Worker, err error) {
 	s := newWaiter(toControl)
 	e.waiters.join(s, []waitingWorker{{worker: id}}) // before the look, so that no signal falls in between
 	defer e.waiters.leave(s)
-	for {
-		out, current, err := e.workerNow(ctx, c, id)
+	err = untilFound(ctx, wait, func() (found bool, wake <-chan struct{}, err error) {
+		var current *workerRow
+		out, current, err = e.workerNow(ctx, c, id)
 		if err == nil && instance != "" {
 			err = sameInstance(current, instance)
 		}
-		if err != nil || wait <= 0 || pendingID(out) != seen {
-			return out, err
-		}
-		if timeout == nil {
-			t := time.NewTimer(wait)
-			defer t.Stop()
-			timeout = t.C
-		}
-		if !e.waiters.await(ctx, s, timeout) {
-			return out, ctx.Err()
-		}
-	}
+		return pendingID(out) != seen, s.wake, err
+	})
+	return out, err
 }
 
 func pendingID(w api.Worker) api.SignalID {

@@ -2,8 +2,8 @@ package server
 
 import (
 	"context"
-	"errors"
 	"net/http"
+	"time"
 
 	"stint/api"
 	"stint/engine"
@@ -16,37 +16,13 @@ func (s *Server) claimNext(x *exchange) (answer, error) {
 	if err := x.decode(&in); err != nil {
 		return answer{}, err
 	}
-	ctx := x.r.Context()
-	if in.WaitSeconds > 0 {
-		held, release, err := s.hold(x, heldWait)
-		if err != nil {
-			return answer{}, err
-		}
-		defer release()
-		ctx = held
-	}
-	got, err := s.engine.ClaimNext(ctx, x.caller, in)
-	if err != nil {
-		return done(ended(ctx, err))
-	}
-	if got == nil {
-		return done(nil)
+	got, _, err := held(x, time.Duration(in.WaitSeconds)*time.Second, func(ctx context.Context) (*api.Claim, error) {
+		return s.engine.ClaimNext(ctx, x.caller, in)
+	})
+	if err != nil || got == nil {
+		return done(err)
 	}
 	return reply(got, nil)
-}
-
-// ended turns the end of a held request's context into the answer: nothing special at
-// shutdown, 401 when the rights ended, and err otherwise.
-func ended(ctx context.Context, err error) error {
-	switch cause := context.Cause(ctx); {
-	case !errors.Is(err, context.Canceled) && !errors.Is(err, cause):
-		return err
-	case errors.Is(cause, errClosing):
-		return nil
-	case errors.Is(cause, errRevoked):
-		return api.Refuse(api.CodeUnauthenticated, "Your rights ended while the request was held.")
-	}
-	return err
 }
 
 func (s *Server) claim(x *exchange) (answer, error) {

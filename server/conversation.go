@@ -13,7 +13,7 @@ import (
 // answers.
 func (s *Server) showPrompt(x *exchange) (answer, error) {
 	q := x.query()
-	wait := time.Duration(q.whole("wait", 0, maxWait, 0)) * time.Second
+	wait := q.wait()
 	if err := q.end(); err != nil {
 		return answer{}, err
 	}
@@ -28,10 +28,8 @@ func (s *Server) showPrompt(x *exchange) (answer, error) {
 	if err := s.sessionHere(x.r.Context(), x); err != nil {
 		return answer{}, err
 	}
-	return waiting(s, x, wait, func(ctx context.Context) (api.Prompt, error) {
+	return waiting(x, wait, func(ctx context.Context, wait time.Duration) (api.Prompt, error) {
 		return s.engine.AwaitAnswer(ctx, x.caller, x.session, id, claim, wait)
-	}, func(ctx context.Context) (api.Prompt, error) {
-		return s.engine.AwaitAnswer(ctx, x.caller, x.session, id, claim, 0)
 	})
 }
 

@@ -1,21 +1,11 @@
 package server
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"sync"
-	"time"
 
 	"stint/api"
-	"stint/engine"
-)
-
-// Why a held request ended early.
-var (
-	errClosing = errors.New("the server is shutting down")
-	errRevoked = errors.New("the rights of the caller ended")
 )
 
 // Limit is how many requests may be held at a time.
@@ -101,63 +91,4 @@ func netOf(addr netip.Addr) netip.Prefix {
 		return netip.Prefix{} // no address: those without one count together
 	}
 	return p
-}
-
-// hold makes the context of a request that waits. It ends with the client's connection, with
-// errClosing at shutdown, and with errRevoked soon after the caller's rights end (contract
-// 9.3). Errors: too_many_requests. Call the func when the wait is over.
-func (s *Server) hold(x *exchange, kind heldKind) (context.Context, func(), error) {
-	held, user, from := s.held[kind], x.grant.who.UserID, netOf(s.clientOf(x.r))
-	if err := held.take(user, from); err != nil {
-		// A connection on which nothing is held must not stay open for another minute.
-		x.Header().Set("Connection", "close")
-		return nil, nil, err
-	}
-	ctx, cancel := context.WithCancelCause(x.r.Context())
-	unhook := context.AfterFunc(s.closing, func() { cancel(errClosing) })
-	ready := make(chan *time.Timer, 1)
-	look := time.AfterFunc(s.recheck, func() {
-		again := <-ready
-		defer func() { ready <- again }()
-		if ctx.Err() != nil {
-			return
-		}
-		if s.rightsEnded(ctx, x) {
-			cancel(errRevoked)
-			return
-		}
-		again.Reset(s.recheck)
-	})
-	ready <- look
-	return ctx, func() {
-		look.Stop()
-		unhook()
-		cancel(nil)
-		held.give(user, from)
-	}, nil
-}
-
-type heldKind int
-
-const (
-	heldWait   heldKind = iota // a long poll
-	heldStream                 // a live stream
-)
-
-// rightsEnded reports whether the token or the membership is gone. A store that can't be read
-// now proves nothing.
-func (s *Server) rightsEnded(ctx context.Context, x *exchange) bool {
-	_, err := s.again(ctx, x)
-	var refused *api.Error
-	return errors.As(err, &refused) && (refused.Code == api.CodeUnauthenticated || refused.Code == api.CodeNotFound)
-}
-
-// again returns what the caller may do now; a held request asks each time before it sends
-// anything.
-func (s *Server) again(ctx context.Context, x *exchange) (engine.Caller, error) {
-	g, err := s.signedIn(ctx, x.r)
-	if err != nil {
-		return engine.Caller{}, err
-	}
-	return s.rights.caller(ctx, g, x.vars["workspace"])
 }

@@ -59,6 +59,11 @@ func (q *query) whole(name string, least, most, other int64) int64 {
 	return n
 }
 
+// wait is for how long the request may be held.
+func (q *query) wait() time.Duration {
+	return time.Duration(q.whole("wait", 0, maxWait, 0)) * time.Second
+}
+
 func (q *query) yes(name string) bool {
 	switch q.text(name) {
 	case "", "false":

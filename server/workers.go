@@ -12,8 +12,6 @@ import (
 	"stint/api"
 )
 
-const maxWait = 60 // seconds that a request may be held (contract 4.2)
-
 func (s *Server) listWorkers(x *exchange) (answer, error) { return s.workerPage(x, "") }
 
 func (s *Server) agentWorkers(x *exchange) (answer, error) { return s.workerPage(x, x.vars["agent"]) }
@@ -70,42 +68,34 @@ func unknownMember(b []byte, v any) bool {
 // showWorker shows the record; with wait it is held until the pending signal is another than
 // the one in signal (contract 5.3).
 func (s *Server) showWorker(x *exchange) (answer, error) {
-	q := x.query()
-	var seen api.SignalID
-	q.id("signal", &seen)
-	instance := q.text("instanceId")
-	wait := time.Duration(q.whole("wait", 0, maxWait, 0)) * time.Second
-	if err := q.end(); err != nil {
+	seen, instance, wait, err := x.pollQuery()
+	if err != nil {
 		return answer{}, err
 	}
-	if wait == 0 && instance == "" {
-		return reply(s.engine.Worker(x.r.Context(), x.caller, x.worker))
-	}
-	return waiting(s, x, wait, func(ctx context.Context) (api.Worker, error) {
+	return waiting(x, wait, func(ctx context.Context, wait time.Duration) (api.Worker, error) {
 		return s.engine.AwaitSignal(ctx, x.caller, x.worker, instance, seen, wait)
-	}, func(ctx context.Context) (api.Worker, error) { return s.engine.Worker(ctx, x.caller, x.worker) })
+	})
 }
 
-// waiting runs a verb that may be held. If the server shuts down meanwhile it is answered with
-// what can be said at once.
-func waiting[T any](s *Server, x *exchange, wait time.Duration, do, atOnce func(context.Context) (T, error)) (answer, error) {
-	ctx := x.r.Context()
-	if wait > 0 {
-		held, release, err := s.hold(x, heldWait)
-		if err != nil {
-			return answer{}, err
-		}
-		defer release()
-		ctx = held
-	}
-	found, err := do(ctx)
+// poll lists what the worker may claim, and returns the pending signal; with wait it is held
+// until there is either (contract 5.3, 5.4).
+func (s *Server) poll(x *exchange) (answer, error) {
+	seen, instance, wait, err := x.pollQuery()
 	if err != nil {
-		if err = ended(ctx, err); err != nil {
-			return answer{}, err
-		}
-		return reply(atOnce(x.r.Context()))
+		return answer{}, err
 	}
-	return reply(found, nil)
+	return waiting(x, wait, func(ctx context.Context, wait time.Duration) (api.PollAnswer, error) {
+		return s.engine.Poll(ctx, x.caller, x.worker, instance, seen, wait)
+	})
+}
+
+// pollQuery is what a waiting worker says: the signal that it knows, its instance, and for how
+// long it may be held.
+func (x *exchange) pollQuery() (seen api.SignalID, instance string, wait time.Duration, err error) {
+	q := x.query()
+	q.id("signal", &seen)
+	instance, wait = q.text("instanceId"), q.wait()
+	return seen, instance, wait, q.end()
 }
 
 // editWorker merges the body into the record: absent = unchanged, null = cleared.
@@ -150,22 +140,4 @@ func (s *Server) beat(x *exchange) (answer, error) {
 		return answer{}, err
 	}
 	return reply(s.engine.Beat(x.r.Context(), x.caller, x.worker, in))
-}
-
-// poll lists what the worker may claim, and returns the pending signal; with wait it is held
-// until there is either (contract 5.3, 5.4).
-func (s *Server) poll(x *exchange) (answer, error) {
-	q := x.query()
-	var seen api.SignalID
-	q.id("signal", &seen)
-	instance := q.text("instanceId")
-	wait := time.Duration(q.whole("wait", 0, maxWait, 0)) * time.Second
-	if err := q.end(); err != nil {
-		return answer{}, err
-	}
-	return waiting(s, x, wait, func(ctx context.Context) (api.PollAnswer, error) {
-		return s.engine.Poll(ctx, x.caller, x.worker, instance, seen, wait)
-	}, func(ctx context.Context) (api.PollAnswer, error) {
-		return s.engine.Poll(ctx, x.caller, x.worker, instance, seen, 0)
-	})
 }
