@@ -19,13 +19,6 @@ type Run struct {
 	BaseBranch  string    `json:"baseBranch,omitzero"`
 }
 
-// RunRule decides about the actions of one area whose text matches a pattern (contract 10.4).
-type RunRule struct {
-	Area    string `json:"area"`    // filesystem, shell, network, workspace, side_effects
-	Pattern string `json:"pattern"` // * stands for any text; empty = every action of the area
-	Ruling  string `json:"ruling"`  // allow, ask, deny, deny_stop
-}
-
 // AgentInput is what a person sets on an agent: the body of a creation, and what a PATCH is
 // merged into.
 type AgentInput struct {

@@ -1,5 +1,7 @@
 package api
 
+import "strings"
+
 // Area is what a policy decides about (contract 10.4).
 type Area string
 
@@ -28,3 +30,15 @@ const (
 
 // Rulings lists the rulings from mildest to strictest.
 var Rulings = []Ruling{RulingAllow, RulingAsk, RulingDeny, RulingDenyStop}
+
+// RunRule decides about the actions of one area whose text matches a pattern (contract 10.4).
+type RunRule struct {
+	Area    Area   `json:"area" toml:"area"`
+	Pattern string `json:"pattern" toml:"pattern,omitempty"` // * stands for any text; empty = every action of the area
+	Ruling  Ruling `json:"ruling" toml:"ruling"`
+}
+
+// String is the rule as a line: ruling, area, pattern.
+func (r RunRule) String() string {
+	return strings.TrimSpace(string(r.Ruling) + " " + string(r.Area) + " " + r.Pattern)
+}

@@ -163,8 +163,8 @@ func checkRules(v *api.Invalid, run *api.Run) {
 	}
 	for i, r := range run.Rules {
 		field := fmt.Sprintf("run.rules[%d].", i)
-		among(field+"area", r.Area, words(api.Areas))
-		among(field+"ruling", r.Ruling, words(api.Rulings))
+		among(field+"area", string(r.Area), words(api.Areas))
+		among(field+"ruling", string(r.Ruling), words(api.Rulings))
 		v.CheckText(field+"pattern", r.Pattern, 1000)
 		v.CheckWritten(field+"pattern", r.Pattern)
 	}

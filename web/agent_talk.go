@@ -113,7 +113,7 @@ func amount(micros int64) string {
 func rulesText(rules []api.RunRule) string {
 	var out []string
 	for _, r := range rules {
-		out = append(out, strings.TrimSpace(r.Ruling+" "+r.Area+" "+r.Pattern))
+		out = append(out, r.String())
 	}
 	return strings.Join(out, "\n")
 }
@@ -131,7 +131,7 @@ func rulesFrom(text string) (rules []api.RunRule, wrong string) {
 			return nil, fmt.Sprintf("line %d names no area: write a ruling, an area and a pattern", n)
 		}
 		rest := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), words[0]))
-		rules = append(rules, api.RunRule{Ruling: words[0], Area: words[1], Pattern: strings.TrimSpace(strings.TrimPrefix(rest, words[1]))})
+		rules = append(rules, api.RunRule{Ruling: api.Ruling(words[0]), Area: api.Area(words[1]), Pattern: strings.TrimSpace(strings.TrimPrefix(rest, words[1]))})
 	}
 	return rules, ""
 }
@@ -153,12 +153,12 @@ func ruleCounts(rules []api.RunRule) string {
 	if len(rules) == 0 {
 		return "None"
 	}
-	counts := map[string]int{}
+	counts := map[api.Ruling]int{}
 	for _, r := range rules {
 		counts[r.Ruling]++
 	}
 	var out []string
-	for _, ruling := range []string{"allow", "ask", "deny", "deny_stop"} {
+	for _, ruling := range api.Rulings {
 		if n := counts[ruling]; n > 0 {
 			out = append(out, fmt.Sprintf("%d %s", n, ruling))
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 
 	"stint/api"
 	"stint/worker/agent"
@@ -154,7 +153,7 @@ func (i *Inspection) allow(kind api.AgentType, own setup.Agent) {
 		i.Rights += ", unattended"
 	}
 	for _, r := range p.Rules {
-		i.Policy = append(i.Policy, strings.TrimSpace(fmt.Sprintf("%s %s %s", r.Ruling, r.Area, r.Pattern)))
+		i.Policy = append(i.Policy, r.String())
 	}
 	i.Policy = append(i.Policy, string(cmp.Or(p.Otherwise, agent.Ask))+" otherwise")
 }

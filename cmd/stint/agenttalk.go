@@ -14,10 +14,10 @@ import (
 // addTalk are the flags of agents that converse, and of what they may spend.
 func (f *agentFlags) addTalk(flags *pflag.FlagSet) {
 	flags.StringVar(&f.preset, "preset", "", "rules with a `NAME`: ask, unattended, autonomous")
-	flags.Var(ruleFlag{&f.rules, "allow"}, "allow", "a rule `AREA:PATTERN` that allows: 'shell:make *'; the areas are\nfilesystem, shell, network, workspace, side_effects;\nall rules given replace those there are")
-	flags.Var(ruleFlag{&f.rules, "ask"}, "ask", "a rule `AREA:PATTERN` that asks a person")
-	flags.Var(ruleFlag{&f.rules, "deny"}, "deny", "a rule `AREA:PATTERN` that refuses, and the run goes on")
-	flags.Var(ruleFlag{&f.rules, "deny_stop"}, "deny-stop", "a rule `AREA:PATTERN` that ends the run")
+	flags.Var(ruleFlag{&f.rules, api.RulingAllow}, "allow", "a rule `AREA:PATTERN` that allows: 'shell:make *'; the areas are\nfilesystem, shell, network, workspace, side_effects;\nall rules given replace those there are")
+	flags.Var(ruleFlag{&f.rules, api.RulingAsk}, "ask", "a rule `AREA:PATTERN` that asks a person")
+	flags.Var(ruleFlag{&f.rules, api.RulingDeny}, "deny", "a rule `AREA:PATTERN` that refuses, and the run goes on")
+	flags.Var(ruleFlag{&f.rules, api.RulingDenyStop}, "deny-stop", "a rule `AREA:PATTERN` that ends the run")
 	flags.StringVar(&f.permissions, "permissions", "", "approval (ask to leave the sandbox) or autonomous (never)")
 	flags.BoolVar(&f.unattended, "unattended", false, "nobody is asked: what neither sandbox nor rule\nallows is refused")
 	flags.StringVar(&f.model, "model", "", "the `MODEL` (the program's own choice)")
@@ -64,7 +64,7 @@ func (f *agentFlags) talkBlock(flags *pflag.FlagSet, run map[string]any, what st
 // ruleFlag gathers rules in the order of their flags.
 type ruleFlag struct {
 	to     *[]api.RunRule
-	ruling string
+	ruling api.Ruling
 }
 
 // String is empty: no rule is a default.
@@ -76,7 +76,7 @@ func (r ruleFlag) Set(text string) error {
 	if area == "" {
 		return fmt.Errorf("%q names no area", text)
 	}
-	*r.to = append(*r.to, api.RunRule{Area: strings.ReplaceAll(area, "-", "_"), Pattern: pattern, Ruling: r.ruling})
+	*r.to = append(*r.to, api.RunRule{Area: api.Area(strings.ReplaceAll(area, "-", "_")), Pattern: pattern, Ruling: r.ruling})
 	return nil
 }
 
@@ -123,7 +123,7 @@ func talkFacts(f *facts, a api.Agent) {
 	}
 	var rules []string
 	for _, r := range a.Run.Rules {
-		rules = append(rules, strings.TrimSuffix(r.Ruling+" "+r.Area+":"+r.Pattern, ":"))
+		rules = append(rules, strings.TrimSuffix(string(r.Ruling)+" "+string(r.Area)+":"+r.Pattern, ":"))
 	}
 	f.add("rules", plain(strings.Join(rules, "; ")))
 	f.add("workspace mode", a.Run.Workspace)

@@ -47,10 +47,10 @@ func TestCodex_CommandAndConfiguration(t *testing.T) {
 	}{
 		"ask":          {agent.Policy{}, agent.Approval, "on-request", "stint", "disabled", []string{":workspace", hidden}},
 		"autonomous":   {agent.Policy{}, agent.Autonomous, "never", "stint", "disabled", []string{":workspace", hidden}},
-		"no files":     {agent.Policy{Rules: []agent.Rule{{agent.Filesystem, "", agent.Deny}}}, agent.Approval, "on-request", "stint", "disabled", []string{":read-only"}},
-		"with network": {agent.Policy{Rules: []agent.Rule{{agent.Network, "", agent.Allow}}}, agent.Approval, "on-request", "stint", "live", []string{":workspace", "network"}},
-		"all files":    {agent.Policy{Rules: []agent.Rule{{agent.Filesystem, "*", agent.Allow}}}, agent.Approval, "on-request", "stint", "disabled", []string{":root", hidden}},
-		"everything":   {agent.Policy{Rules: []agent.Rule{{agent.Filesystem, "", agent.Allow}, {agent.Network, "", agent.Allow}, {agent.Shell, "", agent.Allow}}}, agent.Approval, "never", "stint", "live", []string{`":root":"write"`, hidden, "network"}},
+		"no files":     {agent.Policy{Rules: []agent.Rule{{Area: agent.Filesystem, Ruling: agent.Deny}}}, agent.Approval, "on-request", "stint", "disabled", []string{":read-only"}},
+		"with network": {agent.Policy{Rules: []agent.Rule{{Area: agent.Network, Ruling: agent.Allow}}}, agent.Approval, "on-request", "stint", "live", []string{":workspace", "network"}},
+		"all files":    {agent.Policy{Rules: []agent.Rule{{Area: agent.Filesystem, Pattern: "*", Ruling: agent.Allow}}}, agent.Approval, "on-request", "stint", "disabled", []string{":root", hidden}},
+		"everything":   {agent.Policy{Rules: []agent.Rule{{Area: agent.Filesystem, Ruling: agent.Allow}, {Area: agent.Network, Ruling: agent.Allow}, {Area: agent.Shell, Ruling: agent.Allow}}}, agent.Approval, "never", "stint", "live", []string{`":root":"write"`, hidden, "network"}},
 	} {
 		job.Policy, job.Permissions = c.policy, c.permissions
 		start, err := started(t, job)

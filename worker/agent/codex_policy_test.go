@@ -28,7 +28,7 @@ func replyTo(p *peer, id any) line {
 func TestCodex_ThePolicyDecides(t *testing.T) {
 	dir := t.TempDir()
 	command := func(c string) obj { return obj{"itemId": "c", "command": "/bin/bash -lc '" + c + "'", "cwd": dir} }
-	everything := []agent.Rule{{agent.Shell, "", agent.Allow}, {agent.Filesystem, "", agent.Allow}, {agent.Network, "example.com", agent.Allow}}
+	everything := []agent.Rule{{Area: agent.Shell, Ruling: agent.Allow}, {Area: agent.Filesystem, Ruling: agent.Allow}, {Area: agent.Network, Pattern: "example.com", Ruling: agent.Allow}}
 	for name, c := range map[string]struct {
 		policy      agent.Policy
 		permissions agent.Permissions
@@ -42,8 +42,8 @@ func TestCodex_ThePolicyDecides(t *testing.T) {
 	}{
 		"approved":           {agent.Policy{}, "", "item/commandExecution/requestApproval", command("touch /x"), true, "accept", "touch /x", "", ""},
 		"declined":           {agent.Policy{}, "", "item/commandExecution/requestApproval", command("touch /x"), false, "decline", "touch /x", "", ""},
-		"refused":            {agent.Policy{Rules: []agent.Rule{{agent.Shell, "touch *", agent.Deny}}}, "", "item/commandExecution/requestApproval", command("touch /x"), true, "decline", "", agent.Deny, ""},
-		"ends it":            {agent.Policy{Rules: []agent.Rule{{agent.Shell, "touch *", agent.DenyStop}}}, "", "item/commandExecution/requestApproval", command("touch /x"), true, "cancel", "", agent.DenyStop, agent.CodePolicy},
+		"refused":            {agent.Policy{Rules: []agent.Rule{{Area: agent.Shell, Pattern: "touch *", Ruling: agent.Deny}}}, "", "item/commandExecution/requestApproval", command("touch /x"), true, "decline", "", agent.Deny, ""},
+		"ends it":            {agent.Policy{Rules: []agent.Rule{{Area: agent.Shell, Pattern: "touch *", Ruling: agent.DenyStop}}}, "", "item/commandExecution/requestApproval", command("touch /x"), true, "cancel", "", agent.DenyStop, agent.CodePolicy},
 		"nobody there":       {agent.Policy{Unattended: true}, "", "item/commandExecution/requestApproval", command("touch /x"), true, "cancel", "", agent.DenyStop, agent.CodePolicy},
 		"autonomous":         {agent.Policy{}, agent.Autonomous, "item/commandExecution/requestApproval", command("touch /x"), true, "decline", "", agent.Deny, ""},
 		"command alone":      {agent.Policy{Rules: everything[:1]}, "", "item/commandExecution/requestApproval", command("touch /x"), true, "accept", "touch /x", "", ""},
@@ -239,7 +239,7 @@ func TestCodex_TheHookAsksThePolicy(t *testing.T) {
 	}
 	job := codexJob(t.TempDir())
 	job.Hook = []string{self, agent.HookArg}
-	job.Policy.Rules = []agent.Rule{{agent.Shell, "rm *", agent.Deny}, {agent.Shell, "make*", agent.Ask}, {agent.Filesystem, "./secret*", agent.Deny}, {agent.Shell, "halt*", agent.DenyStop}}
+	job.Policy.Rules = []agent.Rule{{Area: agent.Shell, Pattern: "rm *", Ruling: agent.Deny}, {Area: agent.Shell, Pattern: "make*", Ruling: agent.Ask}, {Area: agent.Filesystem, Pattern: "./secret*", Ruling: agent.Deny}, {Area: agent.Shell, Pattern: "halt*", Ruling: agent.DenyStop}}
 	host := &agenttest.Host{Answer: func(_ context.Context, q agent.Question) (agent.Answer, error) {
 		return agent.Answer{Approved: q.Text == "make good", Text: "no time"}, nil
 	}}
@@ -288,7 +288,7 @@ func TestCodex_TheHookAsksThePolicy(t *testing.T) {
 
 func TestCodex_WithoutAHookThatIsSaid(t *testing.T) {
 	job := codexJob("/work")
-	job.Policy.Rules = []agent.Rule{{agent.Shell, "rm *", agent.Deny}}
+	job.Policy.Rules = []agent.Rule{{Area: agent.Shell, Pattern: "rm *", Ruling: agent.Deny}}
 	cmd, err := agent.Codex{}.Command(job)
 	if err != nil || len(cmd.Unheld) != 1 {
 		t.Errorf("%+v, %v", cmd, err)

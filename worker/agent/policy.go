@@ -11,6 +11,7 @@ import (
 type (
 	Area   = api.Area
 	Ruling = api.Ruling
+	Rule   = api.RunRule
 )
 
 // The areas and rulings by their short names.
@@ -42,13 +43,6 @@ type Action struct {
 	// any other with /.
 	What string
 	Tool string // the program's name of the tool
-}
-
-// Rule decides about the actions of an area whose text matches a pattern.
-type Rule struct {
-	Area    Area
-	Pattern string // * stands for any text; empty = every action of the area
-	Ruling  Ruling
 }
 
 // Policy is what the worker's owner allows. The zero value asks about everything that the
@@ -182,12 +176,9 @@ func glob(pattern, text string) bool {
 // PolicyOf is the policy that a run block's rules amount to. With nobody there to ask, what
 // neither a rule allows nor a sandbox covers is refused, and the run continues.
 func PolicyOf(run api.Run) Policy {
-	p := Policy{Unattended: run.Unattended}
+	p := Policy{Unattended: run.Unattended, Rules: run.Rules}
 	if run.Unattended {
 		p.Otherwise = Deny
-	}
-	for _, r := range run.Rules {
-		p.Rules = append(p.Rules, Rule{Area: Area(r.Area), Pattern: r.Pattern, Ruling: Ruling(r.Ruling)})
 	}
 	return p
 }

@@ -15,12 +15,12 @@ import (
 
 func TestPolicy_TheHardestRuleCounts(t *testing.T) {
 	p := agent.Policy{Rules: []agent.Rule{
-		{agent.Shell, "git *", agent.Allow},
-		{agent.Shell, "git push*", agent.Ask},
-		{agent.Shell, "git push --force*", agent.Deny},
-		{agent.Shell, "rm -rf /*", agent.DenyStop},
-		{agent.Network, "https://*.example.com/*", agent.Allow},
-		{agent.Filesystem, "./*", agent.Allow},
+		{Area: agent.Shell, Pattern: "git *", Ruling: agent.Allow},
+		{Area: agent.Shell, Pattern: "git push*", Ruling: agent.Ask},
+		{Area: agent.Shell, Pattern: "git push --force*", Ruling: agent.Deny},
+		{Area: agent.Shell, Pattern: "rm -rf /*", Ruling: agent.DenyStop},
+		{Area: agent.Network, Pattern: "https://*.example.com/*", Ruling: agent.Allow},
+		{Area: agent.Filesystem, Pattern: "./*", Ruling: agent.Allow},
 	}}
 	for action, want := range map[agent.Action]agent.Ruling{
 		{Area: agent.Shell, What: "git status"}:                        agent.Allow,
@@ -51,7 +51,7 @@ func TestPolicy_TheHardestRuleCounts(t *testing.T) {
 // An allowed command must not carry anything else with it.
 func TestPolicy_AnAllowedCommandCarriesNothingElse(t *testing.T) {
 	p := agent.Policy{Otherwise: agent.Deny, Rules: []agent.Rule{
-		{agent.Shell, "git status*", agent.Allow}, {agent.Shell, "echo *", agent.Allow}, {agent.Shell, "ls", agent.Allow},
+		{Area: agent.Shell, Pattern: "git status*", Ruling: agent.Allow}, {Area: agent.Shell, Pattern: "echo *", Ruling: agent.Allow}, {Area: agent.Shell, Pattern: "ls", Ruling: agent.Allow},
 	}}
 	for _, ok := range []string{
 		"git status", "git status --short", "echo hello; ls", "ls && git status | echo x", "echo 'a; rm -rf /'", "echo \"$HOME\"", "(ls)", "{ ls; }", "if ls; then echo x; fi",
@@ -75,7 +75,7 @@ func TestPolicy_AnAllowedCommandCarriesNothingElse(t *testing.T) {
 
 // What a rule refuses is found wherever it is written out.
 func TestPolicy_ARefusalIsNotTalkedAround(t *testing.T) {
-	p := agent.Policy{Rules: []agent.Rule{{agent.Shell, "", agent.Allow}, {agent.Shell, "rm *", agent.Deny}}}
+	p := agent.Policy{Rules: []agent.Rule{{Area: agent.Shell, Ruling: agent.Allow}, {Area: agent.Shell, Pattern: "rm *", Ruling: agent.Deny}}}
 	for _, bad := range []string{
 		"rm x", "ls; rm x", "ls && rm x", "echo $(rm x)", "sudo rm x", "sudo -u root rm x", "env A=b rm x", "A=b rm x", "nohup rm x &", "timeout 5 rm x", "xargs -n 1 rm x", "sh -c 'rm x'",
 		"bash -lc 'cd y; rm x'", "sudo bash -c 'rm x'", "(rm x)", "true | rm x", "if true; then rm x; fi", "f() { rm x; }", "rm   x", "nice -n 5 rm x", "exec rm x",
@@ -112,7 +112,7 @@ func TestPolicy_PatternsMeanAnyText(t *testing.T) {
 		{"[a]?", "[a]?", true},
 		{"*x*", "axb\nc", true},
 	} {
-		p := agent.Policy{Otherwise: agent.Deny, Rules: []agent.Rule{{agent.Network, c.pattern, agent.Allow}}}
+		p := agent.Policy{Otherwise: agent.Deny, Rules: []agent.Rule{{Area: agent.Network, Pattern: c.pattern, Ruling: agent.Allow}}}
 		if got := p.Decide(agent.Action{Area: agent.Network, What: c.text}) == agent.Allow; got != c.want {
 			t.Errorf("%q matches %q: %v", c.pattern, c.text, got)
 		}
@@ -135,7 +135,7 @@ func TestPresets_AreWhatTheySay(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 		for _, r := range p.Run.Rules { // one about files would let the agent change what programs take orders from
-			if r.Area != string(agent.Shell) {
+			if r.Area != agent.Shell {
 				t.Errorf("%s has the rule %+v", p.Name, r)
 			}
 		}
@@ -154,7 +154,7 @@ func TestPresets_AreWhatTheySay(t *testing.T) {
 func TestWhatPeopleWriteDecidesNothing(t *testing.T) {
 	job := claudeJob(t.TempDir())
 	job.StateDir, job.System = "/nowhere", "be kind"
-	job.Policy = agent.Policy{Rules: []agent.Rule{{agent.Shell, "rm *", agent.Deny}}}
+	job.Policy = agent.Policy{Rules: []agent.Rule{{Area: agent.Shell, Pattern: "rm *", Ruling: agent.Deny}}}
 	for name, a := range map[string]agent.Agent{"claude": agent.Claude{}, "codex": agent.Codex{}} {
 		job.Turn = "say hello"
 		plain, err := a.Command(job)
@@ -226,7 +226,7 @@ func FuzzPolicy_ReadsAnyCommand(f *testing.F) {
 	for _, s := range []string{"ls; rm x", "sh -c 'sh -c \"sh -c x\"'", "echo $(", "a=(b c); ${a[0]}", "case x in y) rm;; esac", "\xff", "<<E"} {
 		f.Add(s)
 	}
-	p := agent.Policy{Otherwise: agent.Deny, Rules: []agent.Rule{{agent.Shell, "ls *", agent.Allow}}}
+	p := agent.Policy{Otherwise: agent.Deny, Rules: []agent.Rule{{Area: agent.Shell, Pattern: "ls *", Ruling: agent.Allow}}}
 	f.Fuzz(func(t *testing.T, s string) {
 		p.Decide(agent.Action{Area: agent.Shell, What: s})
 		if got := p.Decide(agent.Action{Area: agent.Shell, What: "ls x; rm y; " + s}); got == agent.Allow {

@@ -56,9 +56,9 @@ type Agent struct {
 	// wait.
 	AnswerWithin int64 `toml:"answer_within_seconds,omitempty" comment:"How long a question waits for a person; then an approval is refused, and a question gets its first option."`
 
-	Workspace Workspace `toml:"workspace,omitempty"`
-	Spend     Spend     `toml:"spend,omitempty"`
-	Rules     []Rule    `toml:"rules,omitempty"`
+	Workspace Workspace    `toml:"workspace,omitempty"`
+	Spend     Spend        `toml:"spend,omitempty"`
+	Rules     []agent.Rule `toml:"rules,omitempty"`
 }
 
 // Workspace says how sessions get a place to work in.
@@ -79,13 +79,6 @@ type Spend struct {
 // SessionMicros is the limit in millionths of a US dollar, as [api.Usage] counts.
 func (s Spend) SessionMicros() int64 { return int64(s.SessionUSD * 1e6) }
 
-// Rule is one rule of the policy.
-type Rule struct {
-	Area    agent.Area   `toml:"area"`
-	Pattern string       `toml:"pattern,omitempty"`
-	Ruling  agent.Ruling `toml:"ruling"`
-}
-
 // Policy is the combination of the preset and the file's rules.
 func (a Agent) Policy() agent.Policy {
 	preset, _ := api.PresetNamed(string(a.Preset))
@@ -93,9 +86,7 @@ func (a Agent) Policy() agent.Policy {
 	if a.Otherwise != "" {
 		p.Otherwise = a.Otherwise
 	}
-	for _, r := range a.Rules {
-		p.Rules = append(p.Rules, agent.Rule(r))
-	}
+	p.Rules = append(p.Rules, a.Rules...)
 	return p
 }
 

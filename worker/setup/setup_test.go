@@ -81,7 +81,7 @@ func TestAgent_EverySettingIsRead(t *testing.T) {
 		Wrapper: []string{"bwrap", "--ro-bind", "/", "/"}, MaxRetries: &none,
 		Workspace: Workspace{Mode: "worktree", Root: "/srv/trees", BaseBranch: "main", Directory: "cmd"},
 		Spend:     Spend{SessionUSD: 1.5, SessionTokens: 1000},
-		Rules:     []Rule{{agent.Shell, "git push*", agent.Deny}},
+		Rules:     []agent.Rule{{Area: agent.Shell, Pattern: "git push*", Ruling: agent.Deny}},
 	}
 	got, found, err := f.Agent("robot")
 	if err != nil || !found {
@@ -212,7 +212,7 @@ func TestFiles_SlugsArePlainNames(t *testing.T) {
 }
 
 func TestPresets(t *testing.T) {
-	rule := []Rule{{agent.Shell, "go test*", agent.Allow}}
+	rule := []agent.Rule{{Area: agent.Shell, Pattern: "go test*", Ruling: agent.Allow}}
 	for _, c := range []struct {
 		a      Agent
 		rights agent.Permissions
