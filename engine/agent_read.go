@@ -26,13 +26,26 @@ func (e *Engine) Agent(ctx context.Context, c Caller, ref string) (out api.Agent
 
 // Agents lists the workspace's agents, newest first.
 func (e *Engine) Agents(ctx context.Context, c Caller, page api.Page) (api.List[api.Agent], error) {
+	return e.agentPage(ctx, page, func(tx *db.ReadTx, before api.AgentID, n int64) ([]agentRow, error) {
+		return tx.ListAgents(ctx, queries.ListAgentsParams{WorkspaceID: c.WorkspaceID, Before: before, N: n})
+	})
+}
+
+// Schedules lists the workspace's agents that have a schedule, newest first.
+func (e *Engine) Schedules(ctx context.Context, c Caller, page api.Page) (api.List[api.Agent], error) {
+	return e.agentPage(ctx, page, func(tx *db.ReadTx, before api.AgentID, n int64) ([]agentRow, error) {
+		return tx.ListSchedules(ctx, queries.ListSchedulesParams{WorkspaceID: c.WorkspaceID, Before: before, N: n})
+	})
+}
+
+func (e *Engine) agentPage(ctx context.Context, page api.Page, read func(tx *db.ReadTx, before api.AgentID, n int64) ([]agentRow, error)) (api.List[api.Agent], error) {
 	out := api.List[api.Agent]{Items: []api.Agent{}}
 	n, before, err := db.PageOf(page, math.MaxInt64)
 	if err != nil {
 		return out, err
 	}
 	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
-		rows, err := tx.ListAgents(ctx, queries.ListAgentsParams{WorkspaceID: c.WorkspaceID, Before: api.AgentID(before), N: n + 1})
+		rows, err := read(tx, api.AgentID(before), n+1)
 		if err != nil {
 			return fmt.Errorf("list agents: %w", err)
 		}

@@ -25,6 +25,9 @@ SELECT * FROM agents WHERE workspace_id = @workspace_id AND slug = @slug AND del
 -- name: ListAgents :many
 SELECT * FROM agents WHERE workspace_id = @workspace_id AND deleted_at = 0 AND id < @before ORDER BY id DESC LIMIT @n;
 
+-- name: ListSchedules :many
+SELECT * FROM agents WHERE workspace_id = @workspace_id AND deleted_at = 0 AND schedule <> '' AND id < @before ORDER BY id DESC LIMIT @n;
+
 -- name: UpdateAgent :execrows
 UPDATE agents SET
     slug = @slug, name = @name, description = @description, mode = @mode, type = @type, run = @run,

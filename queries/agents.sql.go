@@ -482,6 +482,86 @@ func (q *Queries) ListAgents(ctx context.Context, arg ListAgentsParams) ([]Agent
 	return items, nil
 }
 
+const listSchedules = `-- name: ListSchedules :many
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by FROM agents WHERE workspace_id = ?1 AND deleted_at = 0 AND schedule <> '' AND id < ?2 ORDER BY id DESC LIMIT ?3
+`
+
+type ListSchedulesParams struct {
+	WorkspaceID api.WorkspaceID
+	Before      api.AgentID
+	N           int64
+}
+
+func (q *Queries) ListSchedules(ctx context.Context, arg ListSchedulesParams) ([]Agent, error) {
+	rows, err := q.query(ctx, q.listSchedulesStmt, listSchedules, arg.WorkspaceID, arg.Before, arg.N)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Agent{}
+	for rows.Next() {
+		var i Agent
+		if err := rows.Scan(
+			&i.ID,
+			&i.WorkspaceID,
+			&i.Slug,
+			&i.Name,
+			&i.Description,
+			&i.Mode,
+			&i.Type,
+			&i.Run,
+			&i.RunSetBy,
+			&i.Prompt,
+			&i.Instructions,
+			&i.Schedule,
+			&i.TimeZone,
+			&i.CatchUp,
+			&i.CatchUpWindow,
+			&i.Overlap,
+			&i.Jitter,
+			&i.RunsAsUserID,
+			&i.Paused,
+			&i.PausedReason,
+			&i.PausedAt,
+			&i.UnpausedAt,
+			&i.MaxConcurrent,
+			&i.Priority,
+			&i.Labels,
+			&i.LeaseSeconds,
+			&i.ReclaimDelay,
+			&i.TurnTimeout,
+			&i.StallTimeout,
+			&i.QueueTimeout,
+			&i.MaxLapses,
+			&i.AnchorAt,
+			&i.NextSlotAt,
+			&i.ScheduleError,
+			&i.LastTriggeredAt,
+			&i.Running,
+			&i.FailuresInRow,
+			&i.Version,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+			&i.DeletedAt,
+			&i.SessionSpendLimit,
+			&i.DailySpendLimit,
+			&i.SpendDay,
+			&i.SpentOnDay,
+			&i.TimeoutsSetBy,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const moveAnchor = `-- name: MoveAnchor :execrows
 UPDATE agents SET anchor_at = ?1, next_slot_at = ?2, schedule_error = ?3
 WHERE id = ?4 AND anchor_at = ?5 AND deleted_at = 0

@@ -453,6 +453,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.listOpenSessionsStmt, err = db.PrepareContext(ctx, listOpenSessions); err != nil {
 		return nil, fmt.Errorf("error preparing query ListOpenSessions: %w", err)
 	}
+	if q.listSchedulesStmt, err = db.PrepareContext(ctx, listSchedules); err != nil {
+		return nil, fmt.Errorf("error preparing query ListSchedules: %w", err)
+	}
 	if q.listSessionsStmt, err = db.PrepareContext(ctx, listSessions); err != nil {
 		return nil, fmt.Errorf("error preparing query ListSessions: %w", err)
 	}
@@ -1656,6 +1659,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing listOpenSessionsStmt: %w", cerr)
 		}
 	}
+	if q.listSchedulesStmt != nil {
+		if cerr := q.listSchedulesStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing listSchedulesStmt: %w", cerr)
+		}
+	}
 	if q.listSessionsStmt != nil {
 		if cerr := q.listSessionsStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing listSessionsStmt: %w", cerr)
@@ -2643,6 +2651,7 @@ type Queries struct {
 	listEndedSessionsStmt      *sql.Stmt
 	listLedgerStmt             *sql.Stmt
 	listOpenSessionsStmt       *sql.Stmt
+	listSchedulesStmt          *sql.Stmt
 	listSessionsStmt           *sql.Stmt
 	listSessionsOfAgentStmt    *sql.Stmt
 	listSessionsOfThreadStmt   *sql.Stmt
@@ -2953,6 +2962,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		listEndedSessionsStmt:      q.listEndedSessionsStmt,
 		listLedgerStmt:             q.listLedgerStmt,
 		listOpenSessionsStmt:       q.listOpenSessionsStmt,
+		listSchedulesStmt:          q.listSchedulesStmt,
 		listSessionsStmt:           q.listSessionsStmt,
 		listSessionsOfAgentStmt:    q.listSessionsOfAgentStmt,
 		listSessionsOfThreadStmt:   q.listSessionsOfThreadStmt,

@@ -171,6 +171,7 @@ type Querier interface {
 	// Those of one status that have not ended, which may be nearly all rows of a list. The join
 	// that keeps its order and the sum make SQLite use the index that names the status.
 	ListOpenSessions(ctx context.Context, arg ListOpenSessionsParams) ([]Session, error)
+	ListSchedules(ctx context.Context, arg ListSchedulesParams) ([]Agent, error)
 	ListSessions(ctx context.Context, arg ListSessionsParams) ([]Session, error)
 	ListSessionsOfAgent(ctx context.Context, arg ListSessionsOfAgentParams) ([]Session, error)
 	// The first session of a thread has the thread's id; the others have a separate index.

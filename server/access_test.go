@@ -71,6 +71,8 @@ var access = map[string]string{
 	"POST W/agents/{agent}/pause":     "1 3 3 + + 4 u u u u +",
 	"POST W/agents/{agent}/resume":    "1 3 3 + + 4 u u u u +",
 	"GET W/agents/{agent}/ledger":     "1 + + + + 4 + 3 3 u +",
+	"GET W/schedules":                 "1 + + + + 4 + 3 3 u +",
+	"GET W/status":                    "1 + + + + 4 u u u u +",
 	"GET W/schedules/preview":         "1 + + + + 4 + 3 3 u +",
 	"GET W/agents/{agent}/sessions":   "1 + + + + 4 + 3 3 u +",
 	"POST W/agents/{agent}/sessions":  "1 3 3 + + 4 3 + 3 + +",
@@ -112,6 +114,7 @@ var access = map[string]string{
 
 	"GET V":            "1 + + + + 4 + 3 3 4 +",
 	"GET V/items":      "1 + + + + 4 + 3 3 4 +",
+	"GET V/output":     "1 + + + + 4 + 3 3 4 +",
 	"GET V/activities": "1 + + + + 4 + 3 3 4 +",
 	"GET V/events":     "1 + + + + 4 + 3 3 4 +",
 	"POST V/cancel":    "1 3 3 + + 4 3 3 + u +",

@@ -16,6 +16,15 @@ func (s *Server) listAgents(x *exchange) (answer, error) {
 	return reply(s.engine.Agents(x.r.Context(), x.caller, page))
 }
 
+func (s *Server) listSchedules(x *exchange) (answer, error) {
+	q := x.query()
+	page := q.page()
+	if err := q.end(); err != nil {
+		return answer{}, err
+	}
+	return reply(s.engine.Schedules(x.r.Context(), x.caller, page))
+}
+
 func (s *Server) createAgent(x *exchange) (answer, error) {
 	in := s.engine.DefaultAgent()
 	if err := x.decode(&in); err != nil {

@@ -26,6 +26,7 @@ var keyScopes = withSessionVerbs(map[string]api.Scope{
 	"GET " + base + "/sessions":          api.ScopeRead,
 	"GET " + base + "/sessions/counts":   api.ScopeRead,
 	"GET " + base + "/inbox":             api.ScopeRead,
+	"GET " + base + "/schedules":         api.ScopeRead,
 	"GET " + base + "/schedules/preview": api.ScopeRead,
 	"GET " + base + "/events":            api.ScopeRead,
 	"GET " + base + "/threads/{thread}":  api.ScopeRead,
@@ -38,6 +39,7 @@ var keyScopes = withSessionVerbs(map[string]api.Scope{
 }, map[string]api.Scope{
 	"GET ":            api.ScopeRead,
 	"GET /items":      api.ScopeRead,
+	"GET /output":     api.ScopeRead,
 	"GET /activities": api.ScopeRead,
 	"GET /events":     api.ScopeRead,
 	"GET /messages":   api.ScopeRead,
@@ -79,6 +81,7 @@ var runRoutes = withSessionVerbs(map[string]api.Scope{
 }, map[string]api.Scope{
 	"GET ":            anyScope,
 	"GET /items":      anyScope,
+	"GET /output":     anyScope,
 	"GET /activities": anyScope,
 	"GET /events":     anyScope,
 })

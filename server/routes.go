@@ -67,6 +67,7 @@ var routes = []route{
 	{post, oneAgent + "/pause", (*Server).pauseAgent},
 	{post, oneAgent + "/resume", (*Server).resumeAgent},
 	{get, oneAgent + "/ledger", (*Server).ledger},
+	{get, base + "/schedules", (*Server).listSchedules},
 	{get, base + "/schedules/preview", (*Server).preview},
 
 	{get, base + "/workers", (*Server).listWorkers},
@@ -93,6 +94,7 @@ var routes = []route{
 
 	{get, base + "/audit", (*Server).audit},
 	{get, base + "/inbox", (*Server).inbox},
+	{get, base + "/status", (*Server).overview},
 
 	{get, base + "/webhooks", (*Server).listWebhooks},
 	{post, base + "/webhooks", (*Server).createWebhook},
@@ -137,6 +139,7 @@ var routes = []route{
 var sessionVerbs = []route{
 	{get, "", (*Server).showSession},
 	{get, "/items", (*Server).items},
+	{get, "/output", (*Server).output},
 	{get, "/activities", (*Server).activities},
 	{get, "/events", (*Server).sessionEvents},
 	{post, "/cancel", (*Server).cancelSession},

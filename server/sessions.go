@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"net/http"
+	"time"
 
 	"stint/api"
 	"stint/engine"
@@ -123,11 +124,24 @@ func (s *Server) sessionHere(ctx context.Context, x *exchange) error {
 	return nil
 }
 
+// showSession shows a session; with wait it is held until the session has ended or asks a
+// person.
 func (s *Server) showSession(x *exchange) (answer, error) {
+	q := x.query()
+	wait := time.Duration(q.whole("wait", 0, maxWait, 0)) * time.Second
+	if err := q.end(); err != nil {
+		return answer{}, err
+	}
 	if err := s.sessionHere(x.r.Context(), x); err != nil {
 		return answer{}, err
 	}
-	return reply(s.engine.Session(x.r.Context(), x.caller, x.session))
+	atOnce := func(ctx context.Context) (api.Session, error) { return s.engine.Session(ctx, x.caller, x.session) }
+	if wait == 0 {
+		return reply(atOnce(x.r.Context()))
+	}
+	return waiting(s, x, wait, func(ctx context.Context) (api.Session, error) {
+		return s.engine.AwaitSession(ctx, x.caller, x.session, wait)
+	}, atOnce)
 }
 
 func (s *Server) cancelSession(x *exchange) (answer, error) {

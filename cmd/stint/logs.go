@@ -177,8 +177,8 @@ func (c *cli) newPrinter(f logsFlags, what string) (*printer, error) {
 // wants reports whether an item is output that the reader asked for, or a part of a
 // conversation that a line is printed for.
 func (p *printer) wants(item api.Item) bool {
-	talk := item.Stream == "" && !p.onlyStderr && p.out.keep != keepAll && !p.c.flags.json
-	return (item.Kind == api.ItemText || talk && talkMarks[item.Kind] != "") && (!p.onlyStderr || item.Stream == "stderr") && !item.At.Before(p.since)
+	talk := !p.onlyStderr && p.out.keep != keepAll && !p.c.flags.json
+	return (item.Kind == api.ItemText || talk && item.Told()) && (!p.onlyStderr || item.Stream == "stderr") && !item.At.Before(p.since)
 }
 
 func (p *printer) print(items []api.Item) error {

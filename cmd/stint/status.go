@@ -12,21 +12,6 @@ import (
 	"stint/server"
 )
 
-// overview is the overall state, as `stint status --json` prints it. Its parts have the shapes
-// of the REST interface.
-type overview struct {
-	URL      string               `json:"url"`
-	Version  string               `json:"version"`
-	User     string               `json:"user"`
-	Sessions map[api.Status]int64 `json:"sessions"` // how many there are in each status
-	Agents   []api.Agent          `json:"agents"`
-	Workers  []api.Worker         `json:"workers"`
-	Inbox    []api.InboxItem      `json:"inbox"` // what needs a person
-}
-
-// statusLimit bounds how many agents and workers an overview looks at.
-const statusLimit = 1000
-
 func (c *cli) statusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
@@ -59,43 +44,20 @@ func (c *cli) standing(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o, err := survey(ctx, client)
+	o, err := client.Overview(ctx)
 	if err != nil {
 		return explain(what, err, "stint up")
 	}
 	return c.show(o, o.URL, func() error { return c.printOverview(o) })
 }
 
-func survey(ctx context.Context, client *api.Client) (o overview, err error) {
-	health, err := client.Health(ctx)
-	if err != nil {
-		return o, err
-	}
-	who, err := client.Whoami(ctx)
-	if err != nil {
-		return o, err
-	}
-	o = overview{URL: client.URL(), Version: health.Version, User: who.Name}
-	if o.Sessions, err = client.SessionCounts(ctx, api.SessionFilter{}); err != nil {
-		return o, err
-	}
-	agents, err := pages(statusLimit, "", func(p api.Page) (api.List[api.Agent], error) { return client.Agents(ctx, p) })
-	if err != nil {
-		return o, err
-	}
-	workers, err := pages(statusLimit, "", func(p api.Page) (api.List[api.Worker], error) { return client.Workers(ctx, p) })
-	if err != nil {
-		return o, err
-	}
-	inbox, err := client.Inbox(ctx)
-	o.Agents, o.Workers, o.Inbox = agents.Items, workers.Items, inbox.Items
-	return o, err
-}
+// statusLimit bounds how much of a list is looked at where it is shown as a whole.
+const statusLimit = 1000
 
 // nextShown is how many of the coming slots people are shown.
 const nextShown = 5
 
-func (c *cli) printOverview(o overview) error {
+func (c *cli) printOverview(o api.Overview) error {
 	f := &facts{}
 	f.add("server", c.shown(o.URL)+" (stint "+plain(o.Version)+")")
 	f.add("signed in as", plain(o.User))
@@ -156,7 +118,7 @@ func needs(inbox []api.InboxItem) string {
 }
 
 // counts says how many sessions are in each of some statuses.
-func (c *cli) counts(o overview, statuses ...api.Status) string {
+func (c *cli) counts(o api.Overview, statuses ...api.Status) string {
 	var parts []string
 	for _, s := range statuses {
 		if n := o.Sessions[s]; n > 0 || len(statuses) == 1 {

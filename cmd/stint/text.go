@@ -8,22 +8,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"stint/api"
 )
 
-// plain makes text that people or agents wrote safe to show on one line of a terminal: no
-// escape sequences, no control characters, no line breaks, nothing that changes the direction
-// of what follows.
-func plain(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n', r == '\r', r == '\t':
-			return ' '
-		case r < 0x20, r >= 0x7f && r < 0xa0, unicode.Is(unicode.Bidi_Control, r):
-			return -1
-		}
-		return r
-	}, ansi.Strip(text))
-}
+// plain is [api.SafeLine].
+func plain(text string) string { return api.SafeLine(text) }
 
 // tidy is plain for our own text that contains other people's words: our colours stay.
 func tidy(text string) string {
