@@ -9,6 +9,7 @@ import (
 
 	"stint/account"
 	"stint/api"
+	"stint/web"
 )
 
 const (
@@ -121,8 +122,7 @@ func (s *Server) consentPage(x *exchange) (answer, error) {
 			p.Hidden = append(p.Hidden, doorFact{name, value})
 		}
 	}
-	// Browsers apply the page's policy also to the redirects that follow a form's answer.
-	x.Header()["Content-Security-Policy"] = []string{strings.Replace(pagePolicy, "form-action 'self'", "form-action 'self' "+formTarget(a.grant.Redirect), 1)}
+	x.Header().Set("Content-Security-Policy", web.PagePolicyTo(formTarget(a.grant.Redirect)))
 	return x.door(http.StatusOK, p)
 }
 

@@ -94,12 +94,6 @@ func safe(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 }
 
-// Content policies. Pages load only what we serve; JSON loads nothing.
-const (
-	pagePolicy = web.ContentSecurityPolicy
-	dataPolicy = "default-src 'none'; frame-ancestors 'none'"
-)
-
 // The values of the headers that every answer carries. They are shared between answers; a
 // handler that wants another value replaces the header.
 var (
@@ -107,8 +101,8 @@ var (
 	headReferrer = []string{"no-referrer"}
 	headOpener   = []string{"same-origin"}
 	headNoStore  = []string{"no-store"}
-	headPage     = []string{pagePolicy}
-	headData     = []string{dataPolicy}
+	headPage     = []string{web.PagePolicy}
+	headData     = []string{web.DataPolicy}
 	headJSON     = []string{"application/json"}
 	headProblem  = []string{"application/problem+json"}
 )

@@ -22,7 +22,7 @@ func TestPages_HaveOneContentPolicy(t *testing.T) {
 			t.Fatal(err)
 		}
 		got.Body.Close()
-		if policy := got.Header.Get("Content-Security-Policy"); policy != web.ContentSecurityPolicy {
+		if policy := got.Header.Get("Content-Security-Policy"); policy != web.PagePolicy {
 			t.Errorf("%s: %d with the policy %q", path, got.StatusCode, policy)
 		}
 	}

@@ -51,7 +51,7 @@ func TestPages_AreWhole(t *testing.T) {
 		if res.Code != http.StatusOK {
 			t.Fatalf("%s: status %d: %s", path, res.Code, res.Body)
 		}
-		if got := res.Header().Get("Content-Security-Policy"); got != ContentSecurityPolicy {
+		if got := res.Header().Get("Content-Security-Policy"); got != PagePolicy {
 			t.Errorf("%s: policy %q", path, got)
 		}
 		if n := res.Body.Len(); n > 60<<10 {

@@ -15,11 +15,6 @@ import (
 	"time"
 )
 
-// ContentSecurityPolicy is the policy that every page is written for: nothing
-// from elsewhere, nothing inline (contract 8.5).
-const ContentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; " +
-	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-
 // Font is the typeface of the pages, for those that need no sign-in.
 func Font() []byte { return assets.byName["geist.woff2"].body }
 

@@ -187,7 +187,7 @@ const maxForm = 1 << 20
 
 func (d *dashboard) serve(do func(*visit) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Security-Policy", ContentSecurityPolicy)
+		w.Header().Set("Content-Security-Policy", PagePolicy)
 		w.Header().Set("Cache-Control", "no-store")
 		v := &visit{ResponseWriter: w, r: r, web: d, prefs: prefsOf(r, d.zone)}
 		caller, who, ok := d.callerOf(r)

@@ -16,6 +16,7 @@ import (
 
 	"stint/api"
 	"stint/server"
+	"stint/web"
 )
 
 // cliClient is the client id under which every coordinator registers the command line.
@@ -224,7 +225,7 @@ func (b callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	got := r.URL.Query()
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	h.Set("Content-Security-Policy", web.DataPolicy)
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-store")
 	if r.Method != http.MethodGet || r.URL.Path != "/callback" || got.Get("state") != b.state || got.Get("iss") != b.issuer {
