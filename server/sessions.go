@@ -135,13 +135,9 @@ func (s *Server) showSession(x *exchange) (answer, error) {
 	if err := s.sessionHere(x.r.Context(), x); err != nil {
 		return answer{}, err
 	}
-	atOnce := func(ctx context.Context) (api.Session, error) { return s.engine.Session(ctx, x.caller, x.session) }
-	if wait == 0 {
-		return reply(atOnce(x.r.Context()))
-	}
-	return waiting(s, x, wait, func(ctx context.Context) (api.Session, error) {
+	return waiting(x, wait, func(ctx context.Context, wait time.Duration) (api.Session, error) {
 		return s.engine.AwaitSession(ctx, x.caller, x.session, wait)
-	}, atOnce)
+	})
 }
 
 func (s *Server) cancelSession(x *exchange) (answer, error) {
