@@ -128,7 +128,7 @@ func (s *Server) sessionHere(ctx context.Context, x *exchange) error {
 // person.
 func (s *Server) showSession(x *exchange) (answer, error) {
 	q := x.query()
-	wait := time.Duration(q.whole("wait", 0, maxWait, 0)) * time.Second
+	wait := q.wait()
 	if err := q.end(); err != nil {
 		return answer{}, err
 	}
