@@ -3,7 +3,6 @@ package account
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -119,11 +118,4 @@ func withoutPort(uri, registered string) bool {
 
 // OnThisMachine reports whether an answer that is sent to a host stays on the
 // machine of the browser.
-func OnThisMachine(host string) bool { return host == "localhost" || LoopbackHost(host) }
-
-// LoopbackHost reports whether a host is an address of this machine, written as
-// one: a name may lead anywhere.
-func LoopbackHost(host string) bool {
-	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return err == nil && ip.IsLoopback() && ip.Zone() == ""
-}
+func OnThisMachine(host string) bool { return host == "localhost" || api.IsLoopback(host) }

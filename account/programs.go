@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
-	"net/netip"
 	"strings"
 	"time"
 
@@ -230,7 +229,7 @@ func (a *Accounts) logOfUser(tx *db.Tx, user api.UserID, actor, kind string, dat
 	if err != nil {
 		return fmt.Errorf("list the workspaces of user %s: %w", user, err)
 	}
-	if ip, err := netip.ParseAddr(address); err != nil || !ip.IsLoopback() {
+	if !api.IsLoopback(address) {
 		tx.From = address
 	}
 	for _, ws := range all {

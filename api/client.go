@@ -64,7 +64,7 @@ func NewClient(c ClientConfig) (*Client, error) {
 		}
 		return nil, fmt.Errorf("read the coordinator's URL: %w", err)
 	}
-	local := isLoopback(u.Hostname())
+	local := IsThisMachine(u.Hostname())
 	switch {
 	case u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return nil, fmt.Errorf("%q is no URL of a coordinator: write it as http://127.0.0.1:7717", BareURL(c.URL))
@@ -132,14 +132,6 @@ func newTransport(local bool) *http.Transport {
 		return dialer.DialContext(ctx, network, addr)
 	}
 	return t
-}
-
-func isLoopback(host string) bool {
-	if ip := net.ParseIP(host); ip != nil {
-		return ip.IsLoopback()
-	}
-	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	return host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
 // Unanswered says that no coordinator answered: the network or a proxy failed,

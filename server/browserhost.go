@@ -5,7 +5,8 @@ import (
 	"net"
 	"net/url"
 	"runtime"
-	"strings"
+
+	"stint/api"
 )
 
 // browserHost is what browsers call a server on this machine. They send cookies to every port
@@ -17,7 +18,7 @@ const browserHost = "stint.localhost"
 // browser host name, elsewhere unchanged.
 func ForBrowsers(address string) string {
 	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "http" || !IsThisMachine(u.Hostname()) || !browserResolves(browserHost) {
+	if err != nil || u.Scheme != "http" || !api.IsThisMachine(u.Hostname()) || !browserResolves(browserHost) {
 		return address
 	}
 	u.Host = browserHost + portOf(u)
@@ -29,15 +30,6 @@ func portOf(u *url.URL) string {
 		return ""
 	}
 	return ":" + u.Port()
-}
-
-// IsThisMachine reports whether a host name or address can only be this machine.
-func IsThisMachine(host string) bool {
-	host = strings.ToLower(host)
-	if ip := net.ParseIP(host); ip != nil {
-		return ip.IsLoopback()
-	}
-	return host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
 // browserResolves reports whether browsers on this system find a name below localhost. They do

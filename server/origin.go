@@ -21,10 +21,7 @@ func CheckAddr(addr string, public Public) error {
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return fmt.Errorf("%q is no port: use a number from 0 to 65535", port)
 	}
-	if host == "localhost" || public.URL != nil {
-		return nil
-	}
-	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+	if host != "localhost" && !api.IsLoopback(host) && public.URL == nil {
 		return fmt.Errorf("%q can be reached from other machines: listen on a loopback address such as 127.0.0.1, or name the https address of the proxy in front with --base-url", addr)
 	}
 	return nil

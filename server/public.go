@@ -177,7 +177,7 @@ func (s *Server) onThisMachine(r *http.Request) bool {
 	if err != nil {
 		host = r.Host
 	}
-	return IsThisMachine(strings.Trim(host, "[]")) && r.Header.Get("X-Forwarded-For") == "" && s.clientOf(r).IsLoopback()
+	return api.IsThisMachine(host) && r.Header.Get("X-Forwarded-For") == "" && s.clientOf(r).IsLoopback()
 }
 
 // elsewhere is the address that a request comes from, "" for this machine.

@@ -6,7 +6,6 @@ import (
 	"net/url"
 
 	"stint/api"
-	"stint/server"
 )
 
 // defaultAddr is where a coordinator listens by default.
@@ -164,5 +163,5 @@ func isThisMachine(text string) bool {
 	if err != nil {
 		return false
 	}
-	return server.IsThisMachine(u.Hostname())
+	return api.IsThisMachine(u.Hostname())
 }
