@@ -24,13 +24,9 @@ func (c *cli) accountShowCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			what := "cannot show your account"
-			client, err := c.connect(what)
+			a, err := call(cmd.Context(), c, what, "stint status", (*api.Client).Account)
 			if err != nil {
 				return err
-			}
-			a, err := client.Account(cmd.Context())
-			if err != nil {
-				return explain(what, err, "stint status")
 			}
 			return c.show(a, a.UserID.String(), func() error { return c.printAccount(a) })
 		},
@@ -73,10 +69,7 @@ func (c *cli) accountPasswordCommand() *cobra.Command {
 			if err != nil {
 				return explain(what, err, "stint account password --login NAME")
 			}
-			return c.show(a, a.UserID.String(), func() error {
-				c.hint("You sign in as %s now.", a.Login)
-				return nil
-			})
+			return c.done(a, a.UserID.String(), "You sign in as %s now.", a.Login)
 		},
 	}
 	cmd.Flags().StringVar(&login, "login", "", "the `NAME` to sign in with (as it is)")
@@ -115,30 +108,16 @@ func (c *cli) readPassword(what string) (string, error) {
 }
 
 func (c *cli) accountSignInsCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "sign-ins",
-		Short: "List where you are signed in",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			what := "cannot list your sign-ins"
-			client, err := c.connect(what)
-			if err != nil {
-				return err
-			}
-			list, err := pages(statusLimit, "", func(p api.Page) (api.List[api.SignIn], error) { return client.SignIns(cmd.Context(), p) })
-			if err != nil {
-				return explain(what, err, "stint status")
-			}
-			if c.flags.json {
-				return c.document(list)
-			}
-			t := table{head: []string{"SIGN-IN", "WITH", "FROM", "LAST USED", "ENDS"}, flex: 1}
-			for _, s := range list.Items {
-				t.rows = append(t.rows, []string{s.ID.String(), plain(s.Label), plain(s.Address), c.ago(s.LastUsedAt), c.ago(s.ExpiresAt)})
-			}
-			return c.print(t, "You are signed in nowhere.")
+	cmd := listing[api.SignIn]{
+		what: "cannot list your sign-ins", page: (*api.Client).SignIns,
+		head: []string{"SIGN-IN", "WITH", "FROM", "LAST USED", "ENDS"}, flex: 1,
+		row: func(s api.SignIn) []string {
+			return []string{s.ID.String(), plain(s.Label), plain(s.Address), c.ago(s.LastUsedAt), c.ago(s.ExpiresAt)}
 		},
-	}
+		none: "You are signed in nowhere.",
+	}.command(c, "List where you are signed in")
+	cmd.Use, cmd.Aliases = "sign-ins", nil
+	return cmd
 }
 
 func (c *cli) accountUnlinkCommand() *cobra.Command {
@@ -175,18 +154,11 @@ func (c *cli) accountSignOutCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			what := "cannot sign you out"
-			client, err := c.connect(what)
+			got, err := call(cmd.Context(), c, what, "stint status", (*api.Client).SignOutEverywhere)
 			if err != nil {
 				return err
 			}
-			got, err := client.SignOutEverywhere(cmd.Context())
-			if err != nil {
-				return explain(what, err, "stint status")
-			}
-			return c.show(got, fmt.Sprint(got.Ended), func() error {
-				c.hint("Signed %d browsers out.", got.Ended)
-				return nil
-			})
+			return c.done(got, fmt.Sprint(got.Ended), "Signed %d browsers out.", got.Ended)
 		},
 	}
 }

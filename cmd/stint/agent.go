@@ -127,48 +127,29 @@ func (c *cli) withAgent(ctx context.Context, what, ref string, do func(context.C
 }
 
 func (c *cli) agentListCommand() *cobra.Command {
-	var limit int
-	var cursor string
-	cmd := &cobra.Command{
-		Use: "list", Aliases: []string{"ls"},
-		Short: "List agents",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			what := "cannot list the agents"
-			if limit < 1 {
-				return usage(what, "--limit is 1 or more", "stint agent list --limit 50")
+	var p paging
+	l := listing[api.Agent]{
+		what: "cannot list the agents", page: (*api.Client).Agents,
+		head: []string{"AGENT", "TYPE", "STATE", "RUNNING", "SCHEDULE", "NEXT"}, flex: 4,
+		row: func(a api.Agent) []string {
+			row := []string{a.Slug, string(a.Type), c.agentState(a), strconv.FormatInt(a.Running, 10), c.scheduleCell(a), c.ago(a.NextSlotAt)}
+			if !c.tty {
+				row = append([]string{a.ID.String()}, row...)
 			}
-			client, err := c.connect(what)
-			if err != nil {
-				return err
-			}
-			list, err := pages(limit, cursor, func(p api.Page) (api.List[api.Agent], error) {
-				return client.Agents(cmd.Context(), p)
-			})
-			if err != nil {
-				return explain(what, err, "stint status")
-			}
-			return c.showAgents(list)
+			return row
 		},
+		id:   func(a api.Agent) string { return a.ID.String() },
+		none: "There is no agent yet. Make one with: stint agent create SLUG --run 'COMMAND'",
 	}
-	cmd.Flags().IntVar(&limit, "limit", 50, "list at most so many")
-	cmd.Flags().StringVar(&cursor, "cursor", "", "go on after the page whose nextCursor this is")
-	return cmd
-}
-
-func (c *cli) showAgents(list api.List[api.Agent]) error {
-	if c.flags.json {
-		return c.document(list)
-	}
-	t := table{head: []string{"AGENT", "TYPE", "STATE", "RUNNING", "SCHEDULE", "NEXT"}, flex: 4}
-	for _, a := range list.Items {
-		row := []string{a.Slug, string(a.Type), c.agentState(a), strconv.FormatInt(a.Running, 10), c.scheduleCell(a), c.ago(a.NextSlotAt)}
-		if !c.tty {
-			row = append([]string{a.ID.String()}, row...)
+	cmd := l.command(c, "List agents")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := p.check(l.what, "stint agent list --limit 50"); err != nil {
+			return err
 		}
-		t.rows, t.ids = append(t.rows, row), append(t.ids, a.ID.String())
+		return l.run(cmd.Context(), c, p)
 	}
-	return c.print(t, "There is no agent yet. Make one with: stint agent create SLUG --run 'COMMAND'")
+	p.add(cmd.Flags())
+	return cmd
 }
 
 func (c *cli) agentState(a api.Agent) string {
@@ -317,10 +298,7 @@ func (c *cli) agentDeleteCommand() *cobra.Command {
 				if err := client.DeleteAgent(ctx, a.ID.String()); err != nil {
 					return explain(what, err, "stint agent show "+a.Slug)
 				}
-				return c.show(map[string]string{"deleted": a.ID.String()}, a.ID.String(), func() error {
-					c.hint("Deleted the agent %s.", a.Slug)
-					return nil
-				})
+				return c.done(map[string]string{"deleted": a.ID.String()}, a.ID.String(), "Deleted the agent %s.", a.Slug)
 			})
 		},
 	}

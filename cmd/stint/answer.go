@@ -133,10 +133,7 @@ func (c *cli) sendAnswer(ctx context.Context, client *api.Client, s api.Session,
 	if err != nil {
 		return explain(what, err, "stint answer "+s.ID.String()+" shows what it asks")
 	}
-	return c.show(out, out.ID.String(), func() error {
-		c.hint("Answered: %s is %s.", out.ID, out.Status)
-		return nil
-	})
+	return c.done(out, out.ID.String(), "Answered: %s is %s.", out.ID, out.Status)
 }
 
 // showPrompt prints the whole question and how it is answered.

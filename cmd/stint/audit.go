@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -9,8 +10,8 @@ import (
 )
 
 type auditFlags struct {
-	actor, kind, agent, session, since, until, cursor string
-	limit                                             int
+	actor, kind, agent, session, since, until string
+	paging
 }
 
 func (c *cli) auditCommand() *cobra.Command {
@@ -23,25 +24,14 @@ func (c *cli) auditCommand() *cobra.Command {
 		Example: "stint audit --since yesterday\nstint audit --type session_cancelled --agent backup\nstint audit --actor scheduler --limit 1000 --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			what := "cannot list the audit"
-			filter, err := c.auditFilter(f, what)
+			filter, err := c.auditFilter(f, auditListing.what)
 			if err != nil {
 				return err
 			}
-			client, err := c.connect(what)
-			if err != nil {
-				return err
-			}
-			if filter.Agent, err = findAgent(cmd.Context(), client, f.agent); err != nil {
-				return err
-			}
-			list, err := pages(f.limit, f.cursor, func(p api.Page) (api.List[api.AuditEntry], error) {
-				return client.Audit(cmd.Context(), filter, p)
+			return auditListing.ofAgent(cmd.Context(), c, f.agent, f.paging, func(ctx context.Context, client *api.Client, agent string, p api.Page) (api.List[api.AuditEntry], error) {
+				filter.Agent = agent
+				return client.Audit(ctx, filter, p)
 			})
-			if err != nil {
-				return noAgent(cmd.Context(), client, what, f.agent, err)
-			}
-			return c.showAudit(list)
 		},
 	}
 	flags := cmd.Flags()
@@ -52,8 +42,7 @@ func (c *cli) auditCommand() *cobra.Command {
 	flags.StringVar(&f.session, "session", "", "only about this `SESSION`")
 	flags.StringVar(&f.since, "since", "", "only since this `TIME`: 2h, yesterday, 2026-11-01")
 	flags.StringVar(&f.until, "until", "", "only before this `TIME`")
-	flags.IntVar(&f.limit, "limit", 50, "list at most so many")
-	flags.StringVar(&f.cursor, "cursor", "", "go on after the page whose nextCursor this is")
+	f.paging.add(flags)
 	return cmd
 }
 
@@ -62,8 +51,8 @@ func (c *cli) auditFilter(f auditFlags, what string) (api.AuditFilter, error) {
 	refuse := func(why string) (api.AuditFilter, error) {
 		return api.AuditFilter{}, usage(what, why, "stint audit --help")
 	}
-	if f.limit < 1 {
-		return refuse("--limit is 1 or more")
+	if err := f.check(what, "stint audit --help"); err != nil {
+		return filter, err
 	}
 	if err := filter.Session.UnmarshalText([]byte(f.session)); err != nil {
 		return refuse("--session: " + err.Error())
@@ -84,18 +73,16 @@ func (c *cli) auditFilter(f auditFlags, what string) (api.AuditFilter, error) {
 	return filter, nil
 }
 
-func (c *cli) showAudit(list api.List[api.AuditEntry]) error {
-	if c.flags.json {
-		return c.document(list)
-	}
-	t := table{head: []string{"TIME", "WHO", "WHAT", "SESSION", "AGENT", "FROM"}, flex: 1}
-	for _, e := range list.Items {
+var auditListing = listing[api.AuditEntry]{
+	what: "cannot list the audit",
+	head: []string{"TIME", "WHO", "WHAT", "SESSION", "AGENT", "FROM"}, flex: 1,
+	row: func(e api.AuditEntry) []string {
 		from := e.From
 		if e.Via != "" {
 			from = e.Via + " " + from
 		}
-		t.rows = append(t.rows, []string{e.At.String(), e.ActorName, e.Type, e.SessionID.String(), e.AgentID.String(), from})
-		t.ids = append(t.ids, strconv.FormatInt(e.Seq, 10))
-	}
-	return c.print(t, "Nothing of the kind has happened.")
+		return []string{e.At.String(), e.ActorName, e.Type, e.SessionID.String(), e.AgentID.String(), from}
+	},
+	id:   func(e api.AuditEntry) string { return strconv.FormatInt(e.Seq, 10) },
+	none: "Nothing of the kind has happened.",
 }

@@ -110,6 +110,14 @@ func (c *cli) line(v any) error {
 	return err
 }
 
+// done is show for a change: people are told of it in a sentence, which is not data.
+func (c *cli) done(doc any, id, format string, args ...any) error {
+	return c.show(doc, id, func() error {
+		c.hint(format, args...)
+		return nil
+	})
+}
+
 // show prints one thing as the flags ask: its JSON, its id, or formatted for people.
 func (c *cli) show(doc any, id string, people func() error) error {
 	switch {

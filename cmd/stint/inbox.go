@@ -17,13 +17,9 @@ func (c *cli) inboxCommand() *cobra.Command {
 		Example: "stint inbox\nstint inbox --json | jq '.items[] | select(.kind == \"prompt\")'",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := c.connect("cannot read the inbox")
+			in, err := call(cmd.Context(), c, "cannot read the inbox", "stint status", (*api.Client).Inbox)
 			if err != nil {
 				return err
-			}
-			in, err := client.Inbox(cmd.Context())
-			if err != nil {
-				return explain("cannot read the inbox", err, "stint status")
 			}
 			return c.showInbox(in)
 		},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"strings"
 	"time"
 
@@ -30,17 +31,15 @@ func (c *cli) keyCreateCommand() *cobra.Command {
 			if days < 1 || days > 366 {
 				return usage(what, "--days is 1 to 366", "stint key create "+args[0]+" --days 90")
 			}
-			client, err := c.connect(what)
-			if err != nil {
-				return err
-			}
 			in := api.KeyInput{Name: args[0], ExpiresAt: api.Time{Time: c.now().Add(time.Duration(days) * 24 * time.Hour)}}
 			for _, s := range scopes {
 				in.Scopes = append(in.Scopes, api.Scope(s))
 			}
-			k, err := client.CreateKey(cmd.Context(), in)
+			k, err := call(cmd.Context(), c, what, "stint key create --help", func(client *api.Client, ctx context.Context) (api.Key, error) {
+				return client.CreateKey(ctx, in)
+			})
 			if err != nil {
-				return explain(what, err, "stint key create --help")
+				return err
 			}
 			return c.show(k, k.ID.String(), func() error {
 				c.hint("Keep it now; it isn't shown again. It ends %s.", c.when(k.ExpiresAt))
@@ -54,30 +53,14 @@ func (c *cli) keyCreateCommand() *cobra.Command {
 }
 
 func (c *cli) keyListCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "list", Aliases: []string{"ls"},
-		Short: "List API keys",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			what := "cannot list the API keys"
-			client, err := c.connect(what)
-			if err != nil {
-				return err
-			}
-			list, err := pages(statusLimit, "", func(p api.Page) (api.List[api.Key], error) { return client.Keys(cmd.Context(), p) })
-			if err != nil {
-				return explain(what, err, "stint status")
-			}
-			if c.flags.json {
-				return c.document(list)
-			}
-			t := table{head: []string{"KEY", "NAME", "SCOPES", "FOR", "LAST USED", "ENDS"}, flex: 1}
-			for _, k := range list.Items {
-				t.rows = append(t.rows, []string{k.ID.String(), plain(k.Name), scopeWords(k.Scopes), plain(k.User), c.ago(k.LastUsedAt), c.ago(k.ExpiresAt)})
-			}
-			return c.print(t, "There are no API keys. Make one with: stint key create NAME --scope trigger")
+	return listing[api.Key]{
+		what: "cannot list the API keys", page: (*api.Client).Keys,
+		head: []string{"KEY", "NAME", "SCOPES", "FOR", "LAST USED", "ENDS"}, flex: 1,
+		row: func(k api.Key) []string {
+			return []string{k.ID.String(), plain(k.Name), scopeWords(k.Scopes), plain(k.User), c.ago(k.LastUsedAt), c.ago(k.ExpiresAt)}
 		},
-	}
+		none: "There are no API keys. Make one with: stint key create NAME --scope trigger",
+	}.command(c, "List API keys")
 }
 
 func scopeWords(scopes []api.Scope) string {
@@ -89,27 +72,5 @@ func scopeWords(scopes []api.Scope) string {
 }
 
 func (c *cli) keyRevokeCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "revoke KEY", Aliases: []string{"rm"},
-		Short: "Revoke an API key, by its id",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			what := "cannot revoke the key " + args[0]
-			id, err := wholeID[api.KeyID](args[0], what, "key", "stint key list")
-			if err != nil {
-				return err
-			}
-			client, err := c.connect(what)
-			if err != nil {
-				return err
-			}
-			if err := client.RevokeKey(cmd.Context(), id); err != nil {
-				return explain(what, err, "stint key list")
-			}
-			return c.show(map[string]string{"revoked": id.String()}, id.String(), func() error {
-				c.hint("Revoked %s.", id)
-				return nil
-			})
-		},
-	}
+	return revokeCommand(c, "key", "Revoke an API key, by its id", "stint key list", (*api.Client).RevokeKey)
 }

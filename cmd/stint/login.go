@@ -266,10 +266,7 @@ func (c *cli) keepLogin(ctx context.Context, what, name string, client *api.Clie
 	if before.Refresh != "" && before.Refresh != token.RefreshToken {
 		_ = c.endLogin(ctx, before) // unused, it ends by itself
 	}
-	return c.show(who, who.UserID.String(), func() error {
-		c.hint("Signed in to %s as %s. Commands act there now; stint context use local goes back.", client.URL(), plain(who.Name))
-		return nil
-	})
+	return c.done(who, who.UserID.String(), "Signed in to %s as %s. Commands act there now; stint context use local goes back.", client.URL(), plain(who.Name))
 }
 
 // endLogin ends a sign-in at its server.

@@ -16,31 +16,14 @@ func (c *cli) memberCommand() *cobra.Command {
 }
 
 func (c *cli) memberListCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "list", Aliases: []string{"ls"},
-		Short: "List members",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			what := "cannot list the members"
-			client, err := c.connect(what)
-			if err != nil {
-				return err
-			}
-			list, err := pages(statusLimit, "", func(p api.Page) (api.List[api.WorkspaceMember], error) { return client.Members(cmd.Context(), p) })
-			if err != nil {
-				return explain(what, err, "stint status")
-			}
-			if c.flags.json {
-				return c.document(list)
-			}
-			t := table{head: []string{"USER", "NAME", "SIGNS IN AS", "ROLE", "SINCE"}, flex: 1}
-			for _, m := range list.Items {
-				t.rows = append(t.rows, []string{m.UserID.String(), plain(m.Name), plain(m.Login), string(m.Role), c.ago(m.JoinedAt)})
-			}
-			return c.print(t, "There are no members.")
+	return listing[api.WorkspaceMember]{
+		what: "cannot list the members", page: (*api.Client).Members,
+		head: []string{"USER", "NAME", "SIGNS IN AS", "ROLE", "SINCE"}, flex: 1,
+		row: func(m api.WorkspaceMember) []string {
+			return []string{m.UserID.String(), plain(m.Name), plain(m.Login), string(m.Role), c.ago(m.JoinedAt)}
 		},
-	}
-	return cmd
+		none: "There are no members.",
+	}.command(c, "List members")
 }
 
 func (c *cli) memberInviteCommand() *cobra.Command {
@@ -54,13 +37,11 @@ func (c *cli) memberInviteCommand() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			what := "cannot invite a " + args[0]
-			client, err := c.connect(what)
+			i, err := call(cmd.Context(), c, what, "stint member invite --help", func(client *api.Client, ctx context.Context) (api.Invitation, error) {
+				return client.Invite(ctx, api.InvitationInput{Role: api.Role(args[0]), Note: note})
+			})
 			if err != nil {
 				return err
-			}
-			i, err := client.Invite(cmd.Context(), api.InvitationInput{Role: api.Role(args[0]), Note: note})
-			if err != nil {
-				return explain(what, err, "stint member invite --help")
 			}
 			return c.show(i, i.ID.String(), func() error {
 				c.hint("Send this link to nobody else; it works once, until %s.", c.when(i.ExpiresAt))
@@ -88,10 +69,7 @@ func (c *cli) memberRoleCommand() *cobra.Command {
 			if err != nil {
 				return explain(what, err, "stint member list")
 			}
-			return c.show(m, m.UserID.String(), func() error {
-				c.hint("%s is %s now.", m.Name, m.Role)
-				return nil
-			})
+			return c.done(m, m.UserID.String(), "%s is %s now.", m.Name, m.Role)
 		},
 	}
 }
@@ -117,10 +95,7 @@ func (c *cli) memberRemoveCommand() *cobra.Command {
 			if err != nil {
 				return explain(what, err, "stint member list")
 			}
-			return c.show(got, m.UserID.String(), func() error {
-				c.hint("Removed %s: %d sessions cancelled, %d workers deleted, %d agents paused.", m.Name, got.Sessions, got.Workers, got.Agents)
-				return nil
-			})
+			return c.done(got, m.UserID.String(), "Removed %s: %d sessions cancelled, %d workers deleted, %d agents paused.", m.Name, got.Sessions, got.Workers, got.Agents)
 		},
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "don't ask")

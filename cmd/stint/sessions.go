@@ -21,8 +21,7 @@ type sessionsFlags struct {
 	query    string
 	since    string
 	archived bool
-	limit    int
-	cursor   string
+	paging
 }
 
 func (c *cli) sessionsCommand() *cobra.Command {
@@ -38,20 +37,14 @@ func (c *cli) sessionsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			client, err := c.connect(what)
-			if err != nil {
-				return err
-			}
-			if filter.Agent, err = findAgent(cmd.Context(), client, f.agent); err != nil {
-				return err
-			}
-			list, err := pages(f.limit, f.cursor, func(p api.Page) (api.List[api.Session], error) {
-				return client.Sessions(cmd.Context(), filter, p)
+			return c.withAgent(cmd.Context(), what, f.agent, func(ctx context.Context, client *api.Client, agent string) error {
+				filter.Agent = agent
+				found, err := pages(f.limit, f.cursor, func(p api.Page) (api.List[api.Session], error) { return client.Sessions(ctx, filter, p) })
+				if err != nil {
+					return noAgent(ctx, client, what, agent, err)
+				}
+				return c.showSessions(found)
 			})
-			if err != nil {
-				return noAgent(cmd.Context(), client, what, f.agent, err)
-			}
-			return c.showSessions(list)
 		},
 	}
 	flags := cmd.Flags()
@@ -65,8 +58,7 @@ func (c *cli) sessionsCommand() *cobra.Command {
 	flags.StringVar(&f.query, "query", "", "only with this `TEXT` in title or prompt")
 	flags.StringVar(&f.since, "since", "", "only since this `TIME`: 2h, yesterday, 2026-11-01")
 	flags.BoolVar(&f.archived, "archived", false, "archived ones too")
-	flags.IntVar(&f.limit, "limit", 50, "list at most so many")
-	flags.StringVar(&f.cursor, "cursor", "", "go on after the page whose nextCursor this is")
+	f.paging.add(flags)
 	return cmd
 }
 
@@ -76,8 +68,8 @@ func (c *cli) sessionFilter(f sessionsFlags, what string) (api.SessionFilter, er
 	refuse := func(why string) (api.SessionFilter, error) {
 		return api.SessionFilter{}, usage(what, why, "stint sessions --help")
 	}
-	if f.limit < 1 {
-		return refuse("--limit is 1 or more")
+	if err := f.check(what, "stint sessions --help"); err != nil {
+		return filter, err
 	}
 	for _, word := range f.statuses {
 		status := api.Status(strings.ReplaceAll(strings.ToLower(word), "-", "_"))
@@ -117,29 +109,30 @@ func joined[T ~string](words []T) string {
 	return strings.Join(text, ", ")
 }
 
-func (c *cli) showSessions(list api.List[api.Session]) error {
-	if c.flags.json {
-		return c.document(list)
+func (c *cli) showSessions(found api.List[api.Session]) error {
+	l := listing[api.Session]{
+		head: []string{"SESSION", "STATUS", "AGENT", "TITLE", "BY", "CREATED", "TOOK"}, flex: 3,
+		row:  c.sessionRow,
+		none: "No session fits. Start one with: stint run AGENT",
 	}
-	t := table{head: []string{"SESSION", "STATUS", "AGENT", "TITLE", "BY", "CREATED", "TOOK"}, flex: 3}
-	for _, s := range list.Items {
-		row := []string{s.ID.String(), c.sessionStatus(s), s.AgentSlug, title(s), string(s.TriggeredBy), c.ago(s.CreatedAt), c.took(s)}
-		if !c.tty {
-			row = append(row, s.Outcome)
-		}
-		t.rows = append(t.rows, row)
+	if found.NextCursor != "" {
+		l.none = "None among the newest sessions."
 	}
-	none := "No session fits. Start one with: stint run AGENT"
-	if list.NextCursor != "" {
-		none = "None among the newest sessions."
-	}
-	if err := c.print(t, none); err != nil {
+	if err := l.show(c, found); err != nil {
 		return err
 	}
-	if list.NextCursor != "" && c.tty {
-		c.hint("%s", c.errLook.quiet("Older ones: --limit N, or --cursor "+list.NextCursor))
+	if found.NextCursor != "" && c.tty && !c.flags.json {
+		c.hint("%s", c.errLook.quiet("Older ones: --limit N, or --cursor "+found.NextCursor))
 	}
 	return nil
+}
+
+func (c *cli) sessionRow(s api.Session) []string {
+	row := []string{s.ID.String(), c.sessionStatus(s), s.AgentSlug, title(s), string(s.TriggeredBy), c.ago(s.CreatedAt), c.took(s)}
+	if !c.tty {
+		row = append(row, s.Outcome)
+	}
+	return row
 }
 
 // sessionStatus is a session's status for a table. People see at once what was stopped; for

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 
 	"github.com/spf13/cobra"
 
@@ -21,23 +22,17 @@ func (c *cli) triggerURLOpenCommand() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			what := "cannot open an address"
-			client, err := c.connect(what)
-			if err != nil {
-				return err
-			}
-			agent, err := findAgent(cmd.Context(), client, args[0])
-			if err != nil {
-				return err
-			}
-			t, err := client.OpenTriggerURL(cmd.Context(), agent, api.TriggerURLInput{Signature: api.SignatureScheme(signature), Description: description})
-			if err != nil {
-				return noAgent(cmd.Context(), client, what, args[0], err)
-			}
-			if c.flags.json {
-				return c.document(t)
-			}
-			c.hint("Address and secret, shown this once:")
-			return c.say("%s\n%s", cmp.Or(t.URL, client.URL()+t.Path), t.Secret)
+			return c.withAgent(cmd.Context(), what, args[0], func(ctx context.Context, client *api.Client, agent string) error {
+				t, err := client.OpenTriggerURL(ctx, agent, api.TriggerURLInput{Signature: api.SignatureScheme(signature), Description: description})
+				if err != nil {
+					return noAgent(ctx, client, what, agent, err)
+				}
+				if c.flags.json {
+					return c.document(t)
+				}
+				c.hint("Address and secret, shown this once:")
+				return c.say("%s\n%s", cmp.Or(t.URL, client.URL()+t.Path), t.Secret)
+			})
 		},
 	}
 	cmd.Flags().StringVar(&signature, "signature", string(api.SignedStandard), "how calls are signed: `standard` or github")
@@ -49,33 +44,16 @@ func (c *cli) triggerURLListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "list AGENT", Aliases: []string{"ls"}, Short: "List an agent's addresses, without what is secret", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			what := "cannot list the addresses"
-			client, err := c.connect(what)
-			if err != nil {
-				return err
-			}
-			agent, err := findAgent(cmd.Context(), client, args[0])
-			if err != nil {
-				return err
-			}
-			list, err := pages(1000, "", func(p api.Page) (api.List[api.TriggerURL], error) {
-				return client.TriggerURLs(cmd.Context(), agent, p)
+			return listing[api.TriggerURL]{
+				what: "cannot list the addresses",
+				head: []string{"ADDRESS", "SIGNATURE", "LAST USED", "DESCRIPTION"}, flex: 3,
+				row: func(u api.TriggerURL) []string {
+					return []string{u.ID.String(), string(u.Signature), cmp.Or(c.ago(u.LastUsedAt), "never"), u.Description}
+				},
+				none: "No addresses. Make one with: stint trigger-url open " + args[0],
+			}.ofAgent(cmd.Context(), c, args[0], paging{limit: statusLimit}, func(ctx context.Context, client *api.Client, agent string, p api.Page) (api.List[api.TriggerURL], error) {
+				return client.TriggerURLs(ctx, agent, p)
 			})
-			if err != nil {
-				return noAgent(cmd.Context(), client, what, args[0], err)
-			}
-			if c.flags.json {
-				return c.document(list)
-			}
-			t := table{head: []string{"ADDRESS", "SIGNATURE", "LAST USED", "DESCRIPTION"}, flex: 3}
-			for _, u := range list.Items {
-				used := "never"
-				if !u.LastUsedAt.IsZero() {
-					used = c.ago(u.LastUsedAt)
-				}
-				t.rows = append(t.rows, []string{u.ID.String(), string(u.Signature), used, u.Description})
-			}
-			return c.print(t, "No addresses. Make one with: stint trigger-url open "+args[0])
 		},
 	}
 }
@@ -89,18 +67,12 @@ func (c *cli) triggerURLCloseCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			client, err := c.connect(what)
-			if err != nil {
-				return err
-			}
-			agent, err := findAgent(cmd.Context(), client, args[0])
-			if err != nil {
-				return err
-			}
-			if err := client.CloseTriggerURL(cmd.Context(), agent, id); err != nil {
-				return noAgent(cmd.Context(), client, what, args[0], err)
-			}
-			return nil
+			return c.withAgent(cmd.Context(), what, args[0], func(ctx context.Context, client *api.Client, agent string) error {
+				if err := client.CloseTriggerURL(ctx, agent, id); err != nil {
+					return noAgent(ctx, client, what, agent, err)
+				}
+				return nil
+			})
 		},
 	}
 }

@@ -89,26 +89,14 @@ func (c *cli) eachSession(ctx context.Context, verb string, refs []string, do fu
 	if err != nil {
 		return err
 	}
-	var first error
-	for _, ref := range refs {
+	return each(ctx, c, refs, func(ref string) error {
 		id, err := findSession(ctx, client, ref)
-		if err == nil {
-			what := "cannot " + verb + " the session " + id.String()
-			err = do(ctx, client, id)
-			err = explain(what, err, nextFor(err, id))
+		if err != nil {
+			return err
 		}
-		switch {
-		case err == nil:
-		case first == nil:
-			first = err
-		default:
-			report(c.err, c.errLook, err)
-		}
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	return first
+		err = do(ctx, client, id)
+		return explain("cannot "+verb+" the session "+id.String(), err, nextFor(err, id))
+	})
 }
 
 // nextFor suggests what to do about a refused verb.

@@ -21,28 +21,14 @@ func webhookID(text, what string) (id api.WebhookID, err error) {
 }
 
 func (c *cli) webhookListCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "list", Aliases: []string{"ls"}, Short: "List the workspace's webhooks", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			what := "cannot list the webhooks"
-			client, err := c.connect(what)
-			if err != nil {
-				return err
-			}
-			list, err := pages(1000, "", func(p api.Page) (api.List[api.Webhook], error) { return client.Webhooks(cmd.Context(), p) })
-			if err != nil {
-				return explain(what, err, "stint webhook list")
-			}
-			if c.flags.json {
-				return c.document(list)
-			}
-			t := table{head: []string{"WEBHOOK", "STATE", "URL", "TYPES"}, flex: 2}
-			for _, w := range list.Items {
-				t.rows = append(t.rows, []string{w.ID.String(), webhookState(w), w.URL, strings.Join(w.Types, ",")})
-			}
-			return c.print(t, "No webhooks. Make one with: stint webhook create URL")
+	return listing[api.Webhook]{
+		what: "cannot list the webhooks", next: "stint webhook list", page: (*api.Client).Webhooks,
+		head: []string{"WEBHOOK", "STATE", "URL", "TYPES"}, flex: 2,
+		row: func(w api.Webhook) []string {
+			return []string{w.ID.String(), webhookState(w), w.URL, strings.Join(w.Types, ",")}
 		},
-	}
+		none: "No webhooks. Make one with: stint webhook create URL",
+	}.command(c, "List the workspace's webhooks")
 }
 
 func webhookState(w api.Webhook) string {
@@ -72,13 +58,11 @@ func (c *cli) webhookCreateCommand() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			what := "cannot make the webhook"
-			client, err := c.connect(what)
+			w, err := call(cmd.Context(), c, what, "stint webhook create --help", func(client *api.Client, ctx context.Context) (api.Webhook, error) {
+				return client.CreateWebhook(ctx, map[string]any{"url": args[0], "types": append([]string{}, f.types...), "description": f.description})
+			})
 			if err != nil {
 				return err
-			}
-			w, err := client.CreateWebhook(cmd.Context(), map[string]any{"url": args[0], "types": append([]string{}, f.types...), "description": f.description})
-			if err != nil {
-				return explain(what, err, "stint webhook create --help")
 			}
 			return c.showWebhook(w)
 		},
@@ -93,20 +77,13 @@ func (f *webhookFlags) add(cmd *cobra.Command) {
 }
 
 func (c *cli) showWebhook(w api.Webhook) error {
-	if c.flags.json {
-		return c.document(w)
-	}
-	if c.flags.quiet {
-		return c.say("%s", w.ID)
-	}
-	if err := c.say("%s  %s  %s", w.ID, webhookState(w), w.URL); err != nil {
-		return err
-	}
-	if w.Secret != "" {
+	return c.show(w, w.ID.String(), func() error {
+		if err := c.say("%s  %s  %s", w.ID, webhookState(w), w.URL); err != nil || w.Secret == "" {
+			return err
+		}
 		c.hint("The secret is shown this once:")
 		return c.say("%s", w.Secret)
-	}
-	return nil
+	})
 }
 
 func (c *cli) webhookEditCommand() *cobra.Command {
@@ -133,13 +110,11 @@ func (c *cli) webhookEditCommand() *cobra.Command {
 					patch[part.field] = part.value
 				}
 			}
-			client, err := c.connect(what)
+			w, err := call(cmd.Context(), c, what, "stint webhook list", func(client *api.Client, ctx context.Context) (api.Webhook, error) {
+				return client.EditWebhook(ctx, id, patch)
+			})
 			if err != nil {
 				return err
-			}
-			w, err := client.EditWebhook(cmd.Context(), id, patch)
-			if err != nil {
-				return explain(what, err, "stint webhook list")
 			}
 			return c.showWebhook(w)
 		},
@@ -175,7 +150,7 @@ var (
 			if err != nil {
 				return err
 			}
-			return c.showDeliveries(api.List[api.Delivery]{Items: []api.Delivery{d}})
+			return c.deliveries().show(c, api.List[api.Delivery]{Items: []api.Delivery{d}})
 		},
 	}
 	webhookDelete = webhookVerb{
@@ -207,48 +182,41 @@ func (c *cli) webhookVerbCommand(v webhookVerb) *cobra.Command {
 }
 
 func (c *cli) webhookDeliveriesCommand() *cobra.Command {
-	var limit int
+	var p paging
 	cmd := &cobra.Command{
 		Use: "deliveries WEBHOOK", Short: "List what a webhook has sent, the newest first", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			what := "cannot list the deliveries"
-			id, err := webhookID(args[0], what)
+			l := c.deliveries()
+			id, err := webhookID(args[0], l.what)
 			if err != nil {
 				return err
 			}
-			if limit < 1 {
-				return usage(what, "--limit is 1 or more", "stint webhook deliveries --help")
-			}
-			client, err := c.connect(what)
-			if err != nil {
+			if err := p.check(l.what, "stint webhook deliveries --help"); err != nil {
 				return err
 			}
-			list, err := pages(limit, "", func(p api.Page) (api.List[api.Delivery], error) {
-				return client.Deliveries(cmd.Context(), id, p)
-			})
-			if err != nil {
-				return explain(what, err, "stint webhook list")
+			l.page = func(client *api.Client, ctx context.Context, p api.Page) (api.List[api.Delivery], error) {
+				return client.Deliveries(ctx, id, p)
 			}
-			return c.showDeliveries(list)
+			return l.run(cmd.Context(), c, p)
 		},
 	}
-	cmd.Flags().IntVar(&limit, "limit", 50, "list at most so many")
+	cmd.Flags().IntVar(&p.limit, "limit", 50, "list at most so many")
 	return cmd
 }
 
-func (c *cli) showDeliveries(list api.List[api.Delivery]) error {
-	if c.flags.json {
-		return c.document(list)
+func (c *cli) deliveries() listing[api.Delivery] {
+	return listing[api.Delivery]{
+		what: "cannot list the deliveries", next: "stint webhook list",
+		head: []string{"DELIVERY", "STATE", "TYPE", "TRIES", "CREATED", "ANSWER"}, flex: 5,
+		row: func(d api.Delivery) []string {
+			answer := d.Problem
+			if answer == "" && d.StatusCode != 0 {
+				answer = strconv.FormatInt(d.StatusCode, 10)
+			}
+			return []string{d.ID.String(), string(d.State), d.Type, strconv.FormatInt(d.Tries, 10), c.ago(d.CreatedAt), answer}
+		},
+		none: "Nothing was sent yet. Try it with: stint webhook test WEBHOOK",
 	}
-	t := table{head: []string{"DELIVERY", "STATE", "TYPE", "TRIES", "CREATED", "ANSWER"}, flex: 5}
-	for _, d := range list.Items {
-		answer := d.Problem
-		if answer == "" && d.StatusCode != 0 {
-			answer = strconv.FormatInt(d.StatusCode, 10)
-		}
-		t.rows = append(t.rows, []string{d.ID.String(), string(d.State), d.Type, strconv.FormatInt(d.Tries, 10), c.ago(d.CreatedAt), answer})
-	}
-	return c.print(t, "Nothing was sent yet. Try it with: stint webhook test WEBHOOK")
 }
 
 func (c *cli) webhookRedeliverCommand() *cobra.Command {
@@ -264,15 +232,13 @@ func (c *cli) webhookRedeliverCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			client, err := c.connect(what)
+			d, err := call(cmd.Context(), c, what, "stint webhook deliveries "+args[0], func(client *api.Client, ctx context.Context) (api.Delivery, error) {
+				return client.Redeliver(ctx, id, delivery)
+			})
 			if err != nil {
 				return err
 			}
-			d, err := client.Redeliver(cmd.Context(), id, delivery)
-			if err != nil {
-				return explain(what, err, "stint webhook deliveries "+args[0])
-			}
-			return c.showDeliveries(api.List[api.Delivery]{Items: []api.Delivery{d}})
+			return c.deliveries().show(c, api.List[api.Delivery]{Items: []api.Delivery{d}})
 		},
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -18,58 +19,43 @@ func (c *cli) workerCommand() *cobra.Command {
 }
 
 func (c *cli) workerListCommand() *cobra.Command {
-	var agent, cursor string
-	var limit int
-	cmd := &cobra.Command{
-		Use: "list", Aliases: []string{"ls"},
-		Short: "List workers",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			what := "cannot list the workers"
-			if limit < 1 {
-				return usage(what, "--limit is 1 or more", "stint worker list --limit 50")
-			}
-			client, err := c.connect(what)
-			if err != nil {
-				return err
-			}
-			if agent, err = findAgent(cmd.Context(), client, agent); err != nil {
-				return err
-			}
-			list, err := pages(limit, cursor, func(p api.Page) (api.List[api.Worker], error) {
-				if agent != "" {
-					return client.AgentWorkers(cmd.Context(), agent, p)
-				}
-				return client.Workers(cmd.Context(), p)
-			})
-			if err != nil {
-				return noAgent(cmd.Context(), client, what, agent, err)
-			}
-			return c.showWorkers(list)
-		},
+	var agent string
+	var p paging
+	l := listing[api.Worker]{
+		what: "cannot list the workers",
+		head: []string{"WORKER", "AGENT", "NAME", "STATE", "RUNNING", "LAST BEAT", "PLATFORM"}, flex: 2,
+		row:  c.workerRow,
+		none: "There is no worker yet. stint up runs one; elsewhere: stint worker run",
+	}
+	cmd := l.command(c, "List workers")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := p.check(l.what, "stint worker list --limit 50"); err != nil {
+			return err
+		}
+		return l.ofAgent(cmd.Context(), c, agent, p, workersOf)
 	}
 	cmd.Flags().StringVar(&agent, "agent", "", "only this `AGENT`'s")
-	cmd.Flags().IntVar(&limit, "limit", 50, "list at most so many")
-	cmd.Flags().StringVar(&cursor, "cursor", "", "go on after the page whose nextCursor this is")
+	p.add(cmd.Flags())
 	return cmd
 }
 
-func (c *cli) showWorkers(list api.List[api.Worker]) error {
-	if c.flags.json {
-		return c.document(list)
+// workersOf is a page of an agent's workers, or with "" of all.
+func workersOf(ctx context.Context, client *api.Client, agent string, p api.Page) (api.List[api.Worker], error) {
+	if agent != "" {
+		return client.AgentWorkers(ctx, agent, p)
 	}
-	t := table{head: []string{"WORKER", "AGENT", "NAME", "STATE", "RUNNING", "LAST BEAT", "PLATFORM"}, flex: 2}
-	for _, w := range list.Items {
-		state := string(w.State)
-		switch {
-		case w.PendingSignal != nil:
-			state += ", told to " + string(w.PendingSignal.Signal)
-		case w.DesiredState != api.DesiredRunning:
-			state += ", " + string(w.DesiredState)
-		case c.tty:
-			state = c.outLook.worker(w.State)
-		}
-		t.rows = append(t.rows, []string{w.ID.String(), w.AgentSlug, plain(w.Name), state, fmt.Sprintf("%d/%d", w.Running, w.MaxConcurrent), c.ago(w.LastBeatAt), plain(w.Platform)})
+	return client.Workers(ctx, p)
+}
+
+func (c *cli) workerRow(w api.Worker) []string {
+	state := string(w.State)
+	switch {
+	case w.PendingSignal != nil:
+		state += ", told to " + string(w.PendingSignal.Signal)
+	case w.DesiredState != api.DesiredRunning:
+		state += ", " + string(w.DesiredState)
+	case c.tty:
+		state = c.outLook.worker(w.State)
 	}
-	return c.print(t, "There is no worker yet. stint up runs one; elsewhere: stint worker run")
+	return []string{w.ID.String(), w.AgentSlug, plain(w.Name), state, fmt.Sprintf("%d/%d", w.Running, w.MaxConcurrent), c.ago(w.LastBeatAt), plain(w.Platform)}
 }

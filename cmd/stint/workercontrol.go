@@ -23,12 +23,7 @@ const (
 // all that have that name, since one process is a worker of the same name for each of its
 // agents.
 func findWorkers(ctx context.Context, client *api.Client, what, ref, agent string) ([]api.Worker, error) {
-	list, err := pages(math.MaxInt32, "", func(p api.Page) (api.List[api.Worker], error) {
-		if agent != "" {
-			return client.AgentWorkers(ctx, agent, p)
-		}
-		return client.Workers(ctx, p)
-	})
+	list, err := pages(math.MaxInt32, "", func(p api.Page) (api.List[api.Worker], error) { return workersOf(ctx, client, agent, p) })
 	if err != nil {
 		return nil, noAgent(ctx, client, what, agent, err)
 	}
@@ -77,21 +72,9 @@ func (c *cli) eachWorker(ctx context.Context, verb, agent string, refs []string,
 		}
 		all = append(all, found...)
 	}
-	var first error
-	for _, w := range all {
-		err := explain("cannot "+verb+" the worker "+w.ID.String()+" ("+w.Name+" for "+w.AgentSlug+")", do(ctx, client, w, len(all)), workersNext)
-		switch {
-		case err == nil:
-		case first == nil:
-			first = err
-		default:
-			report(c.err, c.errLook, err)
-		}
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	return first
+	return each(ctx, c, all, func(w api.Worker) error {
+		return explain("cannot "+verb+" the worker "+w.ID.String()+" ("+w.Name+" for "+w.AgentSlug+")", do(ctx, client, w, len(all)), workersNext)
+	})
 }
 
 func (c *cli) workerShowCommand() *cobra.Command {

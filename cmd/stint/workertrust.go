@@ -100,10 +100,7 @@ func (c *cli) trust(ctx context.Context, ref, state string, yes bool) error {
 }
 
 func (c *cli) trusted(o offer, words string) error {
-	return c.show(o, o.Agent, func() error {
-		c.hint("%s", words)
-		return nil
-	})
+	return c.done(o, o.Agent, "%s", words)
 }
 
 // accepting is what was accepted before, with what is offered replaced.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"stint/api"
@@ -12,30 +14,15 @@ func (c *cli) workspaceCommand() *cobra.Command {
 }
 
 func (c *cli) workspaceListCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "list", Aliases: []string{"ls"},
-		Short: "List your workspaces",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			what := "cannot list the workspaces"
-			client, err := c.connect(what)
-			if err != nil {
-				return err
-			}
-			list, err := client.Workspaces(cmd.Context())
-			if err != nil {
-				return explain(what, err, "stint status")
-			}
-			if c.flags.json {
-				return c.document(list)
-			}
-			t := table{head: []string{"WORKSPACE", "SLUG", "NAME"}, flex: 2}
-			for _, w := range list.Items {
-				t.rows = append(t.rows, []string{w.ID.String(), w.Slug, plain(w.Name)})
-			}
-			return c.print(t, "You are in no workspace.")
+	return listing[api.Workspace]{
+		what: "cannot list the workspaces",
+		page: func(client *api.Client, ctx context.Context, _ api.Page) (api.List[api.Workspace], error) {
+			return client.Workspaces(ctx)
 		},
-	}
+		head: []string{"WORKSPACE", "SLUG", "NAME"}, flex: 2,
+		row:  func(w api.Workspace) []string { return []string{w.ID.String(), w.Slug, plain(w.Name)} },
+		none: "You are in no workspace.",
+	}.command(c, "List your workspaces")
 }
 
 func (c *cli) workspaceCreateCommand() *cobra.Command {
@@ -47,18 +34,13 @@ func (c *cli) workspaceCreateCommand() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			what := "cannot make the workspace " + args[0]
-			client, err := c.connect(what)
+			w, err := call(cmd.Context(), c, what, "stint workspace list", func(client *api.Client, ctx context.Context) (api.Workspace, error) {
+				return client.CreateWorkspace(ctx, api.WorkspaceInput{Slug: args[0], Name: name})
+			})
 			if err != nil {
 				return err
 			}
-			w, err := client.CreateWorkspace(cmd.Context(), api.WorkspaceInput{Slug: args[0], Name: name})
-			if err != nil {
-				return explain(what, err, "stint workspace list")
-			}
-			return c.show(w, w.ID.String(), func() error {
-				c.hint("Made the workspace %s. Use it with --workspace %s, or STINT_WORKSPACE=%s.", w.Slug, w.Slug, w.Slug)
-				return nil
-			})
+			return c.done(w, w.ID.String(), "Made the workspace %s. Use it with --workspace %s, or STINT_WORKSPACE=%s.", w.Slug, w.Slug, w.Slug)
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "what people call it (the slug)")
