@@ -17,9 +17,9 @@ func cachedAgent(t *testing.T, s *Store) (agent api.AgentID) {
 		workspace := api.WorkspaceID(tx.NewID())
 		return errors.Join(
 			tx.InsertWorkspace(t.Context(), queries.InsertWorkspaceParams{ID: workspace, Slug: "default", Name: "default"}),
-			tx.InsertAgent(t.Context(), queries.InsertAgentParams{
-				ID: agent, WorkspaceID: workspace, Slug: "tidy", Mode: api.Local, CatchUp: api.CatchUpLatest, Overlap: api.OverlapSkip, MaxConcurrent: 9,
-			}))
+			One(tx.PutAgent(t.Context(), queries.PutAgentParams{
+				ID: agent, WorkspaceID: workspace, Slug: "tidy", Mode: api.Local, CatchUp: api.CatchUpLatest, Overlap: api.OverlapSkip, MaxConcurrent: 9, Version: 1,
+			})))
 	}))
 	return agent
 }

@@ -81,22 +81,8 @@ func (e *Engine) CreateAgent(ctx context.Context, c Caller, in api.AgentInput) (
 			a.PausedAt, a.PausedReason = now, "paused at its creation"
 		}
 		plan(&a, tx.Now)
-		err := tx.InsertAgent(tx.Context(), queries.InsertAgentParams{
-			ID: a.ID, WorkspaceID: a.WorkspaceID, Slug: a.Slug, Name: a.Name, Description: a.Description, Mode: a.Mode,
-			Type: a.Type, Run: a.Run, RunSetBy: a.RunSetBy, Prompt: a.Prompt, Instructions: a.Instructions,
-			Schedule: a.Schedule, TimeZone: a.TimeZone, CatchUp: a.CatchUp, CatchUpWindow: a.CatchUpWindow, Overlap: a.Overlap,
-			Jitter: a.Jitter, RunsAsUserID: a.RunsAsUserID, Paused: a.Paused, PausedReason: a.PausedReason, PausedAt: a.PausedAt,
-			UnpausedAt: a.UnpausedAt, MaxConcurrent: a.MaxConcurrent, Priority: a.Priority, Labels: a.Labels,
-			LeaseSeconds: a.LeaseSeconds, ReclaimDelay: a.ReclaimDelay, TurnTimeout: a.TurnTimeout,
-			StallTimeout: a.StallTimeout, QueueTimeout: a.QueueTimeout, MaxLapses: a.MaxLapses, AnchorAt: a.AnchorAt,
-			NextSlotAt: a.NextSlotAt, CreatedAt: now,
-			SessionSpendLimit: a.SessionSpendLimit, DailySpendLimit: a.DailySpendLimit, TimeoutsSetBy: a.TimeoutsSetBy,
-		})
-		if db.IsUnique(err) {
-			return slugTaken(a.Slug)
-		}
-		if err != nil {
-			return fmt.Errorf("insert agent %q: %w", a.Slug, err)
+		if err := putAgent(tx, &a); err != nil {
+			return err
 		}
 		if err := e.keepVersion(tx, c.Actor(), &a, api.EventAgentCreated); err != nil {
 			return err
@@ -193,7 +179,7 @@ func (e *Engine) editTx(tx *db.Tx, c Caller, a *agentRow, in api.AgentInput, rea
 	plan(a, tx.Now)
 	a.Version++
 	a.UpdatedAt = now
-	if err := e.updateAgent(tx, a, was.Version); err != nil {
+	if err := putAgent(tx, a); err != nil {
 		return false, err
 	}
 	if err := carrySpend(tx, &was, a, now); err != nil {
@@ -227,23 +213,14 @@ func looser(was, is api.AgentInput) bool {
 		was.DailySpendLimitMicros != 0 && (spend == 0 || spend > was.DailySpendLimitMicros)
 }
 
-func (e *Engine) updateAgent(tx *db.Tx, a *agentRow, from int64) error {
-	err := db.One(tx.UpdateAgent(tx.Context(), queries.UpdateAgentParams{
-		Slug: a.Slug, Name: a.Name, Description: a.Description, Mode: a.Mode, Type: a.Type, Run: a.Run, RunSetBy: a.RunSetBy,
-		Prompt: a.Prompt, Instructions: a.Instructions, Schedule: a.Schedule, TimeZone: a.TimeZone, CatchUp: a.CatchUp,
-		CatchUpWindow: a.CatchUpWindow, Overlap: a.Overlap, Jitter: a.Jitter, RunsAsUserID: a.RunsAsUserID, Paused: a.Paused,
-		PausedReason: a.PausedReason, PausedAt: a.PausedAt, UnpausedAt: a.UnpausedAt, MaxConcurrent: a.MaxConcurrent,
-		Priority: a.Priority, Labels: a.Labels, LeaseSeconds: a.LeaseSeconds, ReclaimDelay: a.ReclaimDelay,
-		TurnTimeout: a.TurnTimeout, StallTimeout: a.StallTimeout, QueueTimeout: a.QueueTimeout, MaxLapses: a.MaxLapses,
-		AnchorAt: a.AnchorAt, NextSlotAt: a.NextSlotAt, ScheduleError: a.ScheduleError, FailuresInRow: a.FailuresInRow,
-		Version: a.Version, UpdatedAt: a.UpdatedAt, ID: a.ID, FromVersion: from,
-		SessionSpendLimit: a.SessionSpendLimit, DailySpendLimit: a.DailySpendLimit, TimeoutsSetBy: a.TimeoutsSetBy,
-	}))
+// putAgent writes a new agent, or the next version of one.
+func putAgent(tx *db.Tx, a *agentRow) error {
+	err := db.One(tx.PutAgent(tx.Context(), queries.PutAgentParams(*a)))
 	if db.IsUnique(err) {
 		return slugTaken(a.Slug)
 	}
 	if err != nil {
-		return fmt.Errorf("update agent %s: %w", a.ID, err)
+		return fmt.Errorf("write version %d of agent %s: %w", a.Version, a.ID, err)
 	}
 	return nil
 }

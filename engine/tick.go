@@ -378,9 +378,8 @@ func (e *Engine) countOutcome(tx *db.Tx, s *sessionRow) error {
 	a.FailuresInRow, a.Paused, a.PausedAt = failures, 1, db.Micros(tx.Now)
 	a.PausedReason = fmt.Sprintf("%d scheduled runs in a row ended in error", failures)
 	plan(&a, tx.Now)
-	from := a.Version
 	a.Version, a.UpdatedAt = a.Version+1, db.Micros(tx.Now)
-	if err := e.updateAgent(tx, &a, from); err != nil {
+	if err := putAgent(tx, &a); err != nil {
 		return err
 	}
 	return e.keepVersion(tx, api.ActorSystem, &a, api.EventAgentPaused)

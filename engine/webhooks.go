@@ -43,17 +43,14 @@ func (e *Engine) CreateWebhook(ctx context.Context, c Caller, in api.WebhookInpu
 	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
 		w := queries.Webhook{
 			ID: api.WebhookID(tx.NewID()), WorkspaceID: c.WorkspaceID, Url: in.URL, Description: in.Description, Types: in.Types,
-			Secret: newSecret(), Enabled: 1, CreatedBy: c.UserID, CreatedAt: db.Micros(tx.Now),
+			Secret: newSecret(), OldSecret: []byte{}, Enabled: 1, CreatedBy: c.UserID, CreatedAt: db.Micros(tx.Now),
 		}
 		seq, err := e.logWebhook(tx, &w, c.Actor(), api.EventWebhookCreated, nil)
 		if err != nil {
 			return err
 		}
 		w.AfterSeq = seq
-		err = tx.InsertWebhook(tx.Context(), queries.InsertWebhookParams{
-			ID: w.ID, WorkspaceID: w.WorkspaceID, Url: w.Url, Description: w.Description, Types: w.Types, Secret: w.Secret,
-			AfterSeq: w.AfterSeq, CreatedBy: w.CreatedBy, CreatedAt: w.CreatedAt,
-		})
+		err = tx.InsertWebhook(tx.Context(), queries.InsertWebhookParams(w))
 		if err != nil {
 			return fmt.Errorf("insert a webhook: %w", err)
 		}

@@ -103,12 +103,7 @@ func (e *Engine) registerTx(tx *db.Tx, c Caller, a *agentRow, owner api.UserID, 
 			FolderKey: in.FolderKey, FolderShared: db.Flag(in.FolderShared), State: api.Online, Desired: api.DesiredRunning,
 			LastBeatAt: now, CreatedAt: now, Staging: in.StagingSeconds, ProcessSlots: in.ProcessSlots,
 		}
-		err := tx.InsertWorker(tx.Context(), queries.InsertWorkerParams{
-			ID: w.ID, WorkspaceID: w.WorkspaceID, AgentID: w.AgentID, OwnerUserID: w.OwnerUserID, Mode: w.Mode, Name: w.Name,
-			InstanceID: w.InstanceID, ProcessID: w.ProcessID, Instructions: w.Instructions, Types: w.Types, Labels: w.Labels,
-			MaxConcurrent: w.MaxConcurrent, Platform: w.Platform, Version: w.Version, FolderKey: w.FolderKey,
-			FolderShared: w.FolderShared, LastBeatAt: now, InstructionsSetBy: w.InstructionsSetBy, Staging: w.Staging, ProcessSlots: w.ProcessSlots,
-		})
+		err := tx.InsertWorker(tx.Context(), queries.InsertWorkerParams(w))
 		if err != nil {
 			return nil, nil, fmt.Errorf("insert worker %q: %w", in.Name, err)
 		}

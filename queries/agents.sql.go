@@ -275,105 +275,6 @@ func (q *Queries) FreeAgentSlot(ctx context.Context, id api.AgentID) (int64, err
 	return result.RowsAffected()
 }
 
-const insertAgent = `-- name: InsertAgent :exec
-INSERT INTO agents (
-    id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone,
-    catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at,
-    max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout,
-    max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version,
-    created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, timeouts_set_by
-) VALUES (
-    ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,
-    ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
-    ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30,
-    ?31, ?32, ?33, '', 0, 0, 0, 1,
-    ?34, ?34, 0, ?35, ?36, ?37
-)
-`
-
-type InsertAgentParams struct {
-	ID                api.AgentID
-	WorkspaceID       api.WorkspaceID
-	Slug              string
-	Name              string
-	Description       string
-	Mode              api.Mode
-	Type              api.AgentType
-	Run               api.Run
-	RunSetBy          api.UserID
-	Prompt            string
-	Instructions      string
-	Schedule          string
-	TimeZone          string
-	CatchUp           api.CatchUp
-	CatchUpWindow     int64
-	Overlap           api.Overlap
-	Jitter            int64
-	RunsAsUserID      api.UserID
-	Paused            int64
-	PausedReason      string
-	PausedAt          int64
-	UnpausedAt        int64
-	MaxConcurrent     int64
-	Priority          int64
-	Labels            api.Labels
-	LeaseSeconds      int64
-	ReclaimDelay      int64
-	TurnTimeout       int64
-	StallTimeout      int64
-	QueueTimeout      int64
-	MaxLapses         int64
-	AnchorAt          int64
-	NextSlotAt        int64
-	CreatedAt         int64
-	SessionSpendLimit int64
-	DailySpendLimit   int64
-	TimeoutsSetBy     api.UserID
-}
-
-func (q *Queries) InsertAgent(ctx context.Context, arg InsertAgentParams) error {
-	_, err := q.exec(ctx, q.insertAgentStmt, insertAgent,
-		arg.ID,
-		arg.WorkspaceID,
-		arg.Slug,
-		arg.Name,
-		arg.Description,
-		arg.Mode,
-		arg.Type,
-		arg.Run,
-		arg.RunSetBy,
-		arg.Prompt,
-		arg.Instructions,
-		arg.Schedule,
-		arg.TimeZone,
-		arg.CatchUp,
-		arg.CatchUpWindow,
-		arg.Overlap,
-		arg.Jitter,
-		arg.RunsAsUserID,
-		arg.Paused,
-		arg.PausedReason,
-		arg.PausedAt,
-		arg.UnpausedAt,
-		arg.MaxConcurrent,
-		arg.Priority,
-		arg.Labels,
-		arg.LeaseSeconds,
-		arg.ReclaimDelay,
-		arg.TurnTimeout,
-		arg.StallTimeout,
-		arg.QueueTimeout,
-		arg.MaxLapses,
-		arg.AnchorAt,
-		arg.NextSlotAt,
-		arg.CreatedAt,
-		arg.SessionSpendLimit,
-		arg.DailySpendLimit,
-		arg.TimeoutsSetBy,
-	)
-	return err
-}
-
 const insertAgentVersion = `-- name: InsertAgentVersion :exec
 INSERT INTO agent_versions (agent_id, version, at, actor, snapshot, run_set_by, timeouts_set_by)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
@@ -600,6 +501,146 @@ func (q *Queries) NextAgentSlot(ctx context.Context, now int64) (int64, error) {
 	return next_slot_at, err
 }
 
+const putAgent = `-- name: PutAgent :execrows
+INSERT INTO agents (
+    id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone,
+    catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at,
+    max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout,
+    max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version,
+    created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day,
+    timeouts_set_by
+) VALUES (
+    ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,
+    ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
+    ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28,
+    ?29, ?30, ?31, ?32, ?33, ?34, ?35,
+    ?36, ?37, ?38, ?39, ?40, ?41, ?42,
+    ?43, ?44, ?45, ?46
+) ON CONFLICT (id) DO UPDATE SET
+    slug = excluded.slug, name = excluded.name, description = excluded.description, mode = excluded.mode,
+    type = excluded.type, run = excluded.run, run_set_by = excluded.run_set_by, prompt = excluded.prompt,
+    instructions = excluded.instructions, schedule = excluded.schedule, time_zone = excluded.time_zone,
+    catch_up = excluded.catch_up, catch_up_window = excluded.catch_up_window, overlap = excluded.overlap,
+    jitter = excluded.jitter, runs_as_user_id = excluded.runs_as_user_id, paused = excluded.paused,
+    paused_reason = excluded.paused_reason, paused_at = excluded.paused_at, unpaused_at = excluded.unpaused_at,
+    max_concurrent = excluded.max_concurrent, priority = excluded.priority, labels = excluded.labels,
+    lease_seconds = excluded.lease_seconds, reclaim_delay = excluded.reclaim_delay,
+    turn_timeout = excluded.turn_timeout, stall_timeout = excluded.stall_timeout,
+    queue_timeout = excluded.queue_timeout, max_lapses = excluded.max_lapses, anchor_at = excluded.anchor_at,
+    next_slot_at = excluded.next_slot_at, schedule_error = excluded.schedule_error,
+    failures_in_row = excluded.failures_in_row, version = excluded.version, updated_at = excluded.updated_at,
+    session_spend_limit = excluded.session_spend_limit, daily_spend_limit = excluded.daily_spend_limit,
+    timeouts_set_by = excluded.timeouts_set_by
+WHERE agents.version = excluded.version - 1 AND agents.deleted_at = 0
+`
+
+type PutAgentParams struct {
+	ID                api.AgentID
+	WorkspaceID       api.WorkspaceID
+	Slug              string
+	Name              string
+	Description       string
+	Mode              api.Mode
+	Type              api.AgentType
+	Run               api.Run
+	RunSetBy          api.UserID
+	Prompt            string
+	Instructions      string
+	Schedule          string
+	TimeZone          string
+	CatchUp           api.CatchUp
+	CatchUpWindow     int64
+	Overlap           api.Overlap
+	Jitter            int64
+	RunsAsUserID      api.UserID
+	Paused            int64
+	PausedReason      string
+	PausedAt          int64
+	UnpausedAt        int64
+	MaxConcurrent     int64
+	Priority          int64
+	Labels            api.Labels
+	LeaseSeconds      int64
+	ReclaimDelay      int64
+	TurnTimeout       int64
+	StallTimeout      int64
+	QueueTimeout      int64
+	MaxLapses         int64
+	AnchorAt          int64
+	NextSlotAt        int64
+	ScheduleError     string
+	LastTriggeredAt   int64
+	Running           int64
+	FailuresInRow     int64
+	Version           int64
+	CreatedAt         int64
+	UpdatedAt         int64
+	DeletedAt         int64
+	SessionSpendLimit int64
+	DailySpendLimit   int64
+	SpendDay          int64
+	SpentOnDay        int64
+	TimeoutsSetBy     api.UserID
+}
+
+// Puts a new agent, or a new version of one over the version before it. What other statements
+// count stays as it is, so that nothing depends on when the row was read. The arguments are the
+// table's columns in their order: a row converts to them.
+func (q *Queries) PutAgent(ctx context.Context, arg PutAgentParams) (int64, error) {
+	result, err := q.exec(ctx, q.putAgentStmt, putAgent,
+		arg.ID,
+		arg.WorkspaceID,
+		arg.Slug,
+		arg.Name,
+		arg.Description,
+		arg.Mode,
+		arg.Type,
+		arg.Run,
+		arg.RunSetBy,
+		arg.Prompt,
+		arg.Instructions,
+		arg.Schedule,
+		arg.TimeZone,
+		arg.CatchUp,
+		arg.CatchUpWindow,
+		arg.Overlap,
+		arg.Jitter,
+		arg.RunsAsUserID,
+		arg.Paused,
+		arg.PausedReason,
+		arg.PausedAt,
+		arg.UnpausedAt,
+		arg.MaxConcurrent,
+		arg.Priority,
+		arg.Labels,
+		arg.LeaseSeconds,
+		arg.ReclaimDelay,
+		arg.TurnTimeout,
+		arg.StallTimeout,
+		arg.QueueTimeout,
+		arg.MaxLapses,
+		arg.AnchorAt,
+		arg.NextSlotAt,
+		arg.ScheduleError,
+		arg.LastTriggeredAt,
+		arg.Running,
+		arg.FailuresInRow,
+		arg.Version,
+		arg.CreatedAt,
+		arg.UpdatedAt,
+		arg.DeletedAt,
+		arg.SessionSpendLimit,
+		arg.DailySpendLimit,
+		arg.SpendDay,
+		arg.SpentOnDay,
+		arg.TimeoutsSetBy,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const scheduledAgents = `-- name: ScheduledAgents :many
 SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by FROM agents WHERE deleted_at = 0 AND schedule <> '' ORDER BY id
 `
@@ -733,113 +774,6 @@ type TriggerAgentParams struct {
 
 func (q *Queries) TriggerAgent(ctx context.Context, arg TriggerAgentParams) (int64, error) {
 	result, err := q.exec(ctx, q.triggerAgentStmt, triggerAgent, arg.TriggeredAt, arg.ID)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
-}
-
-const updateAgent = `-- name: UpdateAgent :execrows
-UPDATE agents SET
-    slug = ?1, name = ?2, description = ?3, mode = ?4, type = ?5, run = ?6,
-    run_set_by = ?7, prompt = ?8, instructions = ?9, schedule = ?10,
-    time_zone = ?11, catch_up = ?12, catch_up_window = ?13, overlap = ?14,
-    jitter = ?15, runs_as_user_id = ?16, paused = ?17, paused_reason = ?18,
-    paused_at = ?19, unpaused_at = ?20, max_concurrent = ?21, priority = ?22,
-    labels = ?23, lease_seconds = ?24, reclaim_delay = ?25, turn_timeout = ?26,
-    stall_timeout = ?27, queue_timeout = ?28, max_lapses = ?29,
-    anchor_at = ?30, next_slot_at = ?31, schedule_error = ?32,
-    failures_in_row = ?33, version = ?34, updated_at = ?35,
-    session_spend_limit = ?36, daily_spend_limit = ?37, timeouts_set_by = ?38
-WHERE id = ?39 AND version = ?40 AND deleted_at = 0
-`
-
-type UpdateAgentParams struct {
-	Slug              string
-	Name              string
-	Description       string
-	Mode              api.Mode
-	Type              api.AgentType
-	Run               api.Run
-	RunSetBy          api.UserID
-	Prompt            string
-	Instructions      string
-	Schedule          string
-	TimeZone          string
-	CatchUp           api.CatchUp
-	CatchUpWindow     int64
-	Overlap           api.Overlap
-	Jitter            int64
-	RunsAsUserID      api.UserID
-	Paused            int64
-	PausedReason      string
-	PausedAt          int64
-	UnpausedAt        int64
-	MaxConcurrent     int64
-	Priority          int64
-	Labels            api.Labels
-	LeaseSeconds      int64
-	ReclaimDelay      int64
-	TurnTimeout       int64
-	StallTimeout      int64
-	QueueTimeout      int64
-	MaxLapses         int64
-	AnchorAt          int64
-	NextSlotAt        int64
-	ScheduleError     string
-	FailuresInRow     int64
-	Version           int64
-	UpdatedAt         int64
-	SessionSpendLimit int64
-	DailySpendLimit   int64
-	TimeoutsSetBy     api.UserID
-	ID                api.AgentID
-	FromVersion       int64
-}
-
-func (q *Queries) UpdateAgent(ctx context.Context, arg UpdateAgentParams) (int64, error) {
-	result, err := q.exec(ctx, q.updateAgentStmt, updateAgent,
-		arg.Slug,
-		arg.Name,
-		arg.Description,
-		arg.Mode,
-		arg.Type,
-		arg.Run,
-		arg.RunSetBy,
-		arg.Prompt,
-		arg.Instructions,
-		arg.Schedule,
-		arg.TimeZone,
-		arg.CatchUp,
-		arg.CatchUpWindow,
-		arg.Overlap,
-		arg.Jitter,
-		arg.RunsAsUserID,
-		arg.Paused,
-		arg.PausedReason,
-		arg.PausedAt,
-		arg.UnpausedAt,
-		arg.MaxConcurrent,
-		arg.Priority,
-		arg.Labels,
-		arg.LeaseSeconds,
-		arg.ReclaimDelay,
-		arg.TurnTimeout,
-		arg.StallTimeout,
-		arg.QueueTimeout,
-		arg.MaxLapses,
-		arg.AnchorAt,
-		arg.NextSlotAt,
-		arg.ScheduleError,
-		arg.FailuresInRow,
-		arg.Version,
-		arg.UpdatedAt,
-		arg.SessionSpendLimit,
-		arg.DailySpendLimit,
-		arg.TimeoutsSetBy,
-		arg.ID,
-		arg.FromVersion,
-	)
 	if err != nil {
 		return 0, err
 	}

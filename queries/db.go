@@ -306,9 +306,6 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.insertActivityStmt, err = db.PrepareContext(ctx, insertActivity); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertActivity: %w", err)
 	}
-	if q.insertAgentStmt, err = db.PrepareContext(ctx, insertAgent); err != nil {
-		return nil, fmt.Errorf("error preparing query InsertAgent: %w", err)
-	}
 	if q.insertAgentVersionStmt, err = db.PrepareContext(ctx, insertAgentVersion); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertAgentVersion: %w", err)
 	}
@@ -621,6 +618,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.promptStmt, err = db.PrepareContext(ctx, prompt); err != nil {
 		return nil, fmt.Errorf("error preparing query Prompt: %w", err)
 	}
+	if q.putAgentStmt, err = db.PrepareContext(ctx, putAgent); err != nil {
+		return nil, fmt.Errorf("error preparing query PutAgent: %w", err)
+	}
 	if q.putAttemptsStmt, err = db.PrepareContext(ctx, putAttempts); err != nil {
 		return nil, fmt.Errorf("error preparing query PutAttempts: %w", err)
 	}
@@ -815,9 +815,6 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.unusedOAuthClientsStmt, err = db.PrepareContext(ctx, unusedOAuthClients); err != nil {
 		return nil, fmt.Errorf("error preparing query UnusedOAuthClients: %w", err)
-	}
-	if q.updateAgentStmt, err = db.PrepareContext(ctx, updateAgent); err != nil {
-		return nil, fmt.Errorf("error preparing query UpdateAgent: %w", err)
 	}
 	if q.updateWebhookStmt, err = db.PrepareContext(ctx, updateWebhook); err != nil {
 		return nil, fmt.Errorf("error preparing query UpdateWebhook: %w", err)
@@ -1414,11 +1411,6 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing insertActivityStmt: %w", cerr)
 		}
 	}
-	if q.insertAgentStmt != nil {
-		if cerr := q.insertAgentStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing insertAgentStmt: %w", cerr)
-		}
-	}
 	if q.insertAgentVersionStmt != nil {
 		if cerr := q.insertAgentVersionStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing insertAgentVersionStmt: %w", cerr)
@@ -1939,6 +1931,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing promptStmt: %w", cerr)
 		}
 	}
+	if q.putAgentStmt != nil {
+		if cerr := q.putAgentStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing putAgentStmt: %w", cerr)
+		}
+	}
 	if q.putAttemptsStmt != nil {
 		if cerr := q.putAttemptsStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing putAttemptsStmt: %w", cerr)
@@ -2262,11 +2259,6 @@ func (q *Queries) Close() error {
 	if q.unusedOAuthClientsStmt != nil {
 		if cerr := q.unusedOAuthClientsStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing unusedOAuthClientsStmt: %w", cerr)
-		}
-	}
-	if q.updateAgentStmt != nil {
-		if cerr := q.updateAgentStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing updateAgentStmt: %w", cerr)
 		}
 	}
 	if q.updateWebhookStmt != nil {
@@ -2602,7 +2594,6 @@ type Queries struct {
 	identitiesOfStmt           *sql.Stmt
 	identityBySubjectStmt      *sql.Stmt
 	insertActivityStmt         *sql.Stmt
-	insertAgentStmt            *sql.Stmt
 	insertAgentVersionStmt     *sql.Stmt
 	insertClaimStmt            *sql.Stmt
 	insertDeliveryStmt         *sql.Stmt
@@ -2707,6 +2698,7 @@ type Queries struct {
 	programsOfStmt             *sql.Stmt
 	programsOfClientStmt       *sql.Stmt
 	promptStmt                 *sql.Stmt
+	putAgentStmt               *sql.Stmt
 	putAttemptsStmt            *sql.Stmt
 	putIdempotencyKeyStmt      *sql.Stmt
 	putLoginStmt               *sql.Stmt
@@ -2772,7 +2764,6 @@ type Queries struct {
 	undrainedOfThreadStmt      *sql.Stmt
 	undrainedScheduledStmt     *sql.Stmt
 	unusedOAuthClientsStmt     *sql.Stmt
-	updateAgentStmt            *sql.Stmt
 	updateWebhookStmt          *sql.Stmt
 	useDeviceCodeStmt          *sql.Stmt
 	useIdentityStmt            *sql.Stmt
@@ -2913,7 +2904,6 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		identitiesOfStmt:           q.identitiesOfStmt,
 		identityBySubjectStmt:      q.identityBySubjectStmt,
 		insertActivityStmt:         q.insertActivityStmt,
-		insertAgentStmt:            q.insertAgentStmt,
 		insertAgentVersionStmt:     q.insertAgentVersionStmt,
 		insertClaimStmt:            q.insertClaimStmt,
 		insertDeliveryStmt:         q.insertDeliveryStmt,
@@ -3018,6 +3008,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		programsOfStmt:             q.programsOfStmt,
 		programsOfClientStmt:       q.programsOfClientStmt,
 		promptStmt:                 q.promptStmt,
+		putAgentStmt:               q.putAgentStmt,
 		putAttemptsStmt:            q.putAttemptsStmt,
 		putIdempotencyKeyStmt:      q.putIdempotencyKeyStmt,
 		putLoginStmt:               q.putLoginStmt,
@@ -3083,7 +3074,6 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		undrainedOfThreadStmt:      q.undrainedOfThreadStmt,
 		undrainedScheduledStmt:     q.undrainedScheduledStmt,
 		unusedOAuthClientsStmt:     q.unusedOAuthClientsStmt,
-		updateAgentStmt:            q.updateAgentStmt,
 		updateWebhookStmt:          q.updateWebhookStmt,
 		useDeviceCodeStmt:          q.useDeviceCodeStmt,
 		useIdentityStmt:            q.useIdentityStmt,

@@ -118,7 +118,6 @@ type Querier interface {
 	IdentitiesOf(ctx context.Context, userID api.UserID) ([]Identity, error)
 	IdentityBySubject(ctx context.Context, arg IdentityBySubjectParams) (Identity, error)
 	InsertActivity(ctx context.Context, arg InsertActivityParams) (int64, error)
-	InsertAgent(ctx context.Context, arg InsertAgentParams) error
 	InsertAgentVersion(ctx context.Context, arg InsertAgentVersionParams) error
 	InsertClaim(ctx context.Context, arg InsertClaimParams) error
 	InsertDelivery(ctx context.Context, arg InsertDeliveryParams) error
@@ -143,7 +142,9 @@ type Querier interface {
 	InsertToken(ctx context.Context, arg InsertTokenParams) error
 	InsertTriggerURL(ctx context.Context, arg InsertTriggerURLParams) error
 	InsertUser(ctx context.Context, arg InsertUserParams) error
+	// The arguments are the table's columns in their order: a row converts to them.
 	InsertWebhook(ctx context.Context, arg InsertWebhookParams) error
+	// The arguments are the table's columns in their order: a row converts to them.
 	InsertWorker(ctx context.Context, arg InsertWorkerParams) error
 	InsertWorkspace(ctx context.Context, arg InsertWorkspaceParams) error
 	InvitationByHash(ctx context.Context, hash []byte) (Invitation, error)
@@ -237,6 +238,10 @@ type Querier interface {
 	ProgramsOf(ctx context.Context, arg ProgramsOfParams) ([]Program, error)
 	ProgramsOfClient(ctx context.Context, client string) ([]Program, error)
 	Prompt(ctx context.Context, id api.PromptID) (Prompt, error)
+	// Puts a new agent, or a new version of one over the version before it. What other statements
+	// count stays as it is, so that nothing depends on when the row was read. The arguments are the
+	// table's columns in their order: a row converts to them.
+	PutAgent(ctx context.Context, arg PutAgentParams) (int64, error)
 	PutAttempts(ctx context.Context, arg PutAttemptsParams) error
 	PutIdempotencyKey(ctx context.Context, arg PutIdempotencyKeyParams) error
 	PutLogin(ctx context.Context, arg PutLoginParams) error
@@ -309,7 +314,6 @@ type Querier interface {
 	UndrainedOfThread(ctx context.Context, threadID api.ThreadID) ([]UndrainedOfThreadRow, error)
 	UndrainedScheduled(ctx context.Context, arg UndrainedScheduledParams) (int64, error)
 	UnusedOAuthClients(ctx context.Context, n int64) ([]api.ClientID, error)
-	UpdateAgent(ctx context.Context, arg UpdateAgentParams) (int64, error)
 	UpdateWebhook(ctx context.Context, arg UpdateWebhookParams) (int64, error)
 	UseDeviceCode(ctx context.Context, arg UseDeviceCodeParams) (int64, error)
 	UseIdentity(ctx context.Context, arg UseIdentityParams) (int64, error)

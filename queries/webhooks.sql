@@ -1,10 +1,11 @@
+-- The arguments are the table's columns in their order: a row converts to them.
 -- name: InsertWebhook :exec
 INSERT INTO webhooks (
     id, workspace_id, url, description, types, secret, old_secret, old_until, enabled, disabled_reason, after_seq,
     created_by, created_at, deleted_at
 ) VALUES (
-    @id, @workspace_id, @url, @description, @types, @secret, x'', 0, 1, '', @after_seq,
-    @created_by, @created_at, 0
+    @id, @workspace_id, @url, @description, @types, @secret, @old_secret, @old_until, @enabled, @disabled_reason,
+    @after_seq, @created_by, @created_at, @deleted_at
 );
 
 -- name: Webhook :one

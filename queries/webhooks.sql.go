@@ -292,23 +292,29 @@ INSERT INTO webhooks (
     id, workspace_id, url, description, types, secret, old_secret, old_until, enabled, disabled_reason, after_seq,
     created_by, created_at, deleted_at
 ) VALUES (
-    ?1, ?2, ?3, ?4, ?5, ?6, x'', 0, 1, '', ?7,
-    ?8, ?9, 0
+    ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,
+    ?11, ?12, ?13, ?14
 )
 `
 
 type InsertWebhookParams struct {
-	ID          api.WebhookID
-	WorkspaceID api.WorkspaceID
-	Url         string
-	Description string
-	Types       api.Labels
-	Secret      []byte
-	AfterSeq    int64
-	CreatedBy   api.UserID
-	CreatedAt   int64
+	ID             api.WebhookID
+	WorkspaceID    api.WorkspaceID
+	Url            string
+	Description    string
+	Types          api.Labels
+	Secret         []byte
+	OldSecret      []byte
+	OldUntil       int64
+	Enabled        int64
+	DisabledReason string
+	AfterSeq       int64
+	CreatedBy      api.UserID
+	CreatedAt      int64
+	DeletedAt      int64
 }
 
+// The arguments are the table's columns in their order: a row converts to them.
 func (q *Queries) InsertWebhook(ctx context.Context, arg InsertWebhookParams) error {
 	_, err := q.exec(ctx, q.insertWebhookStmt, insertWebhook,
 		arg.ID,
@@ -317,9 +323,14 @@ func (q *Queries) InsertWebhook(ctx context.Context, arg InsertWebhookParams) er
 		arg.Description,
 		arg.Types,
 		arg.Secret,
+		arg.OldSecret,
+		arg.OldUntil,
+		arg.Enabled,
+		arg.DisabledReason,
 		arg.AfterSeq,
 		arg.CreatedBy,
 		arg.CreatedAt,
+		arg.DeletedAt,
 	)
 	return err
 }

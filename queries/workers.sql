@@ -1,12 +1,14 @@
+-- The arguments are the table's columns in their order: a row converts to them.
 -- name: InsertWorker :exec
 INSERT INTO workers (
     id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels,
-    max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned,
-    instructions_set_by, staging, process_slots
+    max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at,
+    deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots
 ) VALUES (
-    @id, @workspace_id, @agent_id, @owner_user_id, @mode, @name, @instance_id, @process_id, @instructions, @types, @labels,
-    @max_concurrent, @platform, @version, @folder_key, @folder_shared, 'online', 'running', @last_beat_at, 0, @last_beat_at, 0, '',
-    @instructions_set_by, @staging, @process_slots
+    @id, @workspace_id, @agent_id, @owner_user_id, @mode, @name, @instance_id, @process_id, @instructions, @types,
+    @labels, @max_concurrent, @platform, @version, @folder_key, @folder_shared, @state, @desired, @last_beat_at,
+    @graced, @created_at, @deleted_at, @pinned, @notices, @notices_since, @staging, @lost_at, @instructions_set_by,
+    @process_slots
 );
 
 -- name: Worker :one

@@ -159,12 +159,13 @@ func (q *Queries) GraceWorkers(ctx context.Context, arg GraceWorkersParams) (int
 const insertWorker = `-- name: InsertWorker :exec
 INSERT INTO workers (
     id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels,
-    max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned,
-    instructions_set_by, staging, process_slots
+    max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at,
+    deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots
 ) VALUES (
-    ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,
-    ?12, ?13, ?14, ?15, ?16, 'online', 'running', ?17, 0, ?17, 0, '',
-    ?18, ?19, ?20
+    ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,
+    ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
+    ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28,
+    ?29
 )
 `
 
@@ -185,12 +186,22 @@ type InsertWorkerParams struct {
 	Version           string
 	FolderKey         string
 	FolderShared      int64
+	State             api.WorkerState
+	Desired           api.Desired
 	LastBeatAt        int64
-	InstructionsSetBy api.UserID
+	Graced            int64
+	CreatedAt         int64
+	DeletedAt         int64
+	Pinned            api.Labels
+	Notices           string
+	NoticesSince      int64
 	Staging           int64
+	LostAt            int64
+	InstructionsSetBy api.UserID
 	ProcessSlots      int64
 }
 
+// The arguments are the table's columns in their order: a row converts to them.
 func (q *Queries) InsertWorker(ctx context.Context, arg InsertWorkerParams) error {
 	_, err := q.exec(ctx, q.insertWorkerStmt, insertWorker,
 		arg.ID,
@@ -209,9 +220,18 @@ func (q *Queries) InsertWorker(ctx context.Context, arg InsertWorkerParams) erro
 		arg.Version,
 		arg.FolderKey,
 		arg.FolderShared,
+		arg.State,
+		arg.Desired,
 		arg.LastBeatAt,
-		arg.InstructionsSetBy,
+		arg.Graced,
+		arg.CreatedAt,
+		arg.DeletedAt,
+		arg.Pinned,
+		arg.Notices,
+		arg.NoticesSince,
 		arg.Staging,
+		arg.LostAt,
+		arg.InstructionsSetBy,
 		arg.ProcessSlots,
 	)
 	return err
