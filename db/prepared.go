@@ -6,9 +6,9 @@ import (
 	"errors"
 )
 
-// prepared is a connection that prepares each statement when it is first run and keeps it.
-// Preparing all of them at once would cost a reader more than most reads do, within the
-// deadline of the first one. It belongs to one goroutine at a time.
+// prepared is a connection that prepares each statement when it is first run and keeps it by
+// its text. Preparing all of them at once would cost a reader more than most reads do, within
+// the deadline of the first one. It belongs to one goroutine at a time.
 type prepared struct {
 	conn       *sql.Conn
 	statements map[string]*sql.Stmt
@@ -23,7 +23,8 @@ func (p *prepared) PrepareContext(ctx context.Context, query string) (*sql.Stmt,
 	if stmt := p.statements[query]; stmt != nil {
 		return stmt, nil
 	}
-	stmt, err := p.conn.PrepareContext(ctx, query)
+	// Under a context that has ended the statement is refused when it runs, if at all.
+	stmt, err := p.conn.PrepareContext(context.WithoutCancel(ctx), query)
 	if err != nil {
 		return nil, err
 	}

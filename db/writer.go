@@ -30,6 +30,7 @@ type writer struct {
 	pool      *sql.DB
 	conn      *sql.Conn // keeps guard open
 	guard     *guard
+	prepared  *prepared
 	queries   *queries.Queries
 	rowCache  *rowCache
 	openFiles *openFiles
@@ -78,9 +79,8 @@ func (w *writer) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	w.guard.rowCache = w.rowCache
-	if w.queries, err = queries.Prepare(ctx, w.conn); err != nil {
-		return err
-	}
+	w.prepared = newPrepared(w.conn)
+	w.queries = queries.New(w.prepared)
 	for _, c := range []struct {
 		control **control
 		text    string
@@ -118,8 +118,8 @@ func (w *writer) close() error {
 			errs = append(errs, c.stmt.Close())
 		}
 	}
-	if w.queries != nil {
-		errs = append(errs, w.queries.Close())
+	if w.prepared != nil {
+		errs = append(errs, w.prepared.Close())
 	}
 	if w.conn != nil {
 		errs = append(errs, w.conn.Close())

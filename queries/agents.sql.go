@@ -16,7 +16,7 @@ SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, p
 `
 
 func (q *Queries) Agent(ctx context.Context, id api.AgentID) (Agent, error) {
-	row := q.queryRow(ctx, q.agentStmt, agent, id)
+	row := q.db.QueryRowContext(ctx, agent, id)
 	var i Agent
 	err := row.Scan(
 		&i.ID,
@@ -79,7 +79,7 @@ type AgentBySlugParams struct {
 }
 
 func (q *Queries) AgentBySlug(ctx context.Context, arg AgentBySlugParams) (Agent, error) {
-	row := q.queryRow(ctx, q.agentBySlugStmt, agentBySlug, arg.WorkspaceID, arg.Slug)
+	row := q.db.QueryRowContext(ctx, agentBySlug, arg.WorkspaceID, arg.Slug)
 	var i Agent
 	err := row.Scan(
 		&i.ID,
@@ -137,7 +137,7 @@ SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, p
 `
 
 func (q *Queries) AgentEvenDeleted(ctx context.Context, id api.AgentID) (Agent, error) {
-	row := q.queryRow(ctx, q.agentEvenDeletedStmt, agentEvenDeleted, id)
+	row := q.db.QueryRowContext(ctx, agentEvenDeleted, id)
 	var i Agent
 	err := row.Scan(
 		&i.ID,
@@ -200,7 +200,7 @@ type AgentVersionParams struct {
 }
 
 func (q *Queries) AgentVersion(ctx context.Context, arg AgentVersionParams) (AgentVersion, error) {
-	row := q.queryRow(ctx, q.agentVersionStmt, agentVersion, arg.AgentID, arg.Version)
+	row := q.db.QueryRowContext(ctx, agentVersion, arg.AgentID, arg.Version)
 	var i AgentVersion
 	err := row.Scan(
 		&i.AgentID,
@@ -224,7 +224,7 @@ type DeleteAgentParams struct {
 }
 
 func (q *Queries) DeleteAgent(ctx context.Context, arg DeleteAgentParams) (int64, error) {
-	result, err := q.exec(ctx, q.deleteAgentStmt, deleteAgent, arg.DeletedAt, arg.ID)
+	result, err := q.db.ExecContext(ctx, deleteAgent, arg.DeletedAt, arg.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -241,7 +241,7 @@ type DueAgentsParams struct {
 }
 
 func (q *Queries) DueAgents(ctx context.Context, arg DueAgentsParams) ([]api.AgentID, error) {
-	rows, err := q.query(ctx, q.dueAgentsStmt, dueAgents, arg.Now, arg.N)
+	rows, err := q.db.QueryContext(ctx, dueAgents, arg.Now, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -268,7 +268,7 @@ UPDATE agents SET running = running - 1 WHERE id = ?1 AND running > 0
 `
 
 func (q *Queries) FreeAgentSlot(ctx context.Context, id api.AgentID) (int64, error) {
-	result, err := q.exec(ctx, q.freeAgentSlotStmt, freeAgentSlot, id)
+	result, err := q.db.ExecContext(ctx, freeAgentSlot, id)
 	if err != nil {
 		return 0, err
 	}
@@ -291,7 +291,7 @@ type InsertAgentVersionParams struct {
 }
 
 func (q *Queries) InsertAgentVersion(ctx context.Context, arg InsertAgentVersionParams) error {
-	_, err := q.exec(ctx, q.insertAgentVersionStmt, insertAgentVersion,
+	_, err := q.db.ExecContext(ctx, insertAgentVersion,
 		arg.AgentID,
 		arg.Version,
 		arg.At,
@@ -314,7 +314,7 @@ type ListAgentsParams struct {
 }
 
 func (q *Queries) ListAgents(ctx context.Context, arg ListAgentsParams) ([]Agent, error) {
-	rows, err := q.query(ctx, q.listAgentsStmt, listAgents, arg.WorkspaceID, arg.Before, arg.N)
+	rows, err := q.db.QueryContext(ctx, listAgents, arg.WorkspaceID, arg.Before, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -394,7 +394,7 @@ type ListSchedulesParams struct {
 }
 
 func (q *Queries) ListSchedules(ctx context.Context, arg ListSchedulesParams) ([]Agent, error) {
-	rows, err := q.query(ctx, q.listSchedulesStmt, listSchedules, arg.WorkspaceID, arg.Before, arg.N)
+	rows, err := q.db.QueryContext(ctx, listSchedules, arg.WorkspaceID, arg.Before, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -477,7 +477,7 @@ type MoveAnchorParams struct {
 }
 
 func (q *Queries) MoveAnchor(ctx context.Context, arg MoveAnchorParams) (int64, error) {
-	result, err := q.exec(ctx, q.moveAnchorStmt, moveAnchor,
+	result, err := q.db.ExecContext(ctx, moveAnchor,
 		arg.AnchorAt,
 		arg.NextSlotAt,
 		arg.ScheduleError,
@@ -495,7 +495,7 @@ SELECT next_slot_at FROM agents WHERE next_slot_at > 0 AND next_slot_at > ?1 ORD
 `
 
 func (q *Queries) NextAgentSlot(ctx context.Context, now int64) (int64, error) {
-	row := q.queryRow(ctx, q.nextAgentSlotStmt, nextAgentSlot, now)
+	row := q.db.QueryRowContext(ctx, nextAgentSlot, now)
 	var next_slot_at int64
 	err := row.Scan(&next_slot_at)
 	return next_slot_at, err
@@ -587,7 +587,7 @@ type PutAgentParams struct {
 // count stays as it is, so that nothing depends on when the row was read. The arguments are the
 // table's columns in their order: a row converts to them.
 func (q *Queries) PutAgent(ctx context.Context, arg PutAgentParams) (int64, error) {
-	result, err := q.exec(ctx, q.putAgentStmt, putAgent,
+	result, err := q.db.ExecContext(ctx, putAgent,
 		arg.ID,
 		arg.WorkspaceID,
 		arg.Slug,
@@ -646,7 +646,7 @@ SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, p
 `
 
 func (q *Queries) ScheduledAgents(ctx context.Context) ([]Agent, error) {
-	rows, err := q.query(ctx, q.scheduledAgentsStmt, scheduledAgents)
+	rows, err := q.db.QueryContext(ctx, scheduledAgents)
 	if err != nil {
 		return nil, err
 	}
@@ -725,7 +725,7 @@ type SetFailuresInRowParams struct {
 }
 
 func (q *Queries) SetFailuresInRow(ctx context.Context, arg SetFailuresInRowParams) (int64, error) {
-	result, err := q.exec(ctx, q.setFailuresInRowStmt, setFailuresInRow, arg.FailuresInRow, arg.ID)
+	result, err := q.db.ExecContext(ctx, setFailuresInRow, arg.FailuresInRow, arg.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -744,7 +744,7 @@ type TakeAgentSlotParams struct {
 }
 
 func (q *Queries) TakeAgentSlot(ctx context.Context, arg TakeAgentSlotParams) (int64, error) {
-	result, err := q.exec(ctx, q.takeAgentSlotStmt, takeAgentSlot, arg.ID, arg.Today)
+	result, err := q.db.ExecContext(ctx, takeAgentSlot, arg.ID, arg.Today)
 	if err != nil {
 		return 0, err
 	}
@@ -756,7 +756,7 @@ UPDATE agents SET running = running + 1 WHERE id = ?1 AND deleted_at = 0
 `
 
 func (q *Queries) TakeAgentSlotExempt(ctx context.Context, id api.AgentID) (int64, error) {
-	result, err := q.exec(ctx, q.takeAgentSlotExemptStmt, takeAgentSlotExempt, id)
+	result, err := q.db.ExecContext(ctx, takeAgentSlotExempt, id)
 	if err != nil {
 		return 0, err
 	}
@@ -773,7 +773,7 @@ type TriggerAgentParams struct {
 }
 
 func (q *Queries) TriggerAgent(ctx context.Context, arg TriggerAgentParams) (int64, error) {
-	result, err := q.exec(ctx, q.triggerAgentStmt, triggerAgent, arg.TriggeredAt, arg.ID)
+	result, err := q.db.ExecContext(ctx, triggerAgent, arg.TriggeredAt, arg.ID)
 	if err != nil {
 		return 0, err
 	}

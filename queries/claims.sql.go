@@ -16,7 +16,7 @@ SELECT id, secret, session_id, agent_id, thread_id, worker_id, instance_id, fenc
 `
 
 func (q *Queries) Claim(ctx context.Context, id api.ClaimKey) (Claim, error) {
-	row := q.queryRow(ctx, q.claimStmt, claim, id)
+	row := q.db.QueryRowContext(ctx, claim, id)
 	var i Claim
 	err := row.Scan(
 		&i.ID,
@@ -58,7 +58,7 @@ type ClaimByRequestParams struct {
 }
 
 func (q *Queries) ClaimByRequest(ctx context.Context, arg ClaimByRequestParams) (Claim, error) {
-	row := q.queryRow(ctx, q.claimByRequestStmt, claimByRequest, arg.WorkerID, arg.RequestID)
+	row := q.db.QueryRowContext(ctx, claimByRequest, arg.WorkerID, arg.RequestID)
 	var i Claim
 	err := row.Scan(
 		&i.ID,
@@ -96,7 +96,7 @@ WHERE closed_at = 0 AND renewed_at > ?1
 `
 
 func (q *Queries) ClampClaims(ctx context.Context, now int64) (int64, error) {
-	result, err := q.exec(ctx, q.clampClaimsStmt, clampClaims, now)
+	result, err := q.db.ExecContext(ctx, clampClaims, now)
 	if err != nil {
 		return 0, err
 	}
@@ -109,7 +109,7 @@ WHERE drained = 0 AND closed_at > 0 AND renewed_at > ?1
 `
 
 func (q *Queries) ClampDrains(ctx context.Context, now int64) (int64, error) {
-	result, err := q.exec(ctx, q.clampDrainsStmt, clampDrains, now)
+	result, err := q.db.ExecContext(ctx, clampDrains, now)
 	if err != nil {
 		return 0, err
 	}
@@ -133,7 +133,7 @@ type CloseClaimParams struct {
 }
 
 func (q *Queries) CloseClaim(ctx context.Context, arg CloseClaimParams) (int64, error) {
-	result, err := q.exec(ctx, q.closeClaimStmt, closeClaim,
+	result, err := q.db.ExecContext(ctx, closeClaim,
 		arg.ClosedAt,
 		arg.ClosedBy,
 		arg.FinishHash,
@@ -152,7 +152,7 @@ UPDATE claims SET drained = 1 WHERE id = ?1 AND drained = 0 AND closed_at > 0
 `
 
 func (q *Queries) DrainClaim(ctx context.Context, id api.ClaimKey) (int64, error) {
-	result, err := q.exec(ctx, q.drainClaimStmt, drainClaim, id)
+	result, err := q.db.ExecContext(ctx, drainClaim, id)
 	if err != nil {
 		return 0, err
 	}
@@ -169,7 +169,7 @@ type DueDrainsParams struct {
 }
 
 func (q *Queries) DueDrains(ctx context.Context, arg DueDrainsParams) ([]Claim, error) {
-	rows, err := q.query(ctx, q.dueDrainsStmt, dueDrains, arg.Now, arg.N)
+	rows, err := q.db.QueryContext(ctx, dueDrains, arg.Now, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -227,7 +227,7 @@ type DueLapsesParams struct {
 }
 
 func (q *Queries) DueLapses(ctx context.Context, arg DueLapsesParams) ([]Claim, error) {
-	rows, err := q.query(ctx, q.dueLapsesStmt, dueLapses, arg.Now, arg.N)
+	rows, err := q.db.QueryContext(ctx, dueLapses, arg.Now, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -287,7 +287,7 @@ type GraceClaimsParams struct {
 }
 
 func (q *Queries) GraceClaims(ctx context.Context, arg GraceClaimsParams) (int64, error) {
-	result, err := q.exec(ctx, q.graceClaimsStmt, graceClaims, arg.Until, arg.Now, arg.LastAlive)
+	result, err := q.db.ExecContext(ctx, graceClaims, arg.Until, arg.Now, arg.LastAlive)
 	if err != nil {
 		return 0, err
 	}
@@ -306,7 +306,7 @@ type GraceDrainsParams struct {
 }
 
 func (q *Queries) GraceDrains(ctx context.Context, arg GraceDrainsParams) (int64, error) {
-	result, err := q.exec(ctx, q.graceDrainsStmt, graceDrains, arg.Until, arg.Now, arg.LastAlive)
+	result, err := q.db.ExecContext(ctx, graceDrains, arg.Until, arg.Now, arg.LastAlive)
 	if err != nil {
 		return 0, err
 	}
@@ -329,7 +329,7 @@ type HoldersOfAgentRow struct {
 }
 
 func (q *Queries) HoldersOfAgent(ctx context.Context, arg HoldersOfAgentParams) ([]HoldersOfAgentRow, error) {
-	rows, err := q.query(ctx, q.holdersOfAgentStmt, holdersOfAgent, arg.AgentID, arg.N)
+	rows, err := q.db.QueryContext(ctx, holdersOfAgent, arg.AgentID, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -430,7 +430,7 @@ type HoldersOfFolderRow struct {
 // What runs, or isn't drained, in a folder or in one above or below it. The sum keeps SQLite
 // from going through all claims for the sake of their order.
 func (q *Queries) HoldersOfFolder(ctx context.Context, arg HoldersOfFolderParams) ([]HoldersOfFolderRow, error) {
-	rows, err := q.query(ctx, q.holdersOfFolderStmt, holdersOfFolder, arg.FolderKey, arg.N)
+	rows, err := q.db.QueryContext(ctx, holdersOfFolder, arg.FolderKey, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -528,7 +528,7 @@ type HoldersOfThreadRow struct {
 }
 
 func (q *Queries) HoldersOfThread(ctx context.Context, arg HoldersOfThreadParams) ([]HoldersOfThreadRow, error) {
-	rows, err := q.query(ctx, q.holdersOfThreadStmt, holdersOfThread, arg.ThreadID, arg.Except, arg.N)
+	rows, err := q.db.QueryContext(ctx, holdersOfThread, arg.ThreadID, arg.Except, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -642,7 +642,7 @@ type InsertClaimParams struct {
 }
 
 func (q *Queries) InsertClaim(ctx context.Context, arg InsertClaimParams) error {
-	_, err := q.exec(ctx, q.insertClaimStmt, insertClaim,
+	_, err := q.db.ExecContext(ctx, insertClaim,
 		arg.ID,
 		arg.Secret,
 		arg.SessionID,
@@ -669,7 +669,7 @@ SELECT id, secret, session_id, agent_id, thread_id, worker_id, instance_id, fenc
 `
 
 func (q *Queries) LatestClaimOf(ctx context.Context, sessionID api.SessionID) (Claim, error) {
-	row := q.queryRow(ctx, q.latestClaimOfStmt, latestClaimOf, sessionID)
+	row := q.db.QueryRowContext(ctx, latestClaimOf, sessionID)
 	var i Claim
 	err := row.Scan(
 		&i.ID,
@@ -706,7 +706,7 @@ SELECT id, secret, session_id, agent_id, thread_id, worker_id, instance_id, fenc
 `
 
 func (q *Queries) LiveClaimOf(ctx context.Context, sessionID api.SessionID) (Claim, error) {
-	row := q.queryRow(ctx, q.liveClaimOfStmt, liveClaimOf, sessionID)
+	row := q.db.QueryRowContext(ctx, liveClaimOf, sessionID)
 	var i Claim
 	err := row.Scan(
 		&i.ID,
@@ -743,7 +743,7 @@ SELECT id, secret, session_id, agent_id, thread_id, worker_id, instance_id, fenc
 `
 
 func (q *Queries) LiveClaimsOfWorker(ctx context.Context, workerID api.WorkerID) ([]Claim, error) {
-	rows, err := q.query(ctx, q.liveClaimsOfWorkerStmt, liveClaimsOfWorker, workerID)
+	rows, err := q.db.QueryContext(ctx, liveClaimsOfWorker, workerID)
 	if err != nil {
 		return nil, err
 	}
@@ -801,7 +801,7 @@ type MoveClaimsToInstanceParams struct {
 }
 
 func (q *Queries) MoveClaimsToInstance(ctx context.Context, arg MoveClaimsToInstanceParams) (int64, error) {
-	result, err := q.exec(ctx, q.moveClaimsToInstanceStmt, moveClaimsToInstance, arg.InstanceID, arg.WorkerID)
+	result, err := q.db.ExecContext(ctx, moveClaimsToInstance, arg.InstanceID, arg.WorkerID)
 	if err != nil {
 		return 0, err
 	}
@@ -813,7 +813,7 @@ SELECT drain_by FROM claims WHERE drained = 0 AND closed_at > 0 AND drain_by > ?
 `
 
 func (q *Queries) NextDrain(ctx context.Context, now int64) (int64, error) {
-	row := q.queryRow(ctx, q.nextDrainStmt, nextDrain, now)
+	row := q.db.QueryRowContext(ctx, nextDrain, now)
 	var drain_by int64
 	err := row.Scan(&drain_by)
 	return drain_by, err
@@ -824,7 +824,7 @@ SELECT expires_at FROM claims WHERE closed_at = 0 AND expires_at > ?1 ORDER BY e
 `
 
 func (q *Queries) NextLapse(ctx context.Context, now int64) (int64, error) {
-	row := q.queryRow(ctx, q.nextLapseStmt, nextLapse, now)
+	row := q.db.QueryRowContext(ctx, nextLapse, now)
 	var expires_at int64
 	err := row.Scan(&expires_at)
 	return expires_at, err
@@ -842,7 +842,7 @@ type RenewClaimParams struct {
 }
 
 func (q *Queries) RenewClaim(ctx context.Context, arg RenewClaimParams) (int64, error) {
-	result, err := q.exec(ctx, q.renewClaimStmt, renewClaim, arg.Now, arg.ExpiresAt, arg.ID)
+	result, err := q.db.ExecContext(ctx, renewClaim, arg.Now, arg.ExpiresAt, arg.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -860,7 +860,7 @@ type UndrainedOfThreadRow struct {
 }
 
 func (q *Queries) UndrainedOfThread(ctx context.Context, threadID api.ThreadID) ([]UndrainedOfThreadRow, error) {
-	rows, err := q.query(ctx, q.undrainedOfThreadStmt, undrainedOfThread, threadID)
+	rows, err := q.db.QueryContext(ctx, undrainedOfThread, threadID)
 	if err != nil {
 		return nil, err
 	}
@@ -893,7 +893,7 @@ type UndrainedScheduledParams struct {
 }
 
 func (q *Queries) UndrainedScheduled(ctx context.Context, arg UndrainedScheduledParams) (int64, error) {
-	row := q.queryRow(ctx, q.undrainedScheduledStmt, undrainedScheduled, arg.AgentID, arg.Except)
+	row := q.db.QueryRowContext(ctx, undrainedScheduled, arg.AgentID, arg.Except)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
@@ -916,7 +916,7 @@ type WorkerLoadRow struct {
 }
 
 func (q *Queries) WorkerLoad(ctx context.Context, arg WorkerLoadParams) (WorkerLoadRow, error) {
-	row := q.queryRow(ctx, q.workerLoadStmt, workerLoad, arg.WorkerID, arg.FolderKey)
+	row := q.db.QueryRowContext(ctx, workerLoad, arg.WorkerID, arg.FolderKey)
 	var i WorkerLoadRow
 	err := row.Scan(&i.Running, &i.InFolder)
 	return i, err

@@ -23,7 +23,7 @@ type AnsweredSinceParams struct {
 }
 
 func (q *Queries) AnsweredSince(ctx context.Context, arg AnsweredSinceParams) ([]Prompt, error) {
-	rows, err := q.query(ctx, q.answeredSinceStmt, answeredSince, arg.SessionID, arg.Since, arg.N)
+	rows, err := q.db.QueryContext(ctx, answeredSince, arg.SessionID, arg.Since, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ type BeginSpendDayParams struct {
 }
 
 func (q *Queries) BeginSpendDay(ctx context.Context, arg BeginSpendDayParams) (int64, error) {
-	result, err := q.exec(ctx, q.beginSpendDayStmt, beginSpendDay, arg.ID, arg.Ended)
+	result, err := q.db.ExecContext(ctx, beginSpendDay, arg.ID, arg.Ended)
 	if err != nil {
 		return 0, err
 	}
@@ -87,7 +87,7 @@ type DueDeadlinesParams struct {
 }
 
 func (q *Queries) DueDeadlines(ctx context.Context, arg DueDeadlinesParams) ([]api.PromptID, error) {
-	rows, err := q.query(ctx, q.dueDeadlinesStmt, dueDeadlines, arg.Now, arg.N)
+	rows, err := q.db.QueryContext(ctx, dueDeadlines, arg.Now, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ type InsertMessageParams struct {
 }
 
 func (q *Queries) InsertMessage(ctx context.Context, arg InsertMessageParams) (int64, error) {
-	result, err := q.exec(ctx, q.insertMessageStmt, insertMessage,
+	result, err := q.db.ExecContext(ctx, insertMessage,
 		arg.ID,
 		arg.ThreadID,
 		arg.SessionID,
@@ -151,7 +151,7 @@ type MessageByClientIDParams struct {
 }
 
 func (q *Queries) MessageByClientID(ctx context.Context, arg MessageByClientIDParams) (Message, error) {
-	row := q.queryRow(ctx, q.messageByClientIDStmt, messageByClientID, arg.ThreadID, arg.ClientID)
+	row := q.db.QueryRowContext(ctx, messageByClientID, arg.ThreadID, arg.ClientID)
 	var i Message
 	err := row.Scan(
 		&i.ID,
@@ -182,7 +182,7 @@ type MessagesAfterRow struct {
 }
 
 func (q *Queries) MessagesAfter(ctx context.Context, arg MessagesAfterParams) ([]MessagesAfterRow, error) {
-	rows, err := q.query(ctx, q.messagesAfterStmt, messagesAfter, arg.ThreadID, arg.After, arg.N)
+	rows, err := q.db.QueryContext(ctx, messagesAfter, arg.ThreadID, arg.After, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +218,7 @@ SELECT deadline_at FROM prompts WHERE closed_at = 0 AND deadline_at > 0 AND dead
 `
 
 func (q *Queries) NextDeadline(ctx context.Context, now int64) (int64, error) {
-	row := q.queryRow(ctx, q.nextDeadlineStmt, nextDeadline, now)
+	row := q.db.QueryRowContext(ctx, nextDeadline, now)
 	var deadline_at int64
 	err := row.Scan(&deadline_at)
 	return deadline_at, err
@@ -235,7 +235,7 @@ type NotePostedParams struct {
 }
 
 func (q *Queries) NotePosted(ctx context.Context, arg NotePostedParams) error {
-	_, err := q.exec(ctx, q.notePostedStmt, notePosted, arg.ID, arg.LastPosted)
+	_, err := q.db.ExecContext(ctx, notePosted, arg.ID, arg.LastPosted)
 	return err
 }
 
@@ -253,7 +253,7 @@ type NoteTurnParams struct {
 }
 
 func (q *Queries) NoteTurn(ctx context.Context, arg NoteTurnParams) error {
-	_, err := q.exec(ctx, q.noteTurnStmt, noteTurn, arg.ID, arg.LastConsumed, arg.TurnEndedAt)
+	_, err := q.db.ExecContext(ctx, noteTurn, arg.ID, arg.LastConsumed, arg.TurnEndedAt)
 	return err
 }
 
@@ -267,7 +267,7 @@ type SpendDayOfAgentParams struct {
 }
 
 func (q *Queries) SpendDayOfAgent(ctx context.Context, arg SpendDayOfAgentParams) (int64, error) {
-	result, err := q.exec(ctx, q.spendDayOfAgentStmt, spendDayOfAgent, arg.Day, arg.ID)
+	result, err := q.db.ExecContext(ctx, spendDayOfAgent, arg.Day, arg.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -293,7 +293,7 @@ type SpendOfAgentParams struct {
 
 // A sum that reaches the maximum stays there: no report may fail because of it.
 func (q *Queries) SpendOfAgent(ctx context.Context, arg SpendOfAgentParams) (int64, error) {
-	result, err := q.exec(ctx, q.spendOfAgentStmt, spendOfAgent,
+	result, err := q.db.ExecContext(ctx, spendOfAgent,
 		arg.Day,
 		arg.Cost,
 		arg.Most,
@@ -310,7 +310,7 @@ SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, p
 `
 
 func (q *Queries) SpentOutAgents(ctx context.Context) ([]Agent, error) {
-	rows, err := q.query(ctx, q.spentOutAgentsStmt, spentOutAgents)
+	rows, err := q.db.QueryContext(ctx, spentOutAgents)
 	if err != nil {
 		return nil, err
 	}
@@ -384,7 +384,7 @@ SELECT id, last_consumed, last_posted, turn_ended_at FROM threads WHERE id = ?1
 `
 
 func (q *Queries) Thread(ctx context.Context, id api.ThreadID) (Thread, error) {
-	row := q.queryRow(ctx, q.threadStmt, thread, id)
+	row := q.db.QueryRowContext(ctx, thread, id)
 	var i Thread
 	err := row.Scan(
 		&i.ID,

@@ -14,7 +14,7 @@ SELECT value FROM counters WHERE name = ?1
 `
 
 func (q *Queries) Counter(ctx context.Context, name string) (int64, error) {
-	row := q.queryRow(ctx, q.counterStmt, counter, name)
+	row := q.db.QueryRowContext(ctx, counter, name)
 	var value int64
 	err := row.Scan(&value)
 	return value, err
@@ -30,7 +30,7 @@ type SetCounterParams struct {
 }
 
 func (q *Queries) SetCounter(ctx context.Context, arg SetCounterParams) (int64, error) {
-	result, err := q.exec(ctx, q.setCounterStmt, setCounter, arg.Value, arg.Name)
+	result, err := q.db.ExecContext(ctx, setCounter, arg.Value, arg.Name)
 	if err != nil {
 		return 0, err
 	}

@@ -16,7 +16,7 @@ SELECT id, name, created_at FROM users ORDER BY id LIMIT 1
 `
 
 func (q *Queries) FirstUser(ctx context.Context) (User, error) {
-	row := q.queryRow(ctx, q.firstUserStmt, firstUser)
+	row := q.db.QueryRowContext(ctx, firstUser)
 	var i User
 	err := row.Scan(&i.ID, &i.Name, &i.CreatedAt)
 	return i, err
@@ -34,7 +34,7 @@ type InsertMemberParams struct {
 }
 
 func (q *Queries) InsertMember(ctx context.Context, arg InsertMemberParams) error {
-	_, err := q.exec(ctx, q.insertMemberStmt, insertMember,
+	_, err := q.db.ExecContext(ctx, insertMember,
 		arg.WorkspaceID,
 		arg.UserID,
 		arg.Role,
@@ -60,7 +60,7 @@ type InsertTokenParams struct {
 }
 
 func (q *Queries) InsertToken(ctx context.Context, arg InsertTokenParams) error {
-	_, err := q.exec(ctx, q.insertTokenStmt, insertToken,
+	_, err := q.db.ExecContext(ctx, insertToken,
 		arg.ID,
 		arg.UserID,
 		arg.Kind,
@@ -84,7 +84,7 @@ type InsertUserParams struct {
 }
 
 func (q *Queries) InsertUser(ctx context.Context, arg InsertUserParams) error {
-	_, err := q.exec(ctx, q.insertUserStmt, insertUser, arg.ID, arg.Name, arg.CreatedAt)
+	_, err := q.db.ExecContext(ctx, insertUser, arg.ID, arg.Name, arg.CreatedAt)
 	return err
 }
 
@@ -100,7 +100,7 @@ type InsertWorkspaceParams struct {
 }
 
 func (q *Queries) InsertWorkspace(ctx context.Context, arg InsertWorkspaceParams) error {
-	_, err := q.exec(ctx, q.insertWorkspaceStmt, insertWorkspace,
+	_, err := q.db.ExecContext(ctx, insertWorkspace,
 		arg.ID,
 		arg.Slug,
 		arg.Name,
@@ -119,7 +119,7 @@ type MemberParams struct {
 }
 
 func (q *Queries) Member(ctx context.Context, arg MemberParams) (Member, error) {
-	row := q.queryRow(ctx, q.memberStmt, member, arg.WorkspaceID, arg.UserID)
+	row := q.db.QueryRowContext(ctx, member, arg.WorkspaceID, arg.UserID)
 	var i Member
 	err := row.Scan(
 		&i.WorkspaceID,
@@ -140,7 +140,7 @@ type RevokeTokenParams struct {
 }
 
 func (q *Queries) RevokeToken(ctx context.Context, arg RevokeTokenParams) (int64, error) {
-	result, err := q.exec(ctx, q.revokeTokenStmt, revokeToken, arg.Now, arg.ID)
+	result, err := q.db.ExecContext(ctx, revokeToken, arg.Now, arg.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -152,7 +152,7 @@ SELECT id, user_id, kind, hash, created_at, expires_at, last_used_at, used_at, r
 `
 
 func (q *Queries) TokenByHash(ctx context.Context, hash []byte) (Token, error) {
-	row := q.queryRow(ctx, q.tokenByHashStmt, tokenByHash, hash)
+	row := q.db.QueryRowContext(ctx, tokenByHash, hash)
 	var i Token
 	err := row.Scan(
 		&i.ID,
@@ -180,7 +180,7 @@ type UseLinkParams struct {
 }
 
 func (q *Queries) UseLink(ctx context.Context, arg UseLinkParams) (int64, error) {
-	result, err := q.exec(ctx, q.useLinkStmt, useLink, arg.Now, arg.ID)
+	result, err := q.db.ExecContext(ctx, useLink, arg.Now, arg.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -192,7 +192,7 @@ SELECT id, name, created_at FROM users WHERE id = ?1
 `
 
 func (q *Queries) User(ctx context.Context, id api.UserID) (User, error) {
-	row := q.queryRow(ctx, q.userStmt, user, id)
+	row := q.db.QueryRowContext(ctx, user, id)
 	var i User
 	err := row.Scan(&i.ID, &i.Name, &i.CreatedAt)
 	return i, err
@@ -203,7 +203,7 @@ SELECT id, slug, name, created_at FROM workspaces WHERE id = ?1
 `
 
 func (q *Queries) Workspace(ctx context.Context, id api.WorkspaceID) (Workspace, error) {
-	row := q.queryRow(ctx, q.workspaceStmt, workspace, id)
+	row := q.db.QueryRowContext(ctx, workspace, id)
 	var i Workspace
 	err := row.Scan(
 		&i.ID,
@@ -219,7 +219,7 @@ SELECT id, slug, name, created_at FROM workspaces WHERE slug = ?1
 `
 
 func (q *Queries) WorkspaceBySlug(ctx context.Context, slug string) (Workspace, error) {
-	row := q.queryRow(ctx, q.workspaceBySlugStmt, workspaceBySlug, slug)
+	row := q.db.QueryRowContext(ctx, workspaceBySlug, slug)
 	var i Workspace
 	err := row.Scan(
 		&i.ID,
@@ -235,7 +235,7 @@ SELECT w.id, w.slug, w.name, w.created_at FROM workspaces w JOIN members m ON m.
 `
 
 func (q *Queries) WorkspacesOf(ctx context.Context, userID api.UserID) ([]Workspace, error) {
-	rows, err := q.query(ctx, q.workspacesOfStmt, workspacesOf, userID)
+	rows, err := q.db.QueryContext(ctx, workspacesOf, userID)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ type ActivityByKeyParams struct {
 }
 
 func (q *Queries) ActivityByKey(ctx context.Context, arg ActivityByKeyParams) (Activity, error) {
-	row := q.queryRow(ctx, q.activityByKeyStmt, activityByKey, arg.SessionID, arg.ClientKey)
+	row := q.db.QueryRowContext(ctx, activityByKey, arg.SessionID, arg.ClientKey)
 	var i Activity
 	err := row.Scan(
 		&i.ID,
@@ -68,7 +68,7 @@ type AuditPageRow struct {
 
 // The log for people who look into it, newest first; ” and 0 filter nothing.
 func (q *Queries) AuditPage(ctx context.Context, arg AuditPageParams) ([]AuditPageRow, error) {
-	rows, err := q.query(ctx, q.auditPageStmt, auditPage,
+	rows, err := q.db.QueryContext(ctx, auditPage,
 		arg.Before,
 		arg.Since,
 		arg.Until,
@@ -127,7 +127,7 @@ type ClosePromptParams struct {
 }
 
 func (q *Queries) ClosePrompt(ctx context.Context, arg ClosePromptParams) (int64, error) {
-	result, err := q.exec(ctx, q.closePromptStmt, closePrompt,
+	result, err := q.db.ExecContext(ctx, closePrompt,
 		arg.ClosedAt,
 		arg.ClosedBy,
 		arg.Resolution,
@@ -146,7 +146,7 @@ DELETE FROM ledger WHERE id = ?1 AND verdict <> 'fired'
 `
 
 func (q *Queries) DeleteLedger(ctx context.Context, id api.LedgerID) (int64, error) {
-	result, err := q.exec(ctx, q.deleteLedgerStmt, deleteLedger, id)
+	result, err := q.db.ExecContext(ctx, deleteLedger, id)
 	if err != nil {
 		return 0, err
 	}
@@ -158,7 +158,7 @@ DELETE FROM idempotency_keys WHERE created_at < ?1
 `
 
 func (q *Queries) DropIdempotencyKeys(ctx context.Context, before int64) (int64, error) {
-	result, err := q.exec(ctx, q.dropIdempotencyKeysStmt, dropIdempotencyKeys, before)
+	result, err := q.db.ExecContext(ctx, dropIdempotencyKeys, before)
 	if err != nil {
 		return 0, err
 	}
@@ -189,7 +189,7 @@ type EventsAfterRow struct {
 
 // Events about sign-ins are only for those who may read the audit.
 func (q *Queries) EventsAfter(ctx context.Context, arg EventsAfterParams) ([]EventsAfterRow, error) {
-	rows, err := q.query(ctx, q.eventsAfterStmt, eventsAfter,
+	rows, err := q.db.QueryContext(ctx, eventsAfter,
 		arg.After,
 		arg.WorkspaceID,
 		arg.Me,
@@ -241,7 +241,7 @@ type EventsForAllParams struct {
 // What EventsAfter reads for one viewer, but for all of them: what each may know is decided by
 // the reader.
 func (q *Queries) EventsForAll(ctx context.Context, arg EventsForAllParams) ([]Event, error) {
-	rows, err := q.query(ctx, q.eventsForAllStmt, eventsForAll, arg.After, arg.N)
+	rows, err := q.db.QueryContext(ctx, eventsForAll, arg.After, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -283,7 +283,7 @@ type EventsOfAgentParams struct {
 }
 
 func (q *Queries) EventsOfAgent(ctx context.Context, arg EventsOfAgentParams) ([]Event, error) {
-	rows, err := q.query(ctx, q.eventsOfAgentStmt, eventsOfAgent, arg.AgentID, arg.Before, arg.N)
+	rows, err := q.db.QueryContext(ctx, eventsOfAgent, arg.AgentID, arg.Before, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -325,7 +325,7 @@ type EventsOfSessionParams struct {
 }
 
 func (q *Queries) EventsOfSession(ctx context.Context, arg EventsOfSessionParams) ([]Event, error) {
-	rows, err := q.query(ctx, q.eventsOfSessionStmt, eventsOfSession, arg.SessionID, arg.Before, arg.N)
+	rows, err := q.db.QueryContext(ctx, eventsOfSession, arg.SessionID, arg.Before, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -367,7 +367,7 @@ type ForgetSecretParams struct {
 }
 
 func (q *Queries) ForgetSecret(ctx context.Context, arg ForgetSecretParams) (int64, error) {
-	result, err := q.exec(ctx, q.forgetSecretStmt, forgetSecret, arg.AnswerDetail, arg.Fallback, arg.ID)
+	result, err := q.db.ExecContext(ctx, forgetSecret, arg.AnswerDetail, arg.Fallback, arg.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -386,7 +386,7 @@ type GrowLedgerParams struct {
 }
 
 func (q *Queries) GrowLedger(ctx context.Context, arg GrowLedgerParams) (int64, error) {
-	result, err := q.exec(ctx, q.growLedgerStmt, growLedger,
+	result, err := q.db.ExecContext(ctx, growLedger,
 		arg.LastSlot,
 		arg.Slots,
 		arg.DecidedAt,
@@ -409,7 +409,7 @@ type IdempotencyKeyParams struct {
 }
 
 func (q *Queries) IdempotencyKey(ctx context.Context, arg IdempotencyKeyParams) (IdempotencyKey, error) {
-	row := q.queryRow(ctx, q.idempotencyKeyStmt, idempotencyKey, arg.UserID, arg.Route, arg.Key)
+	row := q.db.QueryRowContext(ctx, idempotencyKey, arg.UserID, arg.Route, arg.Key)
 	var i IdempotencyKey
 	err := row.Scan(
 		&i.UserID,
@@ -439,7 +439,7 @@ type InsertActivityParams struct {
 }
 
 func (q *Queries) InsertActivity(ctx context.Context, arg InsertActivityParams) (int64, error) {
-	result, err := q.exec(ctx, q.insertActivityStmt, insertActivity,
+	result, err := q.db.ExecContext(ctx, insertActivity,
 		arg.ID,
 		arg.SessionID,
 		arg.ClientKey,
@@ -471,7 +471,7 @@ type InsertEventParams struct {
 }
 
 func (q *Queries) InsertEvent(ctx context.Context, arg InsertEventParams) error {
-	_, err := q.exec(ctx, q.insertEventStmt, insertEvent,
+	_, err := q.db.ExecContext(ctx, insertEvent,
 		arg.Seq,
 		arg.WorkspaceID,
 		arg.AgentID,
@@ -506,7 +506,7 @@ type InsertItemParams struct {
 }
 
 func (q *Queries) InsertItem(ctx context.Context, arg InsertItemParams) (int64, error) {
-	result, err := q.exec(ctx, q.insertItemStmt, insertItem,
+	result, err := q.db.ExecContext(ctx, insertItem,
 		arg.SessionID,
 		arg.Seq,
 		arg.ClientID,
@@ -541,7 +541,7 @@ type InsertLateResultParams struct {
 }
 
 func (q *Queries) InsertLateResult(ctx context.Context, arg InsertLateResultParams) (int64, error) {
-	result, err := q.exec(ctx, q.insertLateResultStmt, insertLateResult,
+	result, err := q.db.ExecContext(ctx, insertLateResult,
 		arg.ID,
 		arg.ClaimID,
 		arg.SessionID,
@@ -573,7 +573,7 @@ type InsertLedgerParams struct {
 }
 
 func (q *Queries) InsertLedger(ctx context.Context, arg InsertLedgerParams) (int64, error) {
-	result, err := q.exec(ctx, q.insertLedgerStmt, insertLedger,
+	result, err := q.db.ExecContext(ctx, insertLedger,
 		arg.ID,
 		arg.AgentID,
 		arg.Verdict,
@@ -608,7 +608,7 @@ type InsertPromptParams struct {
 }
 
 func (q *Queries) InsertPrompt(ctx context.Context, arg InsertPromptParams) error {
-	_, err := q.exec(ctx, q.insertPromptStmt, insertPrompt,
+	_, err := q.db.ExecContext(ctx, insertPrompt,
 		arg.ID,
 		arg.SessionID,
 		arg.Kind,
@@ -633,7 +633,7 @@ type ItemsAfterParams struct {
 }
 
 func (q *Queries) ItemsAfter(ctx context.Context, arg ItemsAfterParams) ([]Item, error) {
-	rows, err := q.query(ctx, q.itemsAfterStmt, itemsAfter, arg.SessionID, arg.After, arg.N)
+	rows, err := q.db.QueryContext(ctx, itemsAfter, arg.SessionID, arg.After, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -679,7 +679,7 @@ type ItemsBeforeParams struct {
 }
 
 func (q *Queries) ItemsBefore(ctx context.Context, arg ItemsBeforeParams) ([]Item, error) {
-	rows, err := q.query(ctx, q.itemsBeforeStmt, itemsBefore, arg.SessionID, arg.Before, arg.N)
+	rows, err := q.db.QueryContext(ctx, itemsBefore, arg.SessionID, arg.Before, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -719,7 +719,7 @@ SELECT CAST(COALESCE(MAX(seq), 0) AS INTEGER) AS seq FROM items WHERE session_id
 `
 
 func (q *Queries) LastItem(ctx context.Context, sessionID api.SessionID) (int64, error) {
-	row := q.queryRow(ctx, q.lastItemStmt, lastItem, sessionID)
+	row := q.db.QueryRowContext(ctx, lastItem, sessionID)
 	var seq int64
 	err := row.Scan(&seq)
 	return seq, err
@@ -735,7 +735,7 @@ type LatestLedgerParams struct {
 }
 
 func (q *Queries) LatestLedger(ctx context.Context, arg LatestLedgerParams) (Ledger, error) {
-	row := q.queryRow(ctx, q.latestLedgerStmt, latestLedger, arg.AgentID, arg.Before)
+	row := q.db.QueryRowContext(ctx, latestLedger, arg.AgentID, arg.Before)
 	var i Ledger
 	err := row.Scan(
 		&i.ID,
@@ -762,7 +762,7 @@ type LedgerWithinParams struct {
 }
 
 func (q *Queries) LedgerWithin(ctx context.Context, arg LedgerWithinParams) ([]Ledger, error) {
-	rows, err := q.query(ctx, q.ledgerWithinStmt, ledgerWithin, arg.AgentID, arg.FromSlot, arg.ToSlot)
+	rows, err := q.db.QueryContext(ctx, ledgerWithin, arg.AgentID, arg.FromSlot, arg.ToSlot)
 	if err != nil {
 		return nil, err
 	}
@@ -805,7 +805,7 @@ type ListActivitiesParams struct {
 }
 
 func (q *Queries) ListActivities(ctx context.Context, arg ListActivitiesParams) ([]Activity, error) {
-	rows, err := q.query(ctx, q.listActivitiesStmt, listActivities, arg.SessionID, arg.Before, arg.N)
+	rows, err := q.db.QueryContext(ctx, listActivities, arg.SessionID, arg.Before, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -846,7 +846,7 @@ type ListLedgerParams struct {
 }
 
 func (q *Queries) ListLedger(ctx context.Context, arg ListLedgerParams) ([]Ledger, error) {
-	rows, err := q.query(ctx, q.listLedgerStmt, listLedger, arg.AgentID, arg.Before, arg.N)
+	rows, err := q.db.QueryContext(ctx, listLedger, arg.AgentID, arg.Before, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -883,7 +883,7 @@ SELECT CAST(COALESCE(MIN(seq), 0) AS INTEGER) AS seq FROM events
 `
 
 func (q *Queries) OldestEvent(ctx context.Context) (int64, error) {
-	row := q.queryRow(ctx, q.oldestEventStmt, oldestEvent)
+	row := q.db.QueryRowContext(ctx, oldestEvent)
 	var seq int64
 	err := row.Scan(&seq)
 	return seq, err
@@ -894,7 +894,7 @@ SELECT id, session_id, kind, text, created_at, closed_at, closed_by, resolution,
 `
 
 func (q *Queries) Prompt(ctx context.Context, id api.PromptID) (Prompt, error) {
-	row := q.queryRow(ctx, q.promptStmt, prompt, id)
+	row := q.db.QueryRowContext(ctx, prompt, id)
 	var i Prompt
 	err := row.Scan(
 		&i.ID,
@@ -932,7 +932,7 @@ type PutIdempotencyKeyParams struct {
 }
 
 func (q *Queries) PutIdempotencyKey(ctx context.Context, arg PutIdempotencyKeyParams) error {
-	_, err := q.exec(ctx, q.putIdempotencyKeyStmt, putIdempotencyKey,
+	_, err := q.db.ExecContext(ctx, putIdempotencyKey,
 		arg.UserID,
 		arg.Route,
 		arg.Key,
@@ -948,7 +948,7 @@ SELECT id, session_id, kind, text, created_at, closed_at, closed_by, resolution,
 `
 
 func (q *Queries) SecretPrompts(ctx context.Context, sessionID api.SessionID) ([]Prompt, error) {
-	rows, err := q.query(ctx, q.secretPromptsStmt, secretPrompts, sessionID)
+	rows, err := q.db.QueryContext(ctx, secretPrompts, sessionID)
 	if err != nil {
 		return nil, err
 	}
@@ -997,7 +997,7 @@ type SetLedgerRangeParams struct {
 }
 
 func (q *Queries) SetLedgerRange(ctx context.Context, arg SetLedgerRangeParams) (int64, error) {
-	result, err := q.exec(ctx, q.setLedgerRangeStmt, setLedgerRange,
+	result, err := q.db.ExecContext(ctx, setLedgerRange,
 		arg.FirstSlot,
 		arg.LastSlot,
 		arg.Slots,

@@ -22,7 +22,7 @@ type AskDeviceCodeParams struct {
 }
 
 func (q *Queries) AskDeviceCode(ctx context.Context, arg AskDeviceCodeParams) (int64, error) {
-	result, err := q.exec(ctx, q.askDeviceCodeStmt, askDeviceCode, arg.Now, arg.Wait, arg.Hash)
+	result, err := q.db.ExecContext(ctx, askDeviceCode, arg.Now, arg.Wait, arg.Hash)
 	if err != nil {
 		return 0, err
 	}
@@ -40,7 +40,7 @@ type DecideDeviceCodeParams struct {
 }
 
 func (q *Queries) DecideDeviceCode(ctx context.Context, arg DecideDeviceCodeParams) (int64, error) {
-	result, err := q.exec(ctx, q.decideDeviceCodeStmt, decideDeviceCode, arg.Now, arg.UserID, arg.Hash)
+	result, err := q.db.ExecContext(ctx, decideDeviceCode, arg.Now, arg.UserID, arg.Hash)
 	if err != nil {
 		return 0, err
 	}
@@ -52,7 +52,7 @@ DELETE FROM oauth_clients WHERE id = ?1
 `
 
 func (q *Queries) DeleteOAuthClient(ctx context.Context, id api.ClientID) (int64, error) {
-	result, err := q.exec(ctx, q.deleteOAuthClientStmt, deleteOAuthClient, id)
+	result, err := q.db.ExecContext(ctx, deleteOAuthClient, id)
 	if err != nil {
 		return 0, err
 	}
@@ -64,7 +64,7 @@ SELECT hash, user_code, client, resource, label, address, created_at, expires_at
 `
 
 func (q *Queries) DeviceByUserCode(ctx context.Context, userCode []byte) (DeviceCode, error) {
-	row := q.queryRow(ctx, q.deviceByUserCodeStmt, deviceByUserCode, userCode)
+	row := q.db.QueryRowContext(ctx, deviceByUserCode, userCode)
 	var i DeviceCode
 	err := row.Scan(
 		&i.Hash,
@@ -89,7 +89,7 @@ SELECT hash, user_code, client, resource, label, address, created_at, expires_at
 `
 
 func (q *Queries) DeviceCode(ctx context.Context, hash []byte) (DeviceCode, error) {
-	row := q.queryRow(ctx, q.deviceCodeStmt, deviceCode, hash)
+	row := q.db.QueryRowContext(ctx, deviceCode, hash)
 	var i DeviceCode
 	err := row.Scan(
 		&i.Hash,
@@ -114,7 +114,7 @@ DELETE FROM device_codes WHERE expires_at <= ?1
 `
 
 func (q *Queries) DropOldDeviceCodes(ctx context.Context, now int64) (int64, error) {
-	result, err := q.exec(ctx, q.dropOldDeviceCodesStmt, dropOldDeviceCodes, now)
+	result, err := q.db.ExecContext(ctx, dropOldDeviceCodes, now)
 	if err != nil {
 		return 0, err
 	}
@@ -126,7 +126,7 @@ DELETE FROM oauth_clients WHERE expires_at <= ?1
 `
 
 func (q *Queries) DropOldOAuthClients(ctx context.Context, now int64) (int64, error) {
-	result, err := q.exec(ctx, q.dropOldOAuthClientsStmt, dropOldOAuthClients, now)
+	result, err := q.db.ExecContext(ctx, dropOldOAuthClients, now)
 	if err != nil {
 		return 0, err
 	}
@@ -138,7 +138,7 @@ DELETE FROM oauth_codes WHERE expires_at <= ?1
 `
 
 func (q *Queries) DropOldOAuthCodes(ctx context.Context, before int64) (int64, error) {
-	result, err := q.exec(ctx, q.dropOldOAuthCodesStmt, dropOldOAuthCodes, before)
+	result, err := q.db.ExecContext(ctx, dropOldOAuthCodes, before)
 	if err != nil {
 		return 0, err
 	}
@@ -150,7 +150,7 @@ DELETE FROM program_tokens WHERE expires_at <= ?1
 `
 
 func (q *Queries) DropOldProgramTokens(ctx context.Context, now int64) (int64, error) {
-	result, err := q.exec(ctx, q.dropOldProgramTokensStmt, dropOldProgramTokens, now)
+	result, err := q.db.ExecContext(ctx, dropOldProgramTokens, now)
 	if err != nil {
 		return 0, err
 	}
@@ -162,7 +162,7 @@ DELETE FROM oauth_clients WHERE used_at = 0 AND id <= ?1
 `
 
 func (q *Queries) DropUnusedOAuthClients(ctx context.Context, oldest api.ClientID) (int64, error) {
-	result, err := q.exec(ctx, q.dropUnusedOAuthClientsStmt, dropUnusedOAuthClients, oldest)
+	result, err := q.db.ExecContext(ctx, dropUnusedOAuthClients, oldest)
 	if err != nil {
 		return 0, err
 	}
@@ -187,7 +187,7 @@ type InsertDeviceCodeParams struct {
 }
 
 func (q *Queries) InsertDeviceCode(ctx context.Context, arg InsertDeviceCodeParams) error {
-	_, err := q.exec(ctx, q.insertDeviceCodeStmt, insertDeviceCode,
+	_, err := q.db.ExecContext(ctx, insertDeviceCode,
 		arg.Hash,
 		arg.UserCode,
 		arg.Client,
@@ -217,7 +217,7 @@ type InsertOAuthClientParams struct {
 }
 
 func (q *Queries) InsertOAuthClient(ctx context.Context, arg InsertOAuthClientParams) error {
-	_, err := q.exec(ctx, q.insertOAuthClientStmt, insertOAuthClient,
+	_, err := q.db.ExecContext(ctx, insertOAuthClient,
 		arg.ID,
 		arg.Client,
 		arg.Name,
@@ -245,7 +245,7 @@ type InsertOAuthCodeParams struct {
 }
 
 func (q *Queries) InsertOAuthCode(ctx context.Context, arg InsertOAuthCodeParams) error {
-	_, err := q.exec(ctx, q.insertOAuthCodeStmt, insertOAuthCode,
+	_, err := q.db.ExecContext(ctx, insertOAuthCode,
 		arg.Hash,
 		arg.UserID,
 		arg.Client,
@@ -274,7 +274,7 @@ type InsertProgramParams struct {
 }
 
 func (q *Queries) InsertProgram(ctx context.Context, arg InsertProgramParams) error {
-	_, err := q.exec(ctx, q.insertProgramStmt, insertProgram,
+	_, err := q.db.ExecContext(ctx, insertProgram,
 		arg.ID,
 		arg.UserID,
 		arg.Client,
@@ -301,7 +301,7 @@ type InsertProgramTokenParams struct {
 }
 
 func (q *Queries) InsertProgramToken(ctx context.Context, arg InsertProgramTokenParams) error {
-	_, err := q.exec(ctx, q.insertProgramTokenStmt, insertProgramToken,
+	_, err := q.db.ExecContext(ctx, insertProgramToken,
 		arg.Hash,
 		arg.ProgramID,
 		arg.Kind,
@@ -321,7 +321,7 @@ type OAuthClientParams struct {
 }
 
 func (q *Queries) OAuthClient(ctx context.Context, arg OAuthClientParams) (OauthClient, error) {
-	row := q.queryRow(ctx, q.oAuthClientStmt, oAuthClient, arg.Client, arg.Now)
+	row := q.db.QueryRowContext(ctx, oAuthClient, arg.Client, arg.Now)
 	var i OauthClient
 	err := row.Scan(
 		&i.ID,
@@ -355,7 +355,7 @@ type OAuthClientsRow struct {
 }
 
 func (q *Queries) OAuthClients(ctx context.Context, arg OAuthClientsParams) ([]OAuthClientsRow, error) {
-	rows, err := q.query(ctx, q.oAuthClientsStmt, oAuthClients, arg.Now, arg.Before, arg.N)
+	rows, err := q.db.QueryContext(ctx, oAuthClients, arg.Now, arg.Before, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -393,7 +393,7 @@ SELECT hash, user_id, client, redirect_uri, challenge, resource, expires_at, use
 `
 
 func (q *Queries) OAuthCode(ctx context.Context, hash []byte) (OauthCode, error) {
-	row := q.queryRow(ctx, q.oAuthCodeStmt, oAuthCode, hash)
+	row := q.db.QueryRowContext(ctx, oAuthCode, hash)
 	var i OauthCode
 	err := row.Scan(
 		&i.Hash,
@@ -414,7 +414,7 @@ SELECT id, user_id, client, resource, label, address, created_at, expires_at, la
 `
 
 func (q *Queries) Program(ctx context.Context, id api.TokenID) (Program, error) {
-	row := q.queryRow(ctx, q.programStmt, program, id)
+	row := q.db.QueryRowContext(ctx, program, id)
 	var i Program
 	err := row.Scan(
 		&i.ID,
@@ -443,7 +443,7 @@ type ProgramTokenRow struct {
 }
 
 func (q *Queries) ProgramToken(ctx context.Context, hash []byte) (ProgramTokenRow, error) {
-	row := q.queryRow(ctx, q.programTokenStmt, programToken, hash)
+	row := q.db.QueryRowContext(ctx, programToken, hash)
 	var i ProgramTokenRow
 	err := row.Scan(
 		&i.ProgramToken.Hash,
@@ -480,7 +480,7 @@ type ProgramsOfParams struct {
 }
 
 func (q *Queries) ProgramsOf(ctx context.Context, arg ProgramsOfParams) ([]Program, error) {
-	rows, err := q.query(ctx, q.programsOfStmt, programsOf,
+	rows, err := q.db.QueryContext(ctx, programsOf,
 		arg.UserID,
 		arg.Now,
 		arg.Before,
@@ -523,7 +523,7 @@ SELECT id, user_id, client, resource, label, address, created_at, expires_at, la
 `
 
 func (q *Queries) ProgramsOfClient(ctx context.Context, client string) ([]Program, error) {
-	rows, err := q.query(ctx, q.programsOfClientStmt, programsOfClient, client)
+	rows, err := q.db.QueryContext(ctx, programsOfClient, client)
 	if err != nil {
 		return nil, err
 	}
@@ -566,7 +566,7 @@ type RevokeProgramParams struct {
 }
 
 func (q *Queries) RevokeProgram(ctx context.Context, arg RevokeProgramParams) (int64, error) {
-	result, err := q.exec(ctx, q.revokeProgramStmt, revokeProgram, arg.Now, arg.ID)
+	result, err := q.db.ExecContext(ctx, revokeProgram, arg.Now, arg.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -583,7 +583,7 @@ type RevokeProgramsOfParams struct {
 }
 
 func (q *Queries) RevokeProgramsOf(ctx context.Context, arg RevokeProgramsOfParams) (int64, error) {
-	result, err := q.exec(ctx, q.revokeProgramsOfStmt, revokeProgramsOf, arg.Now, arg.UserID)
+	result, err := q.db.ExecContext(ctx, revokeProgramsOf, arg.Now, arg.UserID)
 	if err != nil {
 		return 0, err
 	}
@@ -600,7 +600,7 @@ type TouchProgramParams struct {
 }
 
 func (q *Queries) TouchProgram(ctx context.Context, arg TouchProgramParams) (int64, error) {
-	result, err := q.exec(ctx, q.touchProgramStmt, touchProgram, arg.Now, arg.ID)
+	result, err := q.db.ExecContext(ctx, touchProgram, arg.Now, arg.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -612,7 +612,7 @@ SELECT id FROM oauth_clients WHERE used_at = 0 ORDER BY id DESC LIMIT ?1
 `
 
 func (q *Queries) UnusedOAuthClients(ctx context.Context, n int64) ([]api.ClientID, error) {
-	rows, err := q.query(ctx, q.unusedOAuthClientsStmt, unusedOAuthClients, n)
+	rows, err := q.db.QueryContext(ctx, unusedOAuthClients, n)
 	if err != nil {
 		return nil, err
 	}
@@ -644,7 +644,7 @@ type UseDeviceCodeParams struct {
 }
 
 func (q *Queries) UseDeviceCode(ctx context.Context, arg UseDeviceCodeParams) (int64, error) {
-	result, err := q.exec(ctx, q.useDeviceCodeStmt, useDeviceCode, arg.Now, arg.Hash)
+	result, err := q.db.ExecContext(ctx, useDeviceCode, arg.Now, arg.Hash)
 	if err != nil {
 		return 0, err
 	}
@@ -662,7 +662,7 @@ type UseOAuthClientParams struct {
 }
 
 func (q *Queries) UseOAuthClient(ctx context.Context, arg UseOAuthClientParams) (int64, error) {
-	result, err := q.exec(ctx, q.useOAuthClientStmt, useOAuthClient, arg.Now, arg.ExpiresAt, arg.Client)
+	result, err := q.db.ExecContext(ctx, useOAuthClient, arg.Now, arg.ExpiresAt, arg.Client)
 	if err != nil {
 		return 0, err
 	}
@@ -680,7 +680,7 @@ type UseOAuthCodeParams struct {
 }
 
 func (q *Queries) UseOAuthCode(ctx context.Context, arg UseOAuthCodeParams) (int64, error) {
-	result, err := q.exec(ctx, q.useOAuthCodeStmt, useOAuthCode, arg.Now, arg.ProgramID, arg.Hash)
+	result, err := q.db.ExecContext(ctx, useOAuthCode, arg.Now, arg.ProgramID, arg.Hash)
 	if err != nil {
 		return 0, err
 	}
@@ -698,7 +698,7 @@ type UseProgramTokenParams struct {
 }
 
 func (q *Queries) UseProgramToken(ctx context.Context, arg UseProgramTokenParams) (int64, error) {
-	result, err := q.exec(ctx, q.useProgramTokenStmt, useProgramToken, arg.Now, arg.Salt, arg.Hash)
+	result, err := q.db.ExecContext(ctx, useProgramToken, arg.Now, arg.Salt, arg.Hash)
 	if err != nil {
 		return 0, err
 	}

@@ -23,7 +23,7 @@ type DropItemsParams struct {
 }
 
 func (q *Queries) DropItems(ctx context.Context, arg DropItemsParams) error {
-	_, err := q.exec(ctx, q.dropItemsStmt, dropItems, arg.SessionID, arg.After, arg.Upto)
+	_, err := q.db.ExecContext(ctx, dropItems, arg.SessionID, arg.After, arg.Upto)
 	return err
 }
 
@@ -47,7 +47,7 @@ type DroppableItemsRow struct {
 
 // What can be dropped of a session's output, oldest first.
 func (q *Queries) DroppableItems(ctx context.Context, arg DroppableItemsParams) ([]DroppableItemsRow, error) {
-	rows, err := q.query(ctx, q.droppableItemsStmt, droppableItems,
+	rows, err := q.db.QueryContext(ctx, droppableItems,
 		arg.SessionID,
 		arg.After,
 		arg.Before,
@@ -86,7 +86,7 @@ type MarkGapParams struct {
 }
 
 func (q *Queries) MarkGap(ctx context.Context, arg MarkGapParams) (int64, error) {
-	result, err := q.exec(ctx, q.markGapStmt, markGap, arg.Text, arg.SessionID, arg.Seq)
+	result, err := q.db.ExecContext(ctx, markGap, arg.Text, arg.SessionID, arg.Seq)
 	if err != nil {
 		return 0, err
 	}
@@ -98,7 +98,7 @@ SELECT session_id, head_bytes, tail_from, tail_bytes, dropped_bytes FROM outputs
 `
 
 func (q *Queries) Output(ctx context.Context, sessionID api.SessionID) (Output, error) {
-	row := q.queryRow(ctx, q.outputStmt, output, sessionID)
+	row := q.db.QueryRowContext(ctx, output, sessionID)
 	var i Output
 	err := row.Scan(
 		&i.SessionID,
@@ -126,7 +126,7 @@ type PutOutputParams struct {
 }
 
 func (q *Queries) PutOutput(ctx context.Context, arg PutOutputParams) error {
-	_, err := q.exec(ctx, q.putOutputStmt, putOutput,
+	_, err := q.db.ExecContext(ctx, putOutput,
 		arg.SessionID,
 		arg.HeadBytes,
 		arg.TailFrom,
@@ -147,7 +147,7 @@ type SumOfItemsRow struct {
 
 // For a session from before outputs were counted.
 func (q *Queries) SumOfItems(ctx context.Context, sessionID api.SessionID) (SumOfItemsRow, error) {
-	row := q.queryRow(ctx, q.sumOfItemsStmt, sumOfItems, sessionID)
+	row := q.db.QueryRowContext(ctx, sumOfItems, sessionID)
 	var i SumOfItemsRow
 	err := row.Scan(&i.Bytes, &i.N)
 	return i, err

@@ -21,7 +21,7 @@ type AgentsRunAsParams struct {
 }
 
 func (q *Queries) AgentsRunAs(ctx context.Context, arg AgentsRunAsParams) ([]Agent, error) {
-	rows, err := q.query(ctx, q.agentsRunAsStmt, agentsRunAs, arg.WorkspaceID, arg.UserID)
+	rows, err := q.db.QueryContext(ctx, agentsRunAs, arg.WorkspaceID, arg.UserID)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ SELECT user_id, name, password, changed_at FROM logins ORDER BY user_id LIMIT 1
 `
 
 func (q *Queries) AnyLogin(ctx context.Context) (Login, error) {
-	row := q.queryRow(ctx, q.anyLoginStmt, anyLogin)
+	row := q.db.QueryRowContext(ctx, anyLogin)
 	var i Login
 	err := row.Scan(
 		&i.UserID,
@@ -111,7 +111,7 @@ SELECT i.id, i.user_id, i.issuer, i.subject, i.label, i.created_at, i.last_used_
 `
 
 func (q *Queries) AnyOwnersIdentity(ctx context.Context) (Identity, error) {
-	row := q.queryRow(ctx, q.anyOwnersIdentityStmt, anyOwnersIdentity)
+	row := q.db.QueryRowContext(ctx, anyOwnersIdentity)
 	var i Identity
 	err := row.Scan(
 		&i.ID,
@@ -130,7 +130,7 @@ SELECT "key", since, until, count FROM attempts WHERE key = ?1
 `
 
 func (q *Queries) Attempts(ctx context.Context, key []byte) (Attempt, error) {
-	row := q.queryRow(ctx, q.attemptsStmt, attempts, key)
+	row := q.db.QueryRowContext(ctx, attempts, key)
 	var i Attempt
 	err := row.Scan(
 		&i.Key,
@@ -146,7 +146,7 @@ SELECT COUNT(*) FROM members WHERE user_id = ?1
 `
 
 func (q *Queries) CountMemberships(ctx context.Context, userID api.UserID) (int64, error) {
-	row := q.queryRow(ctx, q.countMembershipsStmt, countMemberships, userID)
+	row := q.db.QueryRowContext(ctx, countMemberships, userID)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
@@ -157,7 +157,7 @@ SELECT COUNT(*) FROM members WHERE workspace_id = ?1 AND role = 'owner'
 `
 
 func (q *Queries) CountOwners(ctx context.Context, workspaceID api.WorkspaceID) (int64, error) {
-	row := q.queryRow(ctx, q.countOwnersStmt, countOwners, workspaceID)
+	row := q.db.QueryRowContext(ctx, countOwners, workspaceID)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
@@ -173,7 +173,7 @@ type DeleteIdentityParams struct {
 }
 
 func (q *Queries) DeleteIdentity(ctx context.Context, arg DeleteIdentityParams) (int64, error) {
-	result, err := q.exec(ctx, q.deleteIdentityStmt, deleteIdentity, arg.ID, arg.UserID)
+	result, err := q.db.ExecContext(ctx, deleteIdentity, arg.ID, arg.UserID)
 	if err != nil {
 		return 0, err
 	}
@@ -191,7 +191,7 @@ type DeleteMemberParams struct {
 }
 
 func (q *Queries) DeleteMember(ctx context.Context, arg DeleteMemberParams) (int64, error) {
-	result, err := q.exec(ctx, q.deleteMemberStmt, deleteMember, arg.WorkspaceID, arg.UserID, arg.FromRole)
+	result, err := q.db.ExecContext(ctx, deleteMember, arg.WorkspaceID, arg.UserID, arg.FromRole)
 	if err != nil {
 		return 0, err
 	}
@@ -203,7 +203,7 @@ DELETE FROM attempts WHERE key = ?1
 `
 
 func (q *Queries) DropAttempts(ctx context.Context, key []byte) (int64, error) {
-	result, err := q.exec(ctx, q.dropAttemptsStmt, dropAttempts, key)
+	result, err := q.db.ExecContext(ctx, dropAttempts, key)
 	if err != nil {
 		return 0, err
 	}
@@ -215,7 +215,7 @@ DELETE FROM oidc_sign_ins WHERE hash = ?1
 `
 
 func (q *Queries) DropOIDCSignIn(ctx context.Context, hash []byte) (int64, error) {
-	result, err := q.exec(ctx, q.dropOIDCSignInStmt, dropOIDCSignIn, hash)
+	result, err := q.db.ExecContext(ctx, dropOIDCSignIn, hash)
 	if err != nil {
 		return 0, err
 	}
@@ -227,7 +227,7 @@ DELETE FROM attempts WHERE until <= ?1
 `
 
 func (q *Queries) DropOldAttempts(ctx context.Context, now int64) (int64, error) {
-	result, err := q.exec(ctx, q.dropOldAttemptsStmt, dropOldAttempts, now)
+	result, err := q.db.ExecContext(ctx, dropOldAttempts, now)
 	if err != nil {
 		return 0, err
 	}
@@ -239,7 +239,7 @@ DELETE FROM oidc_sign_ins WHERE expires_at <= ?1
 `
 
 func (q *Queries) DropOldOIDCSignIns(ctx context.Context, now int64) (int64, error) {
-	result, err := q.exec(ctx, q.dropOldOIDCSignInsStmt, dropOldOIDCSignIns, now)
+	result, err := q.db.ExecContext(ctx, dropOldOIDCSignIns, now)
 	if err != nil {
 		return 0, err
 	}
@@ -251,7 +251,7 @@ SELECT u.id, u.name, u.created_at FROM users u JOIN members m ON m.user_id = u.i
 `
 
 func (q *Queries) FirstOwner(ctx context.Context) (User, error) {
-	row := q.queryRow(ctx, q.firstOwnerStmt, firstOwner)
+	row := q.db.QueryRowContext(ctx, firstOwner)
 	var i User
 	err := row.Scan(&i.ID, &i.Name, &i.CreatedAt)
 	return i, err
@@ -262,7 +262,7 @@ SELECT id, user_id, issuer, subject, label, created_at, last_used_at FROM identi
 `
 
 func (q *Queries) IdentitiesOf(ctx context.Context, userID api.UserID) ([]Identity, error) {
-	rows, err := q.query(ctx, q.identitiesOfStmt, identitiesOf, userID)
+	rows, err := q.db.QueryContext(ctx, identitiesOf, userID)
 	if err != nil {
 		return nil, err
 	}
@@ -302,7 +302,7 @@ type IdentityBySubjectParams struct {
 }
 
 func (q *Queries) IdentityBySubject(ctx context.Context, arg IdentityBySubjectParams) (Identity, error) {
-	row := q.queryRow(ctx, q.identityBySubjectStmt, identityBySubject, arg.Issuer, arg.Subject)
+	row := q.db.QueryRowContext(ctx, identityBySubject, arg.Issuer, arg.Subject)
 	var i Identity
 	err := row.Scan(
 		&i.ID,
@@ -331,7 +331,7 @@ type InsertIdentityParams struct {
 }
 
 func (q *Queries) InsertIdentity(ctx context.Context, arg InsertIdentityParams) error {
-	_, err := q.exec(ctx, q.insertIdentityStmt, insertIdentity,
+	_, err := q.db.ExecContext(ctx, insertIdentity,
 		arg.ID,
 		arg.UserID,
 		arg.Issuer,
@@ -359,7 +359,7 @@ type InsertInvitationParams struct {
 }
 
 func (q *Queries) InsertInvitation(ctx context.Context, arg InsertInvitationParams) error {
-	_, err := q.exec(ctx, q.insertInvitationStmt, insertInvitation,
+	_, err := q.db.ExecContext(ctx, insertInvitation,
 		arg.ID,
 		arg.WorkspaceID,
 		arg.Role,
@@ -390,7 +390,7 @@ type InsertKeyParams struct {
 }
 
 func (q *Queries) InsertKey(ctx context.Context, arg InsertKeyParams) error {
-	_, err := q.exec(ctx, q.insertKeyStmt, insertKey,
+	_, err := q.db.ExecContext(ctx, insertKey,
 		arg.ID,
 		arg.WorkspaceID,
 		arg.UserID,
@@ -420,7 +420,7 @@ type InsertOIDCSignInParams struct {
 }
 
 func (q *Queries) InsertOIDCSignIn(ctx context.Context, arg InsertOIDCSignInParams) error {
-	_, err := q.exec(ctx, q.insertOIDCSignInStmt, insertOIDCSignIn,
+	_, err := q.db.ExecContext(ctx, insertOIDCSignIn,
 		arg.Hash,
 		arg.Purpose,
 		arg.UserID,
@@ -437,7 +437,7 @@ SELECT id, workspace_id, role, note, hash, invited_by, created_at, expires_at, u
 `
 
 func (q *Queries) InvitationByHash(ctx context.Context, hash []byte) (Invitation, error) {
-	row := q.queryRow(ctx, q.invitationByHashStmt, invitationByHash, hash)
+	row := q.db.QueryRowContext(ctx, invitationByHash, hash)
 	var i Invitation
 	err := row.Scan(
 		&i.ID,
@@ -474,7 +474,7 @@ type InvitationsOfRow struct {
 }
 
 func (q *Queries) InvitationsOf(ctx context.Context, arg InvitationsOfParams) ([]InvitationsOfRow, error) {
-	rows, err := q.query(ctx, q.invitationsOfStmt, invitationsOf,
+	rows, err := q.db.QueryContext(ctx, invitationsOf,
 		arg.WorkspaceID,
 		arg.Now,
 		arg.Before,
@@ -519,7 +519,7 @@ SELECT id, workspace_id, user_id, name, scopes, hash, hint, created_at, expires_
 `
 
 func (q *Queries) Key(ctx context.Context, id api.KeyID) (ApiKey, error) {
-	row := q.queryRow(ctx, q.keyStmt, key, id)
+	row := q.db.QueryRowContext(ctx, key, id)
 	var i ApiKey
 	err := row.Scan(
 		&i.ID,
@@ -542,7 +542,7 @@ SELECT id, workspace_id, user_id, name, scopes, hash, hint, created_at, expires_
 `
 
 func (q *Queries) KeyByHash(ctx context.Context, hash []byte) (ApiKey, error) {
-	row := q.queryRow(ctx, q.keyByHashStmt, keyByHash, hash)
+	row := q.db.QueryRowContext(ctx, keyByHash, hash)
 	var i ApiKey
 	err := row.Scan(
 		&i.ID,
@@ -581,7 +581,7 @@ type KeysOfRow struct {
 }
 
 func (q *Queries) KeysOf(ctx context.Context, arg KeysOfParams) ([]KeysOfRow, error) {
-	rows, err := q.query(ctx, q.keysOfStmt, keysOf,
+	rows, err := q.db.QueryContext(ctx, keysOf,
 		arg.WorkspaceID,
 		arg.Before,
 		arg.Me,
@@ -627,7 +627,7 @@ SELECT user_id, name, password, changed_at FROM logins WHERE name = ?1
 `
 
 func (q *Queries) LoginByName(ctx context.Context, name string) (Login, error) {
-	row := q.queryRow(ctx, q.loginByNameStmt, loginByName, name)
+	row := q.db.QueryRowContext(ctx, loginByName, name)
 	var i Login
 	err := row.Scan(
 		&i.UserID,
@@ -643,7 +643,7 @@ SELECT user_id, name, password, changed_at FROM logins WHERE user_id = ?1
 `
 
 func (q *Queries) LoginOf(ctx context.Context, userID api.UserID) (Login, error) {
-	row := q.queryRow(ctx, q.loginOfStmt, loginOf, userID)
+	row := q.db.QueryRowContext(ctx, loginOf, userID)
 	var i Login
 	err := row.Scan(
 		&i.UserID,
@@ -675,7 +675,7 @@ type MembersOfRow struct {
 }
 
 func (q *Queries) MembersOf(ctx context.Context, arg MembersOfParams) ([]MembersOfRow, error) {
-	rows, err := q.query(ctx, q.membersOfStmt, membersOf, arg.WorkspaceID, arg.Before, arg.N)
+	rows, err := q.db.QueryContext(ctx, membersOf, arg.WorkspaceID, arg.Before, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -708,7 +708,7 @@ SELECT hash, purpose, user_id, token_id, ticket, next, expires_at FROM oidc_sign
 `
 
 func (q *Queries) OIDCSignIn(ctx context.Context, hash []byte) (OIDCSignIn, error) {
-	row := q.queryRow(ctx, q.oIDCSignInStmt, oIDCSignIn, hash)
+	row := q.db.QueryRowContext(ctx, oIDCSignIn, hash)
 	var i OIDCSignIn
 	err := row.Scan(
 		&i.Hash,
@@ -735,7 +735,7 @@ type OpenOfMemberParams struct {
 }
 
 func (q *Queries) OpenOfMember(ctx context.Context, arg OpenOfMemberParams) ([]api.SessionID, error) {
-	rows, err := q.query(ctx, q.openOfMemberStmt, openOfMember, arg.WorkspaceID, arg.UserID)
+	rows, err := q.db.QueryContext(ctx, openOfMember, arg.WorkspaceID, arg.UserID)
 	if err != nil {
 		return nil, err
 	}
@@ -762,7 +762,7 @@ SELECT workspace_id, user_id, role, created_at FROM members WHERE user_id = ?1 A
 `
 
 func (q *Queries) OwnsAny(ctx context.Context, userID api.UserID) (Member, error) {
-	row := q.queryRow(ctx, q.ownsAnyStmt, ownsAny, userID)
+	row := q.db.QueryRowContext(ctx, ownsAny, userID)
 	var i Member
 	err := row.Scan(
 		&i.WorkspaceID,
@@ -786,7 +786,7 @@ type PutAttemptsParams struct {
 }
 
 func (q *Queries) PutAttempts(ctx context.Context, arg PutAttemptsParams) error {
-	_, err := q.exec(ctx, q.putAttemptsStmt, putAttempts,
+	_, err := q.db.ExecContext(ctx, putAttempts,
 		arg.Key,
 		arg.Since,
 		arg.Until,
@@ -808,7 +808,7 @@ type PutLoginParams struct {
 }
 
 func (q *Queries) PutLogin(ctx context.Context, arg PutLoginParams) error {
-	_, err := q.exec(ctx, q.putLoginStmt, putLogin,
+	_, err := q.db.ExecContext(ctx, putLogin,
 		arg.UserID,
 		arg.Name,
 		arg.Password,
@@ -827,7 +827,7 @@ type RenameUserParams struct {
 }
 
 func (q *Queries) RenameUser(ctx context.Context, arg RenameUserParams) (int64, error) {
-	result, err := q.exec(ctx, q.renameUserStmt, renameUser, arg.Name, arg.ID)
+	result, err := q.db.ExecContext(ctx, renameUser, arg.Name, arg.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -844,7 +844,7 @@ type RenameWorkspaceParams struct {
 }
 
 func (q *Queries) RenameWorkspace(ctx context.Context, arg RenameWorkspaceParams) (int64, error) {
-	result, err := q.exec(ctx, q.renameWorkspaceStmt, renameWorkspace, arg.Name, arg.ID)
+	result, err := q.db.ExecContext(ctx, renameWorkspace, arg.Name, arg.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -862,7 +862,7 @@ type RevokeInvitationParams struct {
 }
 
 func (q *Queries) RevokeInvitation(ctx context.Context, arg RevokeInvitationParams) (int64, error) {
-	result, err := q.exec(ctx, q.revokeInvitationStmt, revokeInvitation, arg.Now, arg.ID, arg.WorkspaceID)
+	result, err := q.db.ExecContext(ctx, revokeInvitation, arg.Now, arg.ID, arg.WorkspaceID)
 	if err != nil {
 		return 0, err
 	}
@@ -880,7 +880,7 @@ type RevokeInvitationsByParams struct {
 }
 
 func (q *Queries) RevokeInvitationsBy(ctx context.Context, arg RevokeInvitationsByParams) (int64, error) {
-	result, err := q.exec(ctx, q.revokeInvitationsByStmt, revokeInvitationsBy, arg.Now, arg.WorkspaceID, arg.InvitedBy)
+	result, err := q.db.ExecContext(ctx, revokeInvitationsBy, arg.Now, arg.WorkspaceID, arg.InvitedBy)
 	if err != nil {
 		return 0, err
 	}
@@ -897,7 +897,7 @@ type RevokeKeyParams struct {
 }
 
 func (q *Queries) RevokeKey(ctx context.Context, arg RevokeKeyParams) (int64, error) {
-	result, err := q.exec(ctx, q.revokeKeyStmt, revokeKey, arg.Now, arg.ID)
+	result, err := q.db.ExecContext(ctx, revokeKey, arg.Now, arg.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -915,7 +915,7 @@ type RevokeKeysOfParams struct {
 }
 
 func (q *Queries) RevokeKeysOf(ctx context.Context, arg RevokeKeysOfParams) (int64, error) {
-	result, err := q.exec(ctx, q.revokeKeysOfStmt, revokeKeysOf, arg.Now, arg.WorkspaceID, arg.UserID)
+	result, err := q.db.ExecContext(ctx, revokeKeysOf, arg.Now, arg.WorkspaceID, arg.UserID)
 	if err != nil {
 		return 0, err
 	}
@@ -932,7 +932,7 @@ type RevokeLinksOfParams struct {
 }
 
 func (q *Queries) RevokeLinksOf(ctx context.Context, arg RevokeLinksOfParams) (int64, error) {
-	result, err := q.exec(ctx, q.revokeLinksOfStmt, revokeLinksOf, arg.Now, arg.UserID)
+	result, err := q.db.ExecContext(ctx, revokeLinksOf, arg.Now, arg.UserID)
 	if err != nil {
 		return 0, err
 	}
@@ -950,7 +950,7 @@ type RevokeSignInsOfParams struct {
 }
 
 func (q *Queries) RevokeSignInsOf(ctx context.Context, arg RevokeSignInsOfParams) (int64, error) {
-	result, err := q.exec(ctx, q.revokeSignInsOfStmt, revokeSignInsOf, arg.Now, arg.UserID, arg.Keep)
+	result, err := q.db.ExecContext(ctx, revokeSignInsOf, arg.Now, arg.UserID, arg.Keep)
 	if err != nil {
 		return 0, err
 	}
@@ -968,7 +968,7 @@ type RevokeTokenOfParams struct {
 }
 
 func (q *Queries) RevokeTokenOf(ctx context.Context, arg RevokeTokenOfParams) (int64, error) {
-	result, err := q.exec(ctx, q.revokeTokenOfStmt, revokeTokenOf, arg.Now, arg.ID, arg.UserID)
+	result, err := q.db.ExecContext(ctx, revokeTokenOf, arg.Now, arg.ID, arg.UserID)
 	if err != nil {
 		return 0, err
 	}
@@ -985,7 +985,7 @@ type RevokeTokensOfParams struct {
 }
 
 func (q *Queries) RevokeTokensOf(ctx context.Context, arg RevokeTokensOfParams) (int64, error) {
-	result, err := q.exec(ctx, q.revokeTokensOfStmt, revokeTokensOf, arg.Now, arg.UserID)
+	result, err := q.db.ExecContext(ctx, revokeTokensOf, arg.Now, arg.UserID)
 	if err != nil {
 		return 0, err
 	}
@@ -1004,7 +1004,7 @@ type SetRoleParams struct {
 }
 
 func (q *Queries) SetRole(ctx context.Context, arg SetRoleParams) (int64, error) {
-	result, err := q.exec(ctx, q.setRoleStmt, setRole,
+	result, err := q.db.ExecContext(ctx, setRole,
 		arg.Role,
 		arg.WorkspaceID,
 		arg.UserID,
@@ -1021,7 +1021,7 @@ SELECT id, user_id, kind, hash, created_at, expires_at, last_used_at, used_at, r
 `
 
 func (q *Queries) Token(ctx context.Context, id api.TokenID) (Token, error) {
-	row := q.queryRow(ctx, q.tokenStmt, token, id)
+	row := q.db.QueryRowContext(ctx, token, id)
 	var i Token
 	err := row.Scan(
 		&i.ID,
@@ -1052,7 +1052,7 @@ type TokensOfParams struct {
 }
 
 func (q *Queries) TokensOf(ctx context.Context, arg TokensOfParams) ([]Token, error) {
-	rows, err := q.query(ctx, q.tokensOfStmt, tokensOf,
+	rows, err := q.db.QueryContext(ctx, tokensOf,
 		arg.UserID,
 		arg.Now,
 		arg.Before,
@@ -1101,7 +1101,7 @@ type TouchKeyParams struct {
 }
 
 func (q *Queries) TouchKey(ctx context.Context, arg TouchKeyParams) (int64, error) {
-	result, err := q.exec(ctx, q.touchKeyStmt, touchKey, arg.Now, arg.ID)
+	result, err := q.db.ExecContext(ctx, touchKey, arg.Now, arg.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -1118,7 +1118,7 @@ type TouchTokenParams struct {
 }
 
 func (q *Queries) TouchToken(ctx context.Context, arg TouchTokenParams) (int64, error) {
-	result, err := q.exec(ctx, q.touchTokenStmt, touchToken, arg.Now, arg.ID)
+	result, err := q.db.ExecContext(ctx, touchToken, arg.Now, arg.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -1136,7 +1136,7 @@ type UseIdentityParams struct {
 }
 
 func (q *Queries) UseIdentity(ctx context.Context, arg UseIdentityParams) (int64, error) {
-	result, err := q.exec(ctx, q.useIdentityStmt, useIdentity, arg.Label, arg.Now, arg.ID)
+	result, err := q.db.ExecContext(ctx, useIdentity, arg.Label, arg.Now, arg.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -1154,7 +1154,7 @@ type UseInvitationParams struct {
 }
 
 func (q *Queries) UseInvitation(ctx context.Context, arg UseInvitationParams) (int64, error) {
-	result, err := q.exec(ctx, q.useInvitationStmt, useInvitation, arg.Now, arg.UsedBy, arg.ID)
+	result, err := q.db.ExecContext(ctx, useInvitation, arg.Now, arg.UsedBy, arg.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -1171,7 +1171,7 @@ type WorkersOfMemberParams struct {
 }
 
 func (q *Queries) WorkersOfMember(ctx context.Context, arg WorkersOfMemberParams) ([]Worker, error) {
-	rows, err := q.query(ctx, q.workersOfMemberStmt, workersOfMember, arg.WorkspaceID, arg.UserID)
+	rows, err := q.db.QueryContext(ctx, workersOfMember, arg.WorkspaceID, arg.UserID)
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ func TestEveryStatementRuns(t *testing.T) {
 		q := reflect.ValueOf(tx.Queries)
 		for i := range q.NumMethod() {
 			m := q.Type().Method(i)
-			if m.Name == "Close" || m.Name == "WithTx" {
+			if m.Name == "WithTx" {
 				continue
 			}
 			args := []reflect.Value{reflect.ValueOf(ctx)}

@@ -23,7 +23,7 @@ type CountStartParams struct {
 
 // Counts a session that an agent starts, as long as its claim holds and allows more.
 func (q *Queries) CountStart(ctx context.Context, arg CountStartParams) (int64, error) {
-	result, err := q.exec(ctx, q.countStartStmt, countStart, arg.ID, arg.Now, arg.Most)
+	result, err := q.db.ExecContext(ctx, countStart, arg.ID, arg.Now, arg.Most)
 	if err != nil {
 		return 0, err
 	}
@@ -45,7 +45,7 @@ type RunOfClaimRow struct {
 }
 
 func (q *Queries) RunOfClaim(ctx context.Context, id api.ClaimKey) (RunOfClaimRow, error) {
-	row := q.queryRow(ctx, q.runOfClaimStmt, runOfClaim, id)
+	row := q.db.QueryRowContext(ctx, runOfClaim, id)
 	var i RunOfClaimRow
 	err := row.Scan(
 		&i.Claim.ID,

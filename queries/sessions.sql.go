@@ -16,7 +16,7 @@ UPDATE sessions SET followers = followers + 1 WHERE id = ?1
 `
 
 func (q *Queries) AddFollower(ctx context.Context, id api.SessionID) (int64, error) {
-	result, err := q.exec(ctx, q.addFollowerStmt, addFollower, id)
+	result, err := q.db.ExecContext(ctx, addFollower, id)
 	if err != nil {
 		return 0, err
 	}
@@ -28,7 +28,7 @@ SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, p
 `
 
 func (q *Queries) AgentsWithQueueTimeout(ctx context.Context) ([]Agent, error) {
-	rows, err := q.query(ctx, q.agentsWithQueueTimeoutStmt, agentsWithQueueTimeout)
+	rows, err := q.db.QueryContext(ctx, agentsWithQueueTimeout)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ SELECT id FROM sessions WHERE agent_id = ?1 AND lane >= '' AND status IN ('queue
 
 // Whether anything of an agent waits to be claimed, held back or not.
 func (q *Queries) AnyWaiting(ctx context.Context, agentID api.AgentID) (api.SessionID, error) {
-	row := q.queryRow(ctx, q.anyWaitingStmt, anyWaiting, agentID)
+	row := q.db.QueryRowContext(ctx, anyWaiting, agentID)
 	var id api.SessionID
 	err := row.Scan(&id)
 	return id, err
@@ -122,7 +122,7 @@ type AwaitedProcessesParams struct {
 
 // The worker processes that sessions of an agent wait for.
 func (q *Queries) AwaitedProcesses(ctx context.Context, arg AwaitedProcessesParams) ([]string, error) {
-	rows, err := q.query(ctx, q.awaitedProcessesStmt, awaitedProcesses, arg.AgentID, arg.Now, arg.N)
+	rows, err := q.db.QueryContext(ctx, awaitedProcesses, arg.AgentID, arg.Now, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ WHERE status IN ('queued', 'stale') AND queued_at > ?1
 
 // After a clock was set back: what is counted from the moment of queueing is counted from now.
 func (q *Queries) ClampQueued(ctx context.Context, now int64) (int64, error) {
-	result, err := q.exec(ctx, q.clampQueuedStmt, clampQueued, now)
+	result, err := q.db.ExecContext(ctx, clampQueued, now)
 	if err != nil {
 		return 0, err
 	}
@@ -175,7 +175,7 @@ type ClearLiftedParams struct {
 }
 
 func (q *Queries) ClearLifted(ctx context.Context, arg ClearLiftedParams) (int64, error) {
-	result, err := q.exec(ctx, q.clearLiftedStmt, clearLifted, arg.Now, arg.ID)
+	result, err := q.db.ExecContext(ctx, clearLifted, arg.Now, arg.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -192,7 +192,7 @@ type ClearPromptParams struct {
 }
 
 func (q *Queries) ClearPrompt(ctx context.Context, arg ClearPromptParams) (int64, error) {
-	result, err := q.exec(ctx, q.clearPromptStmt, clearPrompt, arg.ID, arg.Status)
+	result, err := q.db.ExecContext(ctx, clearPrompt, arg.ID, arg.Status)
 	if err != nil {
 		return 0, err
 	}
@@ -229,7 +229,7 @@ type CountSessionsRow struct {
 }
 
 func (q *Queries) CountSessions(ctx context.Context, arg CountSessionsParams) ([]CountSessionsRow, error) {
-	rows, err := q.query(ctx, q.countSessionsStmt, countSessions,
+	rows, err := q.db.QueryContext(ctx, countSessions,
 		arg.WorkspaceID,
 		arg.Me,
 		arg.AgentID,
@@ -271,7 +271,7 @@ type DueAdmissionsParams struct {
 }
 
 func (q *Queries) DueAdmissions(ctx context.Context, arg DueAdmissionsParams) ([]api.SessionID, error) {
-	rows, err := q.query(ctx, q.dueAdmissionsStmt, dueAdmissions, arg.Now, arg.N)
+	rows, err := q.db.QueryContext(ctx, dueAdmissions, arg.Now, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -304,7 +304,7 @@ type FirstWaitingSinceParams struct {
 }
 
 func (q *Queries) FirstWaitingSince(ctx context.Context, arg FirstWaitingSinceParams) (int64, error) {
-	row := q.queryRow(ctx, q.firstWaitingSinceStmt, firstWaitingSince, arg.AgentID, arg.Since)
+	row := q.db.QueryRowContext(ctx, firstWaitingSince, arg.AgentID, arg.Since)
 	var queued_at int64
 	err := row.Scan(&queued_at)
 	return queued_at, err
@@ -315,7 +315,7 @@ SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, trigge
 `
 
 func (q *Queries) Followers(ctx context.Context, afterID api.SessionID) ([]Session, error) {
-	rows, err := q.query(ctx, q.followersStmt, followers, afterID)
+	rows, err := q.db.QueryContext(ctx, followers, afterID)
 	if err != nil {
 		return nil, err
 	}
@@ -400,7 +400,7 @@ SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, trigge
 `
 
 func (q *Queries) HeldByOverlap(ctx context.Context, agentID api.AgentID) ([]Session, error) {
-	rows, err := q.query(ctx, q.heldByOverlapStmt, heldByOverlap, agentID)
+	rows, err := q.db.QueryContext(ctx, heldByOverlap, agentID)
 	if err != nil {
 		return nil, err
 	}
@@ -533,7 +533,7 @@ type InsertSessionParams struct {
 }
 
 func (q *Queries) InsertSession(ctx context.Context, arg InsertSessionParams) (int64, error) {
-	result, err := q.exec(ctx, q.insertSessionStmt, insertSession,
+	result, err := q.db.ExecContext(ctx, insertSession,
 		arg.ID,
 		arg.WorkspaceID,
 		arg.AgentID,
@@ -577,7 +577,7 @@ UPDATE sessions SET overlap_held = 0 WHERE id = ?1 AND status = 'pending' AND ov
 `
 
 func (q *Queries) LiftOverlap(ctx context.Context, id api.SessionID) (int64, error) {
-	result, err := q.exec(ctx, q.liftOverlapStmt, liftOverlap, id)
+	result, err := q.db.ExecContext(ctx, liftOverlap, id)
 	if err != nil {
 		return 0, err
 	}
@@ -598,7 +598,7 @@ type LiftedByTimeParams struct {
 
 // Sessions that wait with no gate of their own except one that time has lifted by now.
 func (q *Queries) LiftedByTime(ctx context.Context, arg LiftedByTimeParams) ([]api.SessionID, error) {
-	rows, err := q.query(ctx, q.liftedByTimeStmt, liftedByTime, arg.N, arg.Now)
+	rows, err := q.db.QueryContext(ctx, liftedByTime, arg.N, arg.Now)
 	if err != nil {
 		return nil, err
 	}
@@ -646,7 +646,7 @@ type ListEndedSessionsParams struct {
 }
 
 func (q *Queries) ListEndedSessions(ctx context.Context, arg ListEndedSessionsParams) ([]Session, error) {
-	rows, err := q.query(ctx, q.listEndedSessionsStmt, listEndedSessions,
+	rows, err := q.db.QueryContext(ctx, listEndedSessions,
 		arg.WorkspaceID,
 		arg.AgentID,
 		arg.Status,
@@ -766,7 +766,7 @@ type ListOpenSessionsParams struct {
 // Those of one status that have not ended, which may be nearly all rows of a list. The join
 // that keeps its order and the sum make SQLite use the index that names the status.
 func (q *Queries) ListOpenSessions(ctx context.Context, arg ListOpenSessionsParams) ([]Session, error) {
-	rows, err := q.query(ctx, q.listOpenSessionsStmt, listOpenSessions,
+	rows, err := q.db.QueryContext(ctx, listOpenSessions,
 		arg.WorkspaceID,
 		arg.AgentID,
 		arg.Status,
@@ -883,7 +883,7 @@ type ListSessionsParams struct {
 }
 
 func (q *Queries) ListSessions(ctx context.Context, arg ListSessionsParams) ([]Session, error) {
-	rows, err := q.query(ctx, q.listSessionsStmt, listSessions,
+	rows, err := q.db.QueryContext(ctx, listSessions,
 		arg.WorkspaceID,
 		arg.Before,
 		arg.Reach,
@@ -999,7 +999,7 @@ type ListSessionsOfAgentParams struct {
 }
 
 func (q *Queries) ListSessionsOfAgent(ctx context.Context, arg ListSessionsOfAgentParams) ([]Session, error) {
-	rows, err := q.query(ctx, q.listSessionsOfAgentStmt, listSessionsOfAgent,
+	rows, err := q.db.QueryContext(ctx, listSessionsOfAgent,
 		arg.AgentID,
 		arg.Before,
 		arg.Reach,
@@ -1121,7 +1121,7 @@ type ListSessionsOfThreadParams struct {
 
 // The first session of a thread has the thread's id; the others have a separate index.
 func (q *Queries) ListSessionsOfThread(ctx context.Context, arg ListSessionsOfThreadParams) ([]Session, error) {
-	rows, err := q.query(ctx, q.listSessionsOfThreadStmt, listSessionsOfThread,
+	rows, err := q.db.QueryContext(ctx, listSessionsOfThread,
 		arg.ThreadID,
 		arg.WorkspaceID,
 		arg.Before,
@@ -1257,7 +1257,7 @@ type MoveSessionParams struct {
 
 // The only statement that changes a status: it repeats the old status and the live claim.
 func (q *Queries) MoveSession(ctx context.Context, arg MoveSessionParams) (int64, error) {
-	result, err := q.exec(ctx, q.moveSessionStmt, moveSession,
+	result, err := q.db.ExecContext(ctx, moveSession,
 		arg.Status,
 		arg.ClaimID,
 		arg.WorkerID,
@@ -1297,7 +1297,7 @@ SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, trigge
 `
 
 func (q *Queries) NewestOfThread(ctx context.Context, threadID api.ThreadID) (Session, error) {
-	row := q.queryRow(ctx, q.newestOfThreadStmt, newestOfThread, threadID)
+	row := q.db.QueryRowContext(ctx, newestOfThread, threadID)
 	var i Session
 	err := row.Scan(
 		&i.ID,
@@ -1366,7 +1366,7 @@ SELECT admit_at FROM sessions WHERE status = 'pending' AND admit_at > 0 AND admi
 `
 
 func (q *Queries) NextAdmission(ctx context.Context, now int64) (int64, error) {
-	row := q.queryRow(ctx, q.nextAdmissionStmt, nextAdmission, now)
+	row := q.db.QueryRowContext(ctx, nextAdmission, now)
 	var admit_at int64
 	err := row.Scan(&admit_at)
 	return admit_at, err
@@ -1377,7 +1377,7 @@ SELECT affinity_until FROM sessions WHERE affinity_until > ?1 AND affinity_until
 `
 
 func (q *Queries) NextAffinity(ctx context.Context, now int64) (int64, error) {
-	row := q.queryRow(ctx, q.nextAffinityStmt, nextAffinity, now)
+	row := q.db.QueryRowContext(ctx, nextAffinity, now)
 	var affinity_until int64
 	err := row.Scan(&affinity_until)
 	return affinity_until, err
@@ -1420,7 +1420,7 @@ type NextLaneRow struct {
 // the next lane's. It leaves out only what the gates hold back as well; they have the last
 // word (contract 2.4). next_lane is the lane after the session's own.
 func (q *Queries) NextLane(ctx context.Context, arg NextLaneParams) (NextLaneRow, error) {
-	row := q.queryRow(ctx, q.nextLaneStmt, nextLane,
+	row := q.db.QueryRowContext(ctx, nextLane,
 		arg.AgentID,
 		arg.Lane,
 		arg.Priority,
@@ -1445,7 +1445,7 @@ SELECT reclaim_at FROM sessions WHERE reclaim_at > ?1 AND reclaim_at > 0 AND end
 `
 
 func (q *Queries) NextReclaim(ctx context.Context, now int64) (int64, error) {
-	row := q.queryRow(ctx, q.nextReclaimStmt, nextReclaim, now)
+	row := q.db.QueryRowContext(ctx, nextReclaim, now)
 	var reclaim_at int64
 	err := row.Scan(&reclaim_at)
 	return reclaim_at, err
@@ -1463,7 +1463,7 @@ type OldestWaitingParams struct {
 }
 
 func (q *Queries) OldestWaiting(ctx context.Context, arg OldestWaitingParams) ([]api.SessionID, error) {
-	rows, err := q.query(ctx, q.oldestWaitingStmt, oldestWaiting, arg.AgentID, arg.Before, arg.N)
+	rows, err := q.db.QueryContext(ctx, oldestWaiting, arg.AgentID, arg.Before, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -1491,7 +1491,7 @@ WHERE agent_id = ?1 AND ended_at = 0 ORDER BY status, id
 `
 
 func (q *Queries) OpenOfAgent(ctx context.Context, agentID api.AgentID) ([]Session, error) {
-	rows, err := q.query(ctx, q.openOfAgentStmt, openOfAgent, agentID)
+	rows, err := q.db.QueryContext(ctx, openOfAgent, agentID)
 	if err != nil {
 		return nil, err
 	}
@@ -1583,7 +1583,7 @@ type OpenRetryParams struct {
 
 // The retry of a session, unless it is over; a retry is in the thread of what it retries.
 func (q *Queries) OpenRetry(ctx context.Context, arg OpenRetryParams) (Session, error) {
-	row := q.queryRow(ctx, q.openRetryStmt, openRetry, arg.ThreadID, arg.RetryOf)
+	row := q.db.QueryRowContext(ctx, openRetry, arg.ThreadID, arg.RetryOf)
 	var i Session
 	err := row.Scan(
 		&i.ID,
@@ -1665,7 +1665,7 @@ type ReachOfAgentsSessionsRow struct {
 }
 
 func (q *Queries) ReachOfAgentsSessions(ctx context.Context, arg ReachOfAgentsSessionsParams) (ReachOfAgentsSessionsRow, error) {
-	row := q.queryRow(ctx, q.reachOfAgentsSessionsStmt, reachOfAgentsSessions, arg.AgentID, arg.Before, arg.Scan)
+	row := q.db.QueryRowContext(ctx, reachOfAgentsSessions, arg.AgentID, arg.Before, arg.Scan)
 	var i ReachOfAgentsSessionsRow
 	err := row.Scan(&i.Reach, &i.N)
 	return i, err
@@ -1694,7 +1694,7 @@ type ReachOfEndedSessionsRow struct {
 }
 
 func (q *Queries) ReachOfEndedSessions(ctx context.Context, arg ReachOfEndedSessionsParams) (ReachOfEndedSessionsRow, error) {
-	row := q.queryRow(ctx, q.reachOfEndedSessionsStmt, reachOfEndedSessions,
+	row := q.db.QueryRowContext(ctx, reachOfEndedSessions,
 		arg.WorkspaceID,
 		arg.AgentID,
 		arg.Status,
@@ -1729,7 +1729,7 @@ type ReachOfOpenSessionsRow struct {
 }
 
 func (q *Queries) ReachOfOpenSessions(ctx context.Context, arg ReachOfOpenSessionsParams) (ReachOfOpenSessionsRow, error) {
-	row := q.queryRow(ctx, q.reachOfOpenSessionsStmt, reachOfOpenSessions,
+	row := q.db.QueryRowContext(ctx, reachOfOpenSessions,
 		arg.WorkspaceID,
 		arg.AgentID,
 		arg.Status,
@@ -1761,7 +1761,7 @@ type ReachOfSessionsRow struct {
 // Lists look at no more than a number of sessions, the newest of those that an index names.
 // This is the last of them, and how many there are: fewer than scan when that is all.
 func (q *Queries) ReachOfSessions(ctx context.Context, arg ReachOfSessionsParams) (ReachOfSessionsRow, error) {
-	row := q.queryRow(ctx, q.reachOfSessionsStmt, reachOfSessions, arg.WorkspaceID, arg.Before, arg.Scan)
+	row := q.db.QueryRowContext(ctx, reachOfSessions, arg.WorkspaceID, arg.Before, arg.Scan)
 	var i ReachOfSessionsRow
 	err := row.Scan(&i.Reach, &i.N)
 	return i, err
@@ -1793,7 +1793,7 @@ type ReportSessionParams struct {
 }
 
 func (q *Queries) ReportSession(ctx context.Context, arg ReportSessionParams) (int64, error) {
-	result, err := q.exec(ctx, q.reportSessionStmt, reportSession,
+	result, err := q.db.ExecContext(ctx, reportSession,
 		arg.Plan,
 		arg.ExternalUrl,
 		arg.AgentSessionID,
@@ -1826,7 +1826,7 @@ type RequestStopParams struct {
 }
 
 func (q *Queries) RequestStop(ctx context.Context, arg RequestStopParams) (int64, error) {
-	result, err := q.exec(ctx, q.requestStopStmt, requestStop, arg.StopRequestedAt, arg.ID)
+	result, err := q.db.ExecContext(ctx, requestStop, arg.StopRequestedAt, arg.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -1838,7 +1838,7 @@ SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, trigge
 `
 
 func (q *Queries) Session(ctx context.Context, id api.SessionID) (Session, error) {
-	row := q.queryRow(ctx, q.sessionStmt, session, id)
+	row := q.db.QueryRowContext(ctx, session, id)
 	var i Session
 	err := row.Scan(
 		&i.ID,
@@ -1917,7 +1917,7 @@ type SessionByTriggerRow struct {
 }
 
 func (q *Queries) SessionByTrigger(ctx context.Context, arg SessionByTriggerParams) (SessionByTriggerRow, error) {
-	row := q.queryRow(ctx, q.sessionByTriggerStmt, sessionByTrigger, arg.AgentID, arg.TriggeredAt)
+	row := q.db.QueryRowContext(ctx, sessionByTrigger, arg.AgentID, arg.TriggeredAt)
 	var i SessionByTriggerRow
 	err := row.Scan(&i.ID, &i.TriggeredBy)
 	return i, err
@@ -1928,7 +1928,7 @@ SELECT status FROM sessions WHERE id = ?1
 `
 
 func (q *Queries) SessionStatus(ctx context.Context, id api.SessionID) (api.Status, error) {
-	row := q.queryRow(ctx, q.sessionStatusStmt, sessionStatus, id)
+	row := q.db.QueryRowContext(ctx, sessionStatus, id)
 	var status api.Status
 	err := row.Scan(&status)
 	return status, err
@@ -1947,7 +1947,7 @@ type SessionVisibilityRow struct {
 
 // Whether a session exists for a given caller: a local one only for its owner.
 func (q *Queries) SessionVisibility(ctx context.Context, id api.SessionID) (SessionVisibilityRow, error) {
-	row := q.queryRow(ctx, q.sessionVisibilityStmt, sessionVisibility, id)
+	row := q.db.QueryRowContext(ctx, sessionVisibility, id)
 	var i SessionVisibilityRow
 	err := row.Scan(
 		&i.WorkspaceID,
@@ -1966,7 +1966,7 @@ WHERE s.workspace_id = w.id AND s.status IN ('active', 'awaiting_input')
 
 // Sessions that are marked as running though no claim on them is live.
 func (q *Queries) SessionsWithoutClaim(ctx context.Context) ([]Session, error) {
-	rows, err := q.query(ctx, q.sessionsWithoutClaimStmt, sessionsWithoutClaim)
+	rows, err := q.db.QueryContext(ctx, sessionsWithoutClaim)
 	if err != nil {
 		return nil, err
 	}
@@ -2056,7 +2056,7 @@ type SetAdmitAtParams struct {
 }
 
 func (q *Queries) SetAdmitAt(ctx context.Context, arg SetAdmitAtParams) (int64, error) {
-	result, err := q.exec(ctx, q.setAdmitAtStmt, setAdmitAt, arg.AdmitAt, arg.ID)
+	result, err := q.db.ExecContext(ctx, setAdmitAt, arg.AdmitAt, arg.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -2074,7 +2074,7 @@ type SetArchivedParams struct {
 }
 
 func (q *Queries) SetArchived(ctx context.Context, arg SetArchivedParams) (int64, error) {
-	result, err := q.exec(ctx, q.setArchivedStmt, setArchived, arg.ArchivedAt, arg.ID)
+	result, err := q.db.ExecContext(ctx, setArchived, arg.ArchivedAt, arg.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -2096,7 +2096,7 @@ type WaitingIDsOfAgentParams struct {
 }
 
 func (q *Queries) WaitingIDsOfAgent(ctx context.Context, arg WaitingIDsOfAgentParams) ([]api.SessionID, error) {
-	rows, err := q.query(ctx, q.waitingIDsOfAgentStmt, waitingIDsOfAgent,
+	rows, err := q.db.QueryContext(ctx, waitingIDsOfAgent,
 		arg.AgentID,
 		arg.Mode,
 		arg.OwnerUserID,
@@ -2136,7 +2136,7 @@ type WaitingScheduledRow struct {
 }
 
 func (q *Queries) WaitingScheduled(ctx context.Context, agentID api.AgentID) ([]WaitingScheduledRow, error) {
-	rows, err := q.query(ctx, q.waitingScheduledStmt, waitingScheduled, agentID)
+	rows, err := q.db.QueryContext(ctx, waitingScheduled, agentID)
 	if err != nil {
 		return nil, err
 	}

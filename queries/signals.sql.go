@@ -22,7 +22,7 @@ type CloseSignalParams struct {
 }
 
 func (q *Queries) CloseSignal(ctx context.Context, arg CloseSignalParams) (int64, error) {
-	result, err := q.exec(ctx, q.closeSignalStmt, closeSignal, arg.ClosedAt, arg.Resolution, arg.ID)
+	result, err := q.db.ExecContext(ctx, closeSignal, arg.ClosedAt, arg.Resolution, arg.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -43,7 +43,7 @@ type InsertSignalParams struct {
 }
 
 func (q *Queries) InsertSignal(ctx context.Context, arg InsertSignalParams) error {
-	_, err := q.exec(ctx, q.insertSignalStmt, insertSignal,
+	_, err := q.db.ExecContext(ctx, insertSignal,
 		arg.ID,
 		arg.WorkerID,
 		arg.Kind,
@@ -58,7 +58,7 @@ SELECT id, worker_id, kind, sent_by, sent_at, closed_at, resolution FROM signals
 `
 
 func (q *Queries) LastSignal(ctx context.Context, workerID api.WorkerID) (Signal, error) {
-	row := q.queryRow(ctx, q.lastSignalStmt, lastSignal, workerID)
+	row := q.db.QueryRowContext(ctx, lastSignal, workerID)
 	var i Signal
 	err := row.Scan(
 		&i.ID,
@@ -84,7 +84,7 @@ type PendingSignalRow struct {
 
 // The signal that a worker has not acknowledged yet, and who sent it.
 func (q *Queries) PendingSignal(ctx context.Context, workerID api.WorkerID) (PendingSignalRow, error) {
-	row := q.queryRow(ctx, q.pendingSignalStmt, pendingSignal, workerID)
+	row := q.db.QueryRowContext(ctx, pendingSignal, workerID)
 	var i PendingSignalRow
 	err := row.Scan(
 		&i.Signal.ID,

@@ -22,7 +22,7 @@ type ViewAgentsParams struct {
 }
 
 func (q *Queries) ViewAgents(ctx context.Context, arg ViewAgentsParams) ([]Agent, error) {
-	rows, err := q.query(ctx, q.viewAgentsStmt, viewAgents, arg.WorkspaceID, arg.After, arg.N)
+	rows, err := q.db.QueryContext(ctx, viewAgents, arg.WorkspaceID, arg.After, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ type ViewAskingParams struct {
 
 // Sessions with an open question, whether their worker waits for the answer, was lost, or has parked them.
 func (q *Queries) ViewAsking(ctx context.Context, arg ViewAskingParams) ([]Session, error) {
-	rows, err := q.query(ctx, q.viewAskingStmt, viewAsking, arg.WorkspaceID, arg.Me, arg.N)
+	rows, err := q.db.QueryContext(ctx, viewAsking, arg.WorkspaceID, arg.Me, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +215,7 @@ type ViewCountsRow struct {
 
 // Of the sessions down to reach, which bounds the work.
 func (q *Queries) ViewCounts(ctx context.Context, arg ViewCountsParams) ([]ViewCountsRow, error) {
-	rows, err := q.query(ctx, q.viewCountsStmt, viewCounts,
+	rows, err := q.db.QueryContext(ctx, viewCounts,
 		arg.Unfinished,
 		arg.WorkspaceID,
 		arg.Reach,
@@ -258,7 +258,7 @@ type ViewDisabledWebhooksParams struct {
 }
 
 func (q *Queries) ViewDisabledWebhooks(ctx context.Context, arg ViewDisabledWebhooksParams) ([]Webhook, error) {
-	rows, err := q.query(ctx, q.viewDisabledWebhooksStmt, viewDisabledWebhooks, arg.WorkspaceID, arg.N)
+	rows, err := q.db.QueryContext(ctx, viewDisabledWebhooks, arg.WorkspaceID, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -321,7 +321,7 @@ type ViewFailedParams struct {
 // For each agent the newest session that ended in error, among a number that nobody has
 // archived.
 func (q *Queries) ViewFailed(ctx context.Context, arg ViewFailedParams) ([]Session, error) {
-	rows, err := q.query(ctx, q.viewFailedStmt, viewFailed,
+	rows, err := q.db.QueryContext(ctx, viewFailed,
 		arg.WorkspaceID,
 		arg.Scan,
 		arg.Me,
@@ -419,7 +419,7 @@ type ViewFailingAgentsParams struct {
 }
 
 func (q *Queries) ViewFailingAgents(ctx context.Context, arg ViewFailingAgentsParams) ([]Agent, error) {
-	rows, err := q.query(ctx, q.viewFailingAgentsStmt, viewFailingAgents, arg.WorkspaceID, arg.N)
+	rows, err := q.db.QueryContext(ctx, viewFailingAgents, arg.WorkspaceID, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -506,7 +506,7 @@ type ViewFinishedParams struct {
 // The newest finished sessions among the newest ones; scan bounds the work when nearly all are
 // waiting.
 func (q *Queries) ViewFinished(ctx context.Context, arg ViewFinishedParams) ([]Session, error) {
-	rows, err := q.query(ctx, q.viewFinishedStmt, viewFinished,
+	rows, err := q.db.QueryContext(ctx, viewFinished,
 		arg.WorkspaceID,
 		arg.Scan,
 		arg.Me,
@@ -616,7 +616,7 @@ type ViewNewerParams struct {
 // Among a number after the one shown on top: a page that was open for a week need not know
 // more.
 func (q *Queries) ViewNewer(ctx context.Context, arg ViewNewerParams) (int64, error) {
-	row := q.queryRow(ctx, q.viewNewerStmt, viewNewer,
+	row := q.db.QueryRowContext(ctx, viewNewer,
 		arg.WorkspaceID,
 		arg.After,
 		arg.Scan,
@@ -643,7 +643,7 @@ type ViewNextSlotsParams struct {
 }
 
 func (q *Queries) ViewNextSlots(ctx context.Context, arg ViewNextSlotsParams) ([]Agent, error) {
-	rows, err := q.query(ctx, q.viewNextSlotsStmt, viewNextSlots, arg.WorkspaceID, arg.N)
+	rows, err := q.db.QueryContext(ctx, viewNextSlots, arg.WorkspaceID, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -727,7 +727,7 @@ type ViewRunningParams struct {
 
 // What the dashboard's pages read besides the engine's own statements.
 func (q *Queries) ViewRunning(ctx context.Context, arg ViewRunningParams) ([]Session, error) {
-	rows, err := q.query(ctx, q.viewRunningStmt, viewRunning, arg.WorkspaceID, arg.Me, arg.N)
+	rows, err := q.db.QueryContext(ctx, viewRunning, arg.WorkspaceID, arg.Me, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -831,7 +831,7 @@ type ViewRunsRow struct {
 }
 
 func (q *Queries) ViewRuns(ctx context.Context, arg ViewRunsParams) ([]ViewRunsRow, error) {
-	rows, err := q.query(ctx, q.viewRunsStmt, viewRuns, arg.AgentID, arg.Me, arg.N)
+	rows, err := q.db.QueryContext(ctx, viewRuns, arg.AgentID, arg.Me, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -879,7 +879,7 @@ type ViewTurnsRow struct {
 }
 
 func (q *Queries) ViewTurns(ctx context.Context, arg ViewTurnsParams) ([]ViewTurnsRow, error) {
-	rows, err := q.query(ctx, q.viewTurnsStmt, viewTurns, arg.SessionID, arg.N)
+	rows, err := q.db.QueryContext(ctx, viewTurns, arg.SessionID, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -918,7 +918,7 @@ type ViewWaitingParams struct {
 
 // Sessions of one waiting status over all agents. That they have not ended is the index's own condition.
 func (q *Queries) ViewWaiting(ctx context.Context, arg ViewWaitingParams) ([]Session, error) {
-	rows, err := q.query(ctx, q.viewWaitingStmt, viewWaiting,
+	rows, err := q.db.QueryContext(ctx, viewWaiting,
 		arg.WorkspaceID,
 		arg.Status,
 		arg.Me,
@@ -1016,7 +1016,7 @@ type ViewWorkerSessionsParams struct {
 }
 
 func (q *Queries) ViewWorkerSessions(ctx context.Context, arg ViewWorkerSessionsParams) ([]Session, error) {
-	rows, err := q.query(ctx, q.viewWorkerSessionsStmt, viewWorkerSessions, arg.WorkerID, arg.Me, arg.N)
+	rows, err := q.db.QueryContext(ctx, viewWorkerSessions, arg.WorkerID, arg.Me, arg.N)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ type DeleteTriggerURLParams struct {
 }
 
 func (q *Queries) DeleteTriggerURL(ctx context.Context, arg DeleteTriggerURLParams) (int64, error) {
-	result, err := q.exec(ctx, q.deleteTriggerURLStmt, deleteTriggerURL, arg.DeletedAt, arg.ID)
+	result, err := q.db.ExecContext(ctx, deleteTriggerURL, arg.DeletedAt, arg.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -38,7 +38,7 @@ type DeleteWebhookParams struct {
 }
 
 func (q *Queries) DeleteWebhook(ctx context.Context, arg DeleteWebhookParams) (int64, error) {
-	result, err := q.exec(ctx, q.deleteWebhookStmt, deleteWebhook, arg.DeletedAt, arg.ID)
+	result, err := q.db.ExecContext(ctx, deleteWebhook, arg.DeletedAt, arg.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -55,7 +55,7 @@ type DeliveredSinceParams struct {
 }
 
 func (q *Queries) DeliveredSince(ctx context.Context, arg DeliveredSinceParams) (api.DeliveryID, error) {
-	row := q.queryRow(ctx, q.deliveredSinceStmt, deliveredSince, arg.WebhookID, arg.Since)
+	row := q.db.QueryRowContext(ctx, deliveredSince, arg.WebhookID, arg.Since)
 	var id api.DeliveryID
 	err := row.Scan(&id)
 	return id, err
@@ -66,7 +66,7 @@ SELECT id, webhook_id, message, type, body, state, tries, next_at, tried_at, sta
 `
 
 func (q *Queries) Delivery(ctx context.Context, id api.DeliveryID) (Delivery, error) {
-	row := q.queryRow(ctx, q.deliveryStmt, delivery, id)
+	row := q.db.QueryRowContext(ctx, delivery, id)
 	var i Delivery
 	err := row.Scan(
 		&i.ID,
@@ -93,7 +93,7 @@ DELETE FROM deliveries WHERE id = ?1 AND state <> 'waiting'
 `
 
 func (q *Queries) DropDelivery(ctx context.Context, id api.DeliveryID) (int64, error) {
-	result, err := q.exec(ctx, q.dropDeliveryStmt, dropDelivery, id)
+	result, err := q.db.ExecContext(ctx, dropDelivery, id)
 	if err != nil {
 		return 0, err
 	}
@@ -112,7 +112,7 @@ type DropWaitingParams struct {
 }
 
 func (q *Queries) DropWaiting(ctx context.Context, arg DropWaitingParams) (int64, error) {
-	result, err := q.exec(ctx, q.dropWaitingStmt, dropWaiting, arg.Problem, arg.EndedAt, arg.WebhookID)
+	result, err := q.db.ExecContext(ctx, dropWaiting, arg.Problem, arg.EndedAt, arg.WebhookID)
 	if err != nil {
 		return 0, err
 	}
@@ -131,7 +131,7 @@ type DropWaitingOneParams struct {
 }
 
 func (q *Queries) DropWaitingOne(ctx context.Context, arg DropWaitingOneParams) (int64, error) {
-	result, err := q.exec(ctx, q.dropWaitingOneStmt, dropWaitingOne, arg.Problem, arg.EndedAt, arg.ID)
+	result, err := q.db.ExecContext(ctx, dropWaitingOne, arg.Problem, arg.EndedAt, arg.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -158,7 +158,7 @@ type DueDeliveriesRow struct {
 }
 
 func (q *Queries) DueDeliveries(ctx context.Context, arg DueDeliveriesParams) ([]DueDeliveriesRow, error) {
-	rows, err := q.query(ctx, q.dueDeliveriesStmt, dueDeliveries,
+	rows, err := q.db.QueryContext(ctx, dueDeliveries,
 		arg.Now,
 		arg.FromAt,
 		arg.After,
@@ -203,7 +203,7 @@ type EndDeliveryParams struct {
 }
 
 func (q *Queries) EndDelivery(ctx context.Context, arg EndDeliveryParams) (int64, error) {
-	result, err := q.exec(ctx, q.endDeliveryStmt, endDelivery,
+	result, err := q.db.ExecContext(ctx, endDelivery,
 		arg.State,
 		arg.NextAt,
 		arg.StatusCode,
@@ -239,7 +239,7 @@ type InsertDeliveryParams struct {
 }
 
 func (q *Queries) InsertDelivery(ctx context.Context, arg InsertDeliveryParams) error {
-	_, err := q.exec(ctx, q.insertDeliveryStmt, insertDelivery,
+	_, err := q.db.ExecContext(ctx, insertDelivery,
 		arg.ID,
 		arg.WebhookID,
 		arg.Message,
@@ -273,7 +273,7 @@ type InsertTriggerURLParams struct {
 }
 
 func (q *Queries) InsertTriggerURL(ctx context.Context, arg InsertTriggerURLParams) error {
-	_, err := q.exec(ctx, q.insertTriggerURLStmt, insertTriggerURL,
+	_, err := q.db.ExecContext(ctx, insertTriggerURL,
 		arg.ID,
 		arg.WorkspaceID,
 		arg.AgentID,
@@ -316,7 +316,7 @@ type InsertWebhookParams struct {
 
 // The arguments are the table's columns in their order: a row converts to them.
 func (q *Queries) InsertWebhook(ctx context.Context, arg InsertWebhookParams) error {
-	_, err := q.exec(ctx, q.insertWebhookStmt, insertWebhook,
+	_, err := q.db.ExecContext(ctx, insertWebhook,
 		arg.ID,
 		arg.WorkspaceID,
 		arg.Url,
@@ -346,7 +346,7 @@ type ListDeliveriesParams struct {
 }
 
 func (q *Queries) ListDeliveries(ctx context.Context, arg ListDeliveriesParams) ([]Delivery, error) {
-	rows, err := q.query(ctx, q.listDeliveriesStmt, listDeliveries, arg.WebhookID, arg.Before, arg.N)
+	rows, err := q.db.QueryContext(ctx, listDeliveries, arg.WebhookID, arg.Before, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -395,7 +395,7 @@ type ListWebhooksParams struct {
 }
 
 func (q *Queries) ListWebhooks(ctx context.Context, arg ListWebhooksParams) ([]Webhook, error) {
-	rows, err := q.query(ctx, q.listWebhooksStmt, listWebhooks, arg.WorkspaceID, arg.Before, arg.N)
+	rows, err := q.db.QueryContext(ctx, listWebhooks, arg.WorkspaceID, arg.Before, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -443,7 +443,7 @@ type MoveWebhookParams struct {
 }
 
 func (q *Queries) MoveWebhook(ctx context.Context, arg MoveWebhookParams) (int64, error) {
-	result, err := q.exec(ctx, q.moveWebhookStmt, moveWebhook, arg.AfterSeq, arg.ID, arg.FromSeq)
+	result, err := q.db.ExecContext(ctx, moveWebhook, arg.AfterSeq, arg.ID, arg.FromSeq)
 	if err != nil {
 		return 0, err
 	}
@@ -455,7 +455,7 @@ SELECT next_at FROM deliveries WHERE state = 'waiting' AND next_at > ?1 ORDER BY
 `
 
 func (q *Queries) NextDelivery(ctx context.Context, now int64) (int64, error) {
-	row := q.queryRow(ctx, q.nextDeliveryStmt, nextDelivery, now)
+	row := q.db.QueryRowContext(ctx, nextDelivery, now)
 	var next_at int64
 	err := row.Scan(&next_at)
 	return next_at, err
@@ -472,7 +472,7 @@ type OldDeliveriesParams struct {
 }
 
 func (q *Queries) OldDeliveries(ctx context.Context, arg OldDeliveriesParams) ([]api.DeliveryID, error) {
-	rows, err := q.query(ctx, q.oldDeliveriesStmt, oldDeliveries, arg.FirstRetained, arg.Before, arg.N)
+	rows, err := q.db.QueryContext(ctx, oldDeliveries, arg.FirstRetained, arg.Before, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -508,7 +508,7 @@ type RotateWebhookParams struct {
 }
 
 func (q *Queries) RotateWebhook(ctx context.Context, arg RotateWebhookParams) (int64, error) {
-	result, err := q.exec(ctx, q.rotateWebhookStmt, rotateWebhook,
+	result, err := q.db.ExecContext(ctx, rotateWebhook,
 		arg.Secret,
 		arg.OldSecret,
 		arg.OldUntil,
@@ -526,7 +526,7 @@ SELECT id, workspace_id, agent_id, hash, signature, secret, description, created
 `
 
 func (q *Queries) TriggerURL(ctx context.Context, id api.TriggerID) (TriggerUrl, error) {
-	row := q.queryRow(ctx, q.triggerURLStmt, triggerURL, id)
+	row := q.db.QueryRowContext(ctx, triggerURL, id)
 	var i TriggerUrl
 	err := row.Scan(
 		&i.ID,
@@ -549,7 +549,7 @@ SELECT id, workspace_id, agent_id, hash, signature, secret, description, created
 `
 
 func (q *Queries) TriggerURLByHash(ctx context.Context, hash []byte) (TriggerUrl, error) {
-	row := q.queryRow(ctx, q.triggerURLByHashStmt, triggerURLByHash, hash)
+	row := q.db.QueryRowContext(ctx, triggerURLByHash, hash)
 	var i TriggerUrl
 	err := row.Scan(
 		&i.ID,
@@ -577,7 +577,7 @@ type TriggerURLsByParams struct {
 }
 
 func (q *Queries) TriggerURLsBy(ctx context.Context, arg TriggerURLsByParams) ([]TriggerUrl, error) {
-	rows, err := q.query(ctx, q.triggerURLsByStmt, triggerURLsBy, arg.WorkspaceID, arg.CreatedBy)
+	rows, err := q.db.QueryContext(ctx, triggerURLsBy, arg.WorkspaceID, arg.CreatedBy)
 	if err != nil {
 		return nil, err
 	}
@@ -622,7 +622,7 @@ type TriggerURLsOfAgentParams struct {
 }
 
 func (q *Queries) TriggerURLsOfAgent(ctx context.Context, arg TriggerURLsOfAgentParams) ([]TriggerUrl, error) {
-	rows, err := q.query(ctx, q.triggerURLsOfAgentStmt, triggerURLsOfAgent, arg.AgentID, arg.Before, arg.N)
+	rows, err := q.db.QueryContext(ctx, triggerURLsOfAgent, arg.AgentID, arg.Before, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -669,7 +669,7 @@ type TryDeliveryParams struct {
 
 // A try begins: if this process dies, the delivery is due again at next_at.
 func (q *Queries) TryDelivery(ctx context.Context, arg TryDeliveryParams) (int64, error) {
-	result, err := q.exec(ctx, q.tryDeliveryStmt, tryDelivery, arg.Now, arg.NextAt, arg.ID)
+	result, err := q.db.ExecContext(ctx, tryDelivery, arg.Now, arg.NextAt, arg.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -695,7 +695,7 @@ type UpdateWebhookParams struct {
 }
 
 func (q *Queries) UpdateWebhook(ctx context.Context, arg UpdateWebhookParams) (int64, error) {
-	result, err := q.exec(ctx, q.updateWebhookStmt, updateWebhook,
+	result, err := q.db.ExecContext(ctx, updateWebhook,
 		arg.Url,
 		arg.Description,
 		arg.Types,
@@ -721,7 +721,7 @@ type UseTriggerURLParams struct {
 }
 
 func (q *Queries) UseTriggerURL(ctx context.Context, arg UseTriggerURLParams) (int64, error) {
-	result, err := q.exec(ctx, q.useTriggerURLStmt, useTriggerURL, arg.LastUsedAt, arg.ID)
+	result, err := q.db.ExecContext(ctx, useTriggerURL, arg.LastUsedAt, arg.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -738,7 +738,7 @@ type WaitingDeliveriesRow struct {
 }
 
 func (q *Queries) WaitingDeliveries(ctx context.Context, webhookID api.WebhookID) ([]WaitingDeliveriesRow, error) {
-	rows, err := q.query(ctx, q.waitingDeliveriesStmt, waitingDeliveries, webhookID)
+	rows, err := q.db.QueryContext(ctx, waitingDeliveries, webhookID)
 	if err != nil {
 		return nil, err
 	}
@@ -765,7 +765,7 @@ SELECT id, workspace_id, url, description, types, secret, old_secret, old_until,
 `
 
 func (q *Queries) Webhook(ctx context.Context, id api.WebhookID) (Webhook, error) {
-	row := q.queryRow(ctx, q.webhookStmt, webhook, id)
+	row := q.db.QueryRowContext(ctx, webhook, id)
 	var i Webhook
 	err := row.Scan(
 		&i.ID,
@@ -796,7 +796,7 @@ type WebhooksBehindParams struct {
 }
 
 func (q *Queries) WebhooksBehind(ctx context.Context, arg WebhooksBehindParams) ([]api.WebhookID, error) {
-	rows, err := q.query(ctx, q.webhooksBehindStmt, webhooksBehind, arg.Newest, arg.N)
+	rows, err := q.db.QueryContext(ctx, webhooksBehind, arg.Newest, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -828,7 +828,7 @@ type WebhooksOfParams struct {
 }
 
 func (q *Queries) WebhooksOf(ctx context.Context, arg WebhooksOfParams) ([]api.WebhookID, error) {
-	rows, err := q.query(ctx, q.webhooksOfStmt, webhooksOf, arg.WorkspaceID, arg.CreatedBy)
+	rows, err := q.db.QueryContext(ctx, webhooksOf, arg.WorkspaceID, arg.CreatedBy)
 	if err != nil {
 		return nil, err
 	}

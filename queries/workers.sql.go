@@ -21,7 +21,7 @@ WHERE w.agent_id = ?1 AND w.deleted_at = 0 AND w.folder_key <> '' AND w.folder_s
 // The other agents whose workers would run in a plain folder of an agent's workers, or in one
 // above it or below.
 func (q *Queries) AgentsInFoldersOf(ctx context.Context, agentID api.AgentID) ([]api.AgentID, error) {
-	rows, err := q.query(ctx, q.agentsInFoldersOfStmt, agentsInFoldersOf, agentID)
+	rows, err := q.db.QueryContext(ctx, agentsInFoldersOf, agentID)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ type BeatWorkerParams struct {
 }
 
 func (q *Queries) BeatWorker(ctx context.Context, arg BeatWorkerParams) (int64, error) {
-	result, err := q.exec(ctx, q.beatWorkerStmt, beatWorker,
+	result, err := q.db.ExecContext(ctx, beatWorker,
 		arg.LastBeatAt,
 		arg.State,
 		arg.Platform,
@@ -81,7 +81,7 @@ UPDATE workers SET last_beat_at = ?1 WHERE deleted_at = 0 AND last_beat_at > ?1
 `
 
 func (q *Queries) ClampBeats(ctx context.Context, now int64) (int64, error) {
-	result, err := q.exec(ctx, q.clampBeatsStmt, clampBeats, now)
+	result, err := q.db.ExecContext(ctx, clampBeats, now)
 	if err != nil {
 		return 0, err
 	}
@@ -98,7 +98,7 @@ type DeleteWorkerParams struct {
 }
 
 func (q *Queries) DeleteWorker(ctx context.Context, arg DeleteWorkerParams) (int64, error) {
-	result, err := q.exec(ctx, q.deleteWorkerStmt, deleteWorker, arg.DeletedAt, arg.ID)
+	result, err := q.db.ExecContext(ctx, deleteWorker, arg.DeletedAt, arg.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -123,7 +123,7 @@ type EditWorkerParams struct {
 }
 
 func (q *Queries) EditWorker(ctx context.Context, arg EditWorkerParams) (int64, error) {
-	result, err := q.exec(ctx, q.editWorkerStmt, editWorker,
+	result, err := q.db.ExecContext(ctx, editWorker,
 		arg.Name,
 		arg.Instructions,
 		arg.InstructionsSetBy,
@@ -149,7 +149,7 @@ type GraceWorkersParams struct {
 }
 
 func (q *Queries) GraceWorkers(ctx context.Context, arg GraceWorkersParams) (int64, error) {
-	result, err := q.exec(ctx, q.graceWorkersStmt, graceWorkers, arg.Beat, arg.Oldest)
+	result, err := q.db.ExecContext(ctx, graceWorkers, arg.Beat, arg.Oldest)
 	if err != nil {
 		return 0, err
 	}
@@ -203,7 +203,7 @@ type InsertWorkerParams struct {
 
 // The arguments are the table's columns in their order: a row converts to them.
 func (q *Queries) InsertWorker(ctx context.Context, arg InsertWorkerParams) error {
-	_, err := q.exec(ctx, q.insertWorkerStmt, insertWorker,
+	_, err := q.db.ExecContext(ctx, insertWorker,
 		arg.ID,
 		arg.WorkspaceID,
 		arg.AgentID,
@@ -253,7 +253,7 @@ type LikelyWorkerRow struct {
 
 // The first worker of an agent that may be able to take something, with its load.
 func (q *Queries) LikelyWorker(ctx context.Context, agentID api.AgentID) (LikelyWorkerRow, error) {
-	row := q.queryRow(ctx, q.likelyWorkerStmt, likelyWorker, agentID)
+	row := q.db.QueryRowContext(ctx, likelyWorker, agentID)
 	var i LikelyWorkerRow
 	err := row.Scan(
 		&i.Worker.ID,
@@ -309,7 +309,7 @@ type ListWorkersParams struct {
 }
 
 func (q *Queries) ListWorkers(ctx context.Context, arg ListWorkersParams) ([]Worker, error) {
-	rows, err := q.query(ctx, q.listWorkersStmt, listWorkers,
+	rows, err := q.db.QueryContext(ctx, listWorkers,
 		arg.WorkspaceID,
 		arg.Before,
 		arg.AgentID,
@@ -374,7 +374,7 @@ SELECT CAST(COALESCE(MAX(staging), 0) AS INTEGER) AS staging FROM workers WHERE 
 
 // How long the slowest worker of an agent takes to end what it runs, in seconds.
 func (q *Queries) LongestStaging(ctx context.Context, agentID api.AgentID) (int64, error) {
-	row := q.queryRow(ctx, q.longestStagingStmt, longestStaging, agentID)
+	row := q.db.QueryRowContext(ctx, longestStaging, agentID)
 	var staging int64
 	err := row.Scan(&staging)
 	return staging, err
@@ -385,7 +385,7 @@ SELECT last_beat_at FROM workers WHERE deleted_at = 0 AND state <> 'offline' AND
 `
 
 func (q *Queries) NextBeat(ctx context.Context, after int64) (int64, error) {
-	row := q.queryRow(ctx, q.nextBeatStmt, nextBeat, after)
+	row := q.db.QueryRowContext(ctx, nextBeat, after)
 	var last_beat_at int64
 	err := row.Scan(&last_beat_at)
 	return last_beat_at, err
@@ -396,7 +396,7 @@ SELECT last_beat_at FROM workers WHERE deleted_at = 0 AND state <> 'offline' AND
 `
 
 func (q *Queries) NextOnlineBeat(ctx context.Context, after int64) (int64, error) {
-	row := q.queryRow(ctx, q.nextOnlineBeatStmt, nextOnlineBeat, after)
+	row := q.db.QueryRowContext(ctx, nextOnlineBeat, after)
 	var last_beat_at int64
 	err := row.Scan(&last_beat_at)
 	return last_beat_at, err
@@ -413,7 +413,7 @@ type NoteLossParams struct {
 
 // A worker's claim was taken away because the worker was silent.
 func (q *Queries) NoteLoss(ctx context.Context, arg NoteLossParams) (int64, error) {
-	result, err := q.exec(ctx, q.noteLossStmt, noteLoss, arg.LostAt, arg.ID)
+	result, err := q.db.ExecContext(ctx, noteLoss, arg.LostAt, arg.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -434,7 +434,7 @@ type NoticedWorkersParams struct {
 }
 
 func (q *Queries) NoticedWorkers(ctx context.Context, arg NoticedWorkersParams) ([]Worker, error) {
-	rows, err := q.query(ctx, q.noticedWorkersStmt, noticedWorkers, arg.WorkspaceID, arg.Me, arg.N)
+	rows, err := q.db.QueryContext(ctx, noticedWorkers, arg.WorkspaceID, arg.Me, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -496,7 +496,7 @@ type OfflineDueParams struct {
 }
 
 func (q *Queries) OfflineDue(ctx context.Context, arg OfflineDueParams) ([]Worker, error) {
-	rows, err := q.query(ctx, q.offlineDueStmt, offlineDue, arg.Before, arg.N)
+	rows, err := q.db.QueryContext(ctx, offlineDue, arg.Before, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -561,7 +561,7 @@ type ProcessLoadParams struct {
 
 // What a worker's process runs, live or not drained, for all the agents that it serves.
 func (q *Queries) ProcessLoad(ctx context.Context, arg ProcessLoadParams) (int64, error) {
-	row := q.queryRow(ctx, q.processLoadStmt, processLoad, arg.ProcessID, arg.OwnerUserID, arg.WorkspaceID)
+	row := q.db.QueryRowContext(ctx, processLoad, arg.ProcessID, arg.OwnerUserID, arg.WorkspaceID)
 	var running int64
 	err := row.Scan(&running)
 	return running, err
@@ -599,7 +599,7 @@ type ReregisterWorkerParams struct {
 }
 
 func (q *Queries) ReregisterWorker(ctx context.Context, arg ReregisterWorkerParams) (int64, error) {
-	result, err := q.exec(ctx, q.reregisterWorkerStmt, reregisterWorker,
+	result, err := q.db.ExecContext(ctx, reregisterWorker,
 		arg.InstanceID,
 		arg.ProcessID,
 		arg.Mode,
@@ -635,7 +635,7 @@ type SetDesiredParams struct {
 }
 
 func (q *Queries) SetDesired(ctx context.Context, arg SetDesiredParams) (int64, error) {
-	result, err := q.exec(ctx, q.setDesiredStmt, setDesired, arg.Desired, arg.ID)
+	result, err := q.db.ExecContext(ctx, setDesired, arg.Desired, arg.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -652,7 +652,7 @@ type SetWorkerStateParams struct {
 }
 
 func (q *Queries) SetWorkerState(ctx context.Context, arg SetWorkerStateParams) (int64, error) {
-	result, err := q.exec(ctx, q.setWorkerStateStmt, setWorkerState, arg.State, arg.ID)
+	result, err := q.db.ExecContext(ctx, setWorkerState, arg.State, arg.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -670,7 +670,7 @@ type StaleDueParams struct {
 }
 
 func (q *Queries) StaleDue(ctx context.Context, arg StaleDueParams) ([]Worker, error) {
-	rows, err := q.query(ctx, q.staleDueStmt, staleDue, arg.Before, arg.N)
+	rows, err := q.db.QueryContext(ctx, staleDue, arg.Before, arg.N)
 	if err != nil {
 		return nil, err
 	}
@@ -727,7 +727,7 @@ SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, proce
 `
 
 func (q *Queries) Worker(ctx context.Context, id api.WorkerID) (Worker, error) {
-	row := q.queryRow(ctx, q.workerStmt, worker, id)
+	row := q.db.QueryRowContext(ctx, worker, id)
 	var i Worker
 	err := row.Scan(
 		&i.ID,
@@ -781,7 +781,7 @@ type WorkerAndLoadRow struct {
 // in one above it or below it. A folder's key is its parent's key, a slash and a part of its
 // own.
 func (q *Queries) WorkerAndLoad(ctx context.Context, id api.WorkerID) (WorkerAndLoadRow, error) {
-	row := q.queryRow(ctx, q.workerAndLoadStmt, workerAndLoad, id)
+	row := q.db.QueryRowContext(ctx, workerAndLoad, id)
 	var i WorkerAndLoadRow
 	err := row.Scan(
 		&i.Worker.ID,
@@ -830,7 +830,7 @@ type WorkerByNameParams struct {
 }
 
 func (q *Queries) WorkerByName(ctx context.Context, arg WorkerByNameParams) (Worker, error) {
-	row := q.queryRow(ctx, q.workerByNameStmt, workerByName, arg.AgentID, arg.OwnerUserID, arg.Name)
+	row := q.db.QueryRowContext(ctx, workerByName, arg.AgentID, arg.OwnerUserID, arg.Name)
 	var i Worker
 	err := row.Scan(
 		&i.ID,
@@ -871,7 +871,7 @@ SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, proce
 `
 
 func (q *Queries) WorkerEvenDeleted(ctx context.Context, id api.WorkerID) (Worker, error) {
-	row := q.queryRow(ctx, q.workerEvenDeletedStmt, workerEvenDeleted, id)
+	row := q.db.QueryRowContext(ctx, workerEvenDeleted, id)
 	var i Worker
 	err := row.Scan(
 		&i.ID,
@@ -912,7 +912,7 @@ SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, proce
 `
 
 func (q *Queries) WorkersOfAgent(ctx context.Context, agentID api.AgentID) ([]Worker, error) {
-	rows, err := q.query(ctx, q.workersOfAgentStmt, workersOfAgent, agentID)
+	rows, err := q.db.QueryContext(ctx, workersOfAgent, agentID)
 	if err != nil {
 		return nil, err
 	}
