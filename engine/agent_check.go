@@ -236,15 +236,3 @@ func checkNumbers(v *api.Invalid, in *api.AgentInput, lease leaseRange) {
 		}
 	}
 }
-
-func checkLabels(v *api.Invalid, labels *api.Labels) {
-	*labels = labels.Normal()
-	for _, l := range *labels {
-		if !labelForm.MatchString(l) {
-			v.Add("labels", fmt.Sprintf("%q is no label: use lowercase letters, digits and . _ / -, at most 63", l))
-		}
-	}
-	if len(*labels) > 20 {
-		v.Add("labels", "has more than 20 labels")
-	}
-}

@@ -8,7 +8,6 @@ import (
 	"stint/api"
 	"stint/db"
 	"stint/queries"
-	"stint/scheduler"
 )
 
 // Agent returns one agent, by id or slug.
@@ -72,22 +71,4 @@ func (e *Engine) presentAgent(ctx context.Context, q queries.Querier, a *agentRo
 		return api.Agent{}, fmt.Errorf("read user %s: %w", a.RunSetBy, err)
 	}
 	return e.toAgent(a, &u), nil
-}
-
-func (e *Engine) toAgent(a *agentRow, setBy *queries.User) api.Agent {
-	out := api.Agent{
-		ID: a.ID, AgentInput: input(a), PausedReason: a.PausedReason, Running: a.Running, SpentTodayMicros: spentToday(a, db.Micros(e.Now())), ScheduleError: a.ScheduleError,
-		FailuresInRow: a.FailuresInRow, Version: a.Version, CreatedAt: api.At(a.CreatedAt), UpdatedAt: api.At(a.UpdatedAt),
-	}
-	if setBy != nil {
-		out.RunSetBy = setBy.Name
-	}
-	if a.Schedule != "" {
-		out.AnchorAt = api.At(a.AnchorAt)
-		out.NextSlotAt = api.At(a.NextSlotAt)
-		if s, err := scheduler.Parse(a.Schedule, a.TimeZone, e.Now()); err == nil {
-			out.ScheduleWords = s.Words()
-		}
-	}
-	return out
 }

@@ -2,13 +2,8 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"reflect"
 	"regexp"
-	"slices"
-	"strings"
 	"time"
 
 	"stint/account"
@@ -39,24 +34,6 @@ func (cfg Config) DefaultAgent() api.AgentInput {
 		Mode: api.Local, Type: api.TypeCommand, TimeZone: "UTC", CatchUp: api.CatchUpLatest, Overlap: api.OverlapSkip,
 		MaxConcurrent: 1, LeaseSeconds: int64(cfg.DefaultLease / time.Second), MaxLapses: 3, Labels: api.Labels{},
 	}
-}
-
-// agentOf reads an agent by id or slug; one in another workspace is 404.
-func agentOf(ctx context.Context, q queries.Querier, c Caller, ref string) (*agentRow, error) {
-	var a agentRow
-	var err error
-	if id, perr := api.ParseAgentID(ref); perr == nil && id != 0 {
-		a, err = q.Agent(ctx, id)
-	} else {
-		a, err = q.AgentBySlug(ctx, queries.AgentBySlugParams{WorkspaceID: c.WorkspaceID, Slug: strings.ToLower(strings.TrimSpace(ref))})
-	}
-	if db.None(err) || (err == nil && a.WorkspaceID != c.WorkspaceID) {
-		return nil, db.NotFound("agent")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read agent %q: %w", ref, err)
-	}
-	return &a, nil
 }
 
 // CreateAgent creates an agent. Its schedule, if it has one, starts now: no past slot ever
@@ -91,13 +68,6 @@ func (e *Engine) CreateAgent(ctx context.Context, c Caller, in api.AgentInput) (
 		return nil
 	})
 	return out, err
-}
-
-func slugTaken(slug string) error {
-	return &api.Error{
-		Code: api.CodeSlugTaken, Detail: fmt.Sprintf("There is an agent %q already.", slug),
-		Fields: []api.FieldError{{Field: "slug", Detail: "is taken in this workspace: choose another"}},
-	}
 }
 
 // EditAgent changes an agent: merge is applied to a copy of what a person sets and may be
@@ -213,40 +183,6 @@ func looser(was, is api.AgentInput) bool {
 		was.DailySpendLimitMicros != 0 && (spend == 0 || spend > was.DailySpendLimitMicros)
 }
 
-// putAgent writes a new agent, or the next version of one.
-func putAgent(tx *db.Tx, a *agentRow) error {
-	err := db.One(tx.PutAgent(tx.Context(), queries.PutAgentParams(*a)))
-	if db.IsUnique(err) {
-		return slugTaken(a.Slug)
-	}
-	if err != nil {
-		return fmt.Errorf("write version %d of agent %s: %w", a.Version, a.ID, err)
-	}
-	return nil
-}
-
-// keepVersion stores the agent's present state, and logs the change.
-func (e *Engine) keepVersion(tx *db.Tx, actor string, a *agentRow, kind string) error {
-	snapshot, err := json.Marshal(input(a))
-	if err != nil {
-		return fmt.Errorf("write version %d of agent %s: %w", a.Version, a.ID, err)
-	}
-	err = tx.InsertAgentVersion(tx.Context(), queries.InsertAgentVersionParams{
-		AgentID: a.ID, Version: a.Version, At: db.Micros(tx.Now), Actor: actor, Snapshot: string(snapshot),
-		RunSetBy: a.RunSetBy, TimeoutsSetBy: a.TimeoutsSetBy,
-	})
-	if err != nil {
-		return fmt.Errorf("keep version %d of agent %s: %w", a.Version, a.ID, err)
-	}
-	tx.AfterCommit(e.cron.Wake)
-	tx.AfterCommit(e.unclaimed.Wake)
-	data := api.EventData{"version": a.Version}
-	if a.PausedReason != "" {
-		data["reason"] = a.PausedReason
-	}
-	return e.logAgent(tx, a, actor, kind, data)
-}
-
 // PauseAgent keeps new runs of the agent from being claimed; running ones aren't touched. It
 // reports whether this call changed it.
 func (e *Engine) PauseAgent(ctx context.Context, c Caller, ref, reason string) (api.Agent, bool, error) {
@@ -330,48 +266,4 @@ func (e *Engine) DeleteAgent(ctx context.Context, c Caller, ref string) error {
 	})
 }
 
-// input is a copy of the part of an agent that a person sets. It shares no list with the row:
-// decoding into it would otherwise change the row as well, and with it what the row is
-// compared with and what others read.
-func input(a *agentRow) api.AgentInput {
-	run := a.Run
-	run.Command, run.Env, run.Rules = slices.Clone(run.Command), slices.Clone(run.Env), slices.Clone(run.Rules)
-	return api.AgentInput{
-		Slug: a.Slug, Name: a.Name, Description: a.Description, Mode: a.Mode, Type: a.Type, Run: run, Prompt: a.Prompt,
-		Instructions: a.Instructions, Schedule: a.Schedule, TimeZone: a.TimeZone, CatchUp: a.CatchUp,
-		CatchUpWindowSeconds: a.CatchUpWindow, Overlap: a.Overlap, JitterSeconds: a.Jitter, RunsAsUserID: a.RunsAsUserID,
-		Paused: a.Paused != 0, MaxConcurrent: a.MaxConcurrent, Priority: a.Priority, Labels: slices.Clone(a.Labels),
-		LeaseSeconds: a.LeaseSeconds, ReclaimDelaySeconds: a.ReclaimDelay, TurnTimeoutSeconds: a.TurnTimeout,
-		StallTimeoutSeconds: a.StallTimeout, QueueTimeoutSeconds: a.QueueTimeout, MaxLapses: a.MaxLapses,
-		SessionSpendLimitMicros: a.SessionSpendLimit, DailySpendLimitMicros: a.DailySpendLimit,
-	}
-}
-
-func fill(a *agentRow, in api.AgentInput) {
-	a.Slug, a.Name, a.Description, a.Mode, a.Type, a.Run, a.Prompt = in.Slug, in.Name, in.Description, in.Mode, in.Type, in.Run, in.Prompt
-	a.Instructions, a.Schedule, a.TimeZone, a.CatchUp = in.Instructions, in.Schedule, in.TimeZone, in.CatchUp
-	a.CatchUpWindow, a.Overlap, a.Jitter, a.RunsAsUserID = in.CatchUpWindowSeconds, in.Overlap, in.JitterSeconds, in.RunsAsUserID
-	a.Paused, a.MaxConcurrent, a.Priority, a.Labels = db.Flag(in.Paused), in.MaxConcurrent, in.Priority, in.Labels
-	a.LeaseSeconds, a.ReclaimDelay, a.TurnTimeout = in.LeaseSeconds, in.ReclaimDelaySeconds, in.TurnTimeoutSeconds
-	a.StallTimeout, a.QueueTimeout, a.MaxLapses = in.StallTimeoutSeconds, in.QueueTimeoutSeconds, in.MaxLapses
-	a.SessionSpendLimit, a.DailySpendLimit = in.SessionSpendLimitMicros, in.DailySpendLimitMicros
-}
-
-func sameRun(a, b api.Run) bool {
-	x, y := a, b
-	x.Command, x.Env, x.Rules, y.Command, y.Env, y.Rules = nil, nil, nil, nil, nil, nil
-	return reflect.DeepEqual(x, y) && slices.Equal(a.Command, b.Command) && slices.Equal(a.Env, b.Env) && slices.Equal(a.Rules, b.Rules)
-}
-
-func same(a, b api.AgentInput) bool {
-	if !sameRun(a.Run, b.Run) || !slices.Equal(a.Labels, b.Labels) {
-		return false
-	}
-	x, errX := json.Marshal(a)
-	y, errY := json.Marshal(b)
-	return errors.Join(errX, errY) == nil && string(x) == string(y)
-}
-
 var windowsAbs = regexp.MustCompile(`^[A-Za-z]:[\\/]`)
-
-func wholeSecond(us int64) int64 { return us - us%1_000_000 }

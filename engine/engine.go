@@ -9,7 +9,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/url"
 	"sync"
@@ -122,9 +121,6 @@ func New(store *db.Store, cfg Config) *Engine {
 // Config returns the clocks and limits in force.
 func (e *Engine) Config() Config { return e.cfg }
 
-// Now is the coordinator's clock, the only one that counts.
-func (e *Engine) Now() time.Time { return e.store.Now() }
-
 // Run runs the timer loops until ctx ends, and waits for them.
 func (e *Engine) Run(ctx context.Context) error {
 	if err := errors.Join(e.Alive(ctx), e.measure(ctx)); err != nil && ctx.Err() == nil {
@@ -152,22 +148,6 @@ func (e *Engine) loop(name string, every time.Duration, do func(context.Context,
 	return &scheduler.Loop{Name: name, Every: every, Do: do, Now: e.Now, Log: e.log}
 }
 
-// write runs fn in the store's write path, after settling an outage that the clock shows, so
-// that no verb can mistake the coordinator's absence for a worker's silence (contract 4.6).
-func (e *Engine) write(ctx context.Context, fn func(tx *db.Tx) error) error {
-	return e.store.Write(ctx, func(tx *db.Tx) error {
-		e.waiters.noted = nil // a closure can run again from the start
-		if err := e.settle(tx); err != nil {
-			return fmt.Errorf("settle an outage: %w", err)
-		}
-		if err := fn(tx); err != nil {
-			return err
-		}
-		e.match(tx)
-		return nil
-	})
-}
-
 // Ready reports whether requests are served: the store can be read, and the last write was
 // accepted. Errors: unavailable while writes are refused, as on a full or failing disk, until
 // one is accepted again, which is tried every few seconds (contract 13); database_moved and
@@ -187,14 +167,6 @@ func (e *Engine) Trouble() *api.Error {
 		return why
 	}
 	return nil
-}
-
-// writeAs is write for a caller: the events of fn say where the call came from.
-func (e *Engine) writeAs(ctx context.Context, c Caller, fn func(tx *db.Tx) error) error {
-	return e.write(ctx, func(tx *db.Tx) error {
-		tx.From, tx.Via = c.From, c.Via
-		return fn(tx)
-	})
 }
 
 // Caller is who asks a verb of the engine: every one takes it.

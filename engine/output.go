@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"stint/api"
@@ -95,12 +94,4 @@ func (e *Engine) dropOutput(tx *db.Tx, k *amount, last int64) error {
 		return err
 	}
 	return tx.DropItems(tx.Context(), queries.DropItemsParams{SessionID: k.SessionID, After: k.TailFrom + 1, Upto: upto})
-}
-
-// sizeWords puts a number of bytes into words.
-func sizeWords(n int64) string {
-	if n < 1<<20 {
-		return fmt.Sprintf("%d KiB", int64(math.Ceil(float64(n)/(1<<10))))
-	}
-	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
 }

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -269,23 +268,6 @@ func (e *Engine) follow(tx *db.Tx, s *sessionRow) error {
 	return db.One(tx.AddFollower(tx.Context(), p.ID))
 }
 
-// lane groups sessions that fit the same workers: by their owner and the labels they require.
-func lane(s *sessionRow) string {
-	return strconv.FormatInt(int64(s.OwnerUserID), 36) + "|" + strings.Join(s.Labels, ",")
-}
-
-// laneFits reports whether a worker may take sessions of a lane.
-func laneFits(lane string, w *workerRow) bool {
-	owner, labels, _ := strings.Cut(lane, "|")
-	if owner != strconv.FormatInt(int64(w.OwnerUserID), 36) {
-		return false // cloud sessions and cloud workers have no owner
-	}
-	if labels == "" {
-		return true
-	}
-	return w.Labels.Has(strings.Split(labels, ","))
-}
-
 func checkSession(in *api.SessionInput) error {
 	var v api.Invalid
 	in.Title = strings.TrimSpace(in.Title)
@@ -310,25 +292,4 @@ func checkSession(in *api.SessionInput) error {
 		v.Add("afterAny", "needs after: name the session to wait for")
 	}
 	return v.Err()
-}
-
-// title is what people see: what was given, else the start of the prompt.
-func title(s *sessionRow) string {
-	if s.Title != "" {
-		return s.Title
-	}
-	return firstLine(s.Prompt)
-}
-
-func firstLine(prompt string) string {
-	line := ""
-	for part := range strings.Lines(prompt) {
-		if line = strings.TrimSpace(api.Line(part)); line != "" {
-			break
-		}
-	}
-	if r := []rune(line); len(r) > 80 {
-		return string(r[:79]) + "…"
-	}
-	return line
 }

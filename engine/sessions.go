@@ -12,18 +12,6 @@ import (
 	"stint/queries"
 )
 
-// visible reads a session that the caller may see; else it is 404, never 403.
-func visible(ctx context.Context, q queries.Querier, c Caller, id api.SessionID) (*sessionRow, error) {
-	s, err := q.Session(ctx, id)
-	if db.None(err) || (err == nil && !sees(c, &s)) {
-		return nil, db.NotFound("session")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read session %s: %w", id, err)
-	}
-	return &s, nil
-}
-
 // Session returns one session with the reason why it waits.
 func (e *Engine) Session(ctx context.Context, c Caller, id api.SessionID) (out api.Session, err error) {
 	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
@@ -31,68 +19,6 @@ func (e *Engine) Session(ctx context.Context, c Caller, id api.SessionID) (out a
 		return err
 	})
 	return out, err
-}
-
-func (e *Engine) sessionTx(ctx context.Context, q queries.Querier, c Caller, id api.SessionID, now int64) (api.Session, error) {
-	s, err := visible(ctx, q, c, id)
-	if err != nil {
-		return api.Session{}, err
-	}
-	a, err := agentEvenDeleted(ctx, q, s.AgentID)
-	if err != nil {
-		return api.Session{}, fmt.Errorf("read agent %s: %w", s.AgentID, err)
-	}
-	return e.present(ctx, q, s, &a, now)
-}
-
-// present makes a session's outside form: the row, its lease, its open prompt
-// and why it waits.
-func (e *Engine) present(ctx context.Context, q queries.Querier, s *sessionRow, a *agentRow, now int64) (api.Session, error) {
-	out := toSession(s, a.Slug)
-	if s.ClaimID != 0 {
-		c, err := claimOf(ctx, q, s)
-		if err != nil {
-			return out, fmt.Errorf("read the claim of session %s: %w", s.ID, err)
-		}
-		out.LeaseExpiresAt = api.At(c.ExpiresAt)
-	}
-	if s.PromptID != 0 {
-		p, err := promptOf(ctx, q, s)
-		if err != nil {
-			return out, fmt.Errorf("read prompt %s: %w", s.PromptID, err)
-		}
-		asked, _, err := shownPrompt(p)
-		if err != nil {
-			return out, err
-		}
-		out.Prompted = &asked
-	}
-	w, err := waiting(ctx, q, s, a, now)
-	if err != nil {
-		return out, fmt.Errorf("say why session %s waits: %w", s.ID, err)
-	}
-	out.WaitingFor = w
-	return out, nil
-}
-
-func toSession(s *sessionRow, agentSlug string) api.Session {
-	out := api.Session{
-		ID: s.ID, WorkspaceID: s.WorkspaceID, AgentID: s.AgentID, AgentSlug: agentSlug, ThreadID: s.ThreadID, Mode: s.Mode,
-		Status: s.Status, Phase: s.Status.Phase(), TriggeredBy: s.TriggeredBy, TriggeredByUserID: s.TriggeredByUserID,
-		TriggeredAt: api.At(s.TriggeredAt), OwnerUserID: s.OwnerUserID, Title: title(s), Prompt: s.Prompt,
-		TrustedInstructions: s.Instructions, UntrustedContext: s.UntrustedContext, Priority: s.Priority,
-		NotBefore: api.At(s.NotBefore), After: s.AfterID, AfterAny: s.AfterAny != 0, Labels: s.Labels, Fence: s.Fence,
-		WorkerID: s.WorkerID, Attempt: s.Attempt, RetryOf: s.RetryOf, Parent: s.ParentID, Depth: s.Depth,
-		AgentSessionID: s.AgentSessionID, WorkPath: s.WorkPath, ResumeCommand: s.ResumeCommand, StopRequestedAt: api.At(s.StopRequestedAt), Lapses: s.Lapses, Releases: s.Releases, Tries: s.Tries, Plan: s.Plan,
-		ExternalURL: api.BareURL(s.ExternalUrl), Result: s.Result, Outcome: s.Outcome,
-		Usage:     api.Usage{InputTokens: s.InputTokens, OutputTokens: s.OutputTokens, CostMicros: s.CostMicros, Turns: s.Turns},
-		CreatedAt: api.At(s.CreatedAt), QueuedAt: api.At(s.QueuedAt), StartedAt: api.At(s.StartedAt),
-		EndedAt: api.At(s.EndedAt), ArchivedAt: api.At(s.ArchivedAt),
-	}
-	if s.ErrorCode != "" {
-		out.Error = &api.Failure{Code: s.ErrorCode, Message: s.ErrorMessage}
-	}
-	return out
 }
 
 // Sessions lists sessions that the caller may see, newest first. A page ends sooner when it
@@ -131,18 +57,6 @@ func (e *Engine) Sessions(ctx context.Context, c Caller, f api.SessionFilter, pa
 		return nil
 	})
 	return out, err
-}
-
-// sizeOfSession is about how many bytes the texts of a session have.
-func sizeOfSession(s *api.Session) int {
-	n := len(s.Prompt) + len(s.UntrustedContext) + len(s.TrustedInstructions) + len(s.Plan) + len(s.Result) + len(s.Outcome)
-	if s.Error != nil {
-		n += len(s.Error.Message)
-	}
-	if s.Prompted != nil {
-		n += len(s.Prompted.Text)
-	}
-	return n
 }
 
 // agentOnce reads an agent that isn't known yet.

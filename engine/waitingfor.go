@@ -122,3 +122,45 @@ func ancestors(ctx context.Context, q queries.Querier, s *sessionRow) (map[api.S
 	}
 	return out, nil
 }
+
+func (e *Engine) sessionTx(ctx context.Context, q queries.Querier, c Caller, id api.SessionID, now int64) (api.Session, error) {
+	s, err := visible(ctx, q, c, id)
+	if err != nil {
+		return api.Session{}, err
+	}
+	a, err := agentEvenDeleted(ctx, q, s.AgentID)
+	if err != nil {
+		return api.Session{}, fmt.Errorf("read agent %s: %w", s.AgentID, err)
+	}
+	return e.present(ctx, q, s, &a, now)
+}
+
+// present makes a session's outside form: the row, its lease, its open prompt
+// and why it waits.
+func (e *Engine) present(ctx context.Context, q queries.Querier, s *sessionRow, a *agentRow, now int64) (api.Session, error) {
+	out := toSession(s, a.Slug)
+	if s.ClaimID != 0 {
+		c, err := claimOf(ctx, q, s)
+		if err != nil {
+			return out, fmt.Errorf("read the claim of session %s: %w", s.ID, err)
+		}
+		out.LeaseExpiresAt = api.At(c.ExpiresAt)
+	}
+	if s.PromptID != 0 {
+		p, err := promptOf(ctx, q, s)
+		if err != nil {
+			return out, fmt.Errorf("read prompt %s: %w", s.PromptID, err)
+		}
+		asked, _, err := shownPrompt(p)
+		if err != nil {
+			return out, err
+		}
+		out.Prompted = &asked
+	}
+	w, err := waiting(ctx, q, s, a, now)
+	if err != nil {
+		return out, fmt.Errorf("say why session %s waits: %w", s.ID, err)
+	}
+	out.WaitingFor = w
+	return out, nil
+}

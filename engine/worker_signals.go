@@ -60,12 +60,6 @@ func ownWorker(ctx context.Context, q queries.Querier, c Caller, id api.WorkerID
 	return w, owns(c, w)
 }
 
-// seesWorker reports whether the caller may see a worker: for a local one its owner and the
-// admins (contract 8.3).
-func seesWorker(c Caller, w *workerRow) bool {
-	return w.WorkspaceID == c.WorkspaceID && (w.Mode == api.Cloud || w.OwnerUserID == c.UserID || c.Role.AtLeast(api.Admin))
-}
-
 // desiredAfter is what a signal changes a worker's desired state to. A restart of a stopped
 // worker starts it; for any other it changes nothing.
 func desiredAfter(kind api.SignalKind, now api.Desired) api.Desired {
@@ -177,19 +171,6 @@ func (e *Engine) started(tx *db.Tx, w *workerRow, instance string) error {
 		return err
 	}
 	return e.closeSignal(tx, pending.ID, signalRegistered)
-}
-
-// pendingSignal reads the signal that a worker has yet to acknowledge, nil when there is none.
-func pendingSignal(ctx context.Context, q queries.Querier, w api.WorkerID) (*api.Signal, error) {
-	row, err := q.PendingSignal(ctx, w)
-	if db.None(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the signal to worker %s: %w", w, err)
-	}
-	g := row.Signal
-	return &api.Signal{ID: g.ID, Signal: g.Kind, SentBy: g.SentBy, SentByName: row.Name, SentAt: api.At(g.SentAt)}, nil
 }
 
 // AcknowledgeSignal says that the worker has received the pending signal, by its id. Repeated,

@@ -17,26 +17,6 @@ const (
 	maxFolderKey    = 2000 // characters
 )
 
-// workerOf reads a worker that the caller may act as; a deleted or foreign one is 404.
-func workerOf(ctx context.Context, q queries.Querier, c Caller, id api.WorkerID) (*workerRow, error) {
-	w, err := q.Worker(ctx, id)
-	if db.None(err) || (err == nil && !actsAs(c, &w)) {
-		return nil, db.NotFound("worker")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read worker %s: %w", id, err)
-	}
-	return &w, nil
-}
-
-// sameInstance refuses a call of a process that another has replaced (contract 5.1).
-func sameInstance(w *workerRow, instance string) error {
-	if w.InstanceID == instance {
-		return nil
-	}
-	return api.Refuse(api.CodeInstanceSuperseded, "Another process has registered as this worker since; this one must stop.")
-}
-
 // RegisterWorker finds or creates a worker by (workspace, agent, user, name) and makes the
 // caller's process its current instance. A second live process is refused unless it proves
 // that it follows the first one, and then takes its claims over. What a person changed in the
@@ -303,27 +283,4 @@ func (e *Engine) deleteWorkerTx(tx *db.Tx, c Caller, w *workerRow) error {
 		return fmt.Errorf("delete worker %s: %w", w.ID, err)
 	}
 	return e.logWorker(tx, w, c.Actor(), api.EventWorkerDeleted, nil)
-}
-
-func (e *Engine) logWorker(tx *db.Tx, w *workerRow, actor, kind string, data api.EventData) error {
-	if data == nil {
-		data = api.EventData{}
-	}
-	data["worker"] = w.ID.String()
-	e.wakeWorker(tx, w.ID)
-	return tx.Log(db.Event{Workspace: w.WorkspaceID, Agent: w.AgentID, Actor: actor, Type: kind, Data: data})
-}
-
-// actsAs reports whether the caller may act as this worker.
-func actsAs(c Caller, w *workerRow) bool {
-	if w.WorkspaceID != c.WorkspaceID {
-		return false
-	}
-	if c.Run != nil {
-		return w.ID == c.Run.Worker
-	}
-	if w.Mode == api.Local {
-		return w.OwnerUserID == c.UserID
-	}
-	return c.Role.AtLeast(api.Admin)
 }
