@@ -141,13 +141,13 @@ func needFolder(in api.AgentInput, form url.Values, bad map[string]string) {
 	}
 }
 
-// number is a field that holds a whole number.
-type number struct {
+// agentField is a part of an agent that the form has by a name of its own.
+type agentField[T any] struct {
 	name string
-	of   func(*api.AgentInput) *int64
+	of   func(*api.AgentInput) *T
 }
 
-var numbers = []number{
+var numbers = []agentField[int64]{
 	{"catchUpWindowSeconds", func(a *api.AgentInput) *int64 { return &a.CatchUpWindowSeconds }},
 	{"jitterSeconds", func(a *api.AgentInput) *int64 { return &a.JitterSeconds }},
 	{"maxConcurrent", func(a *api.AgentInput) *int64 { return &a.MaxConcurrent }},
@@ -160,17 +160,31 @@ var numbers = []number{
 	{"maxLapses", func(a *api.AgentInput) *int64 { return &a.MaxLapses }},
 }
 
+var texts = []agentField[string]{
+	{"slug", func(a *api.AgentInput) *string { return &a.Slug }},
+	{"name", func(a *api.AgentInput) *string { return &a.Name }},
+	{"description", func(a *api.AgentInput) *string { return &a.Description }},
+	{"workFolder", func(a *api.AgentInput) *string { return &a.Run.WorkFolder }},
+	{"prompt", func(a *api.AgentInput) *string { return &a.Prompt }},
+	{"instructions", func(a *api.AgentInput) *string { return &a.Instructions }},
+	{"schedule", func(a *api.AgentInput) *string { return &a.Schedule }},
+	{"timeZone", func(a *api.AgentInput) *string { return &a.TimeZone }},
+	{"mode", func(a *api.AgentInput) *string { return (*string)(&a.Mode) }},
+	{"type", func(a *api.AgentInput) *string { return (*string)(&a.Type) }},
+	{"catchUp", func(a *api.AgentInput) *string { return (*string)(&a.CatchUp) }},
+	{"overlap", func(a *api.AgentInput) *string { return (*string)(&a.Overlap) }},
+}
+
 // formOf fills the form from an agent.
 func formOf(in api.AgentInput) url.Values {
 	out := url.Values{}
-	for name, value := range map[string]string{
-		"slug": in.Slug, "name": in.Name, "description": in.Description, "mode": string(in.Mode), "type": string(in.Type),
-		"command": commandLine(in.Run.Command), "check": commandLine(in.Run.Check), "workFolder": in.Run.WorkFolder, "env": joined(in.Run.Env),
-		"prompt": in.Prompt, "instructions": in.Instructions, "schedule": in.Schedule, "timeZone": in.TimeZone,
-		"catchUp": string(in.CatchUp), "overlap": string(in.Overlap), "labels": joined(in.Labels),
-	} {
-		out.Set(name, value)
+	for _, t := range texts {
+		out.Set(t.name, *t.of(&in))
 	}
+	out.Set("command", commandLine(in.Run.Command))
+	out.Set("check", commandLine(in.Run.Check))
+	out.Set("env", joined(in.Run.Env))
+	out.Set("labels", joined(in.Labels))
 	for _, n := range numbers {
 		out.Set(n.name, strconv.FormatInt(*n.of(&in), 10))
 	}
@@ -185,23 +199,11 @@ func formOf(in api.AgentInput) url.Values {
 // named by field; the engine has the rules themselves.
 func fillAgent(in *api.AgentInput, form url.Values) map[string]string {
 	bad := map[string]string{}
-	text := func(name string, to *string) {
-		if form.Has(name) {
-			*to = strings.ReplaceAll(form.Get(name), "\r\n", "\n")
+	for _, t := range texts {
+		if form.Has(t.name) {
+			*t.of(in) = strings.ReplaceAll(form.Get(t.name), "\r\n", "\n")
 		}
 	}
-	text("slug", &in.Slug)
-	text("name", &in.Name)
-	text("description", &in.Description)
-	text("workFolder", &in.Run.WorkFolder)
-	text("prompt", &in.Prompt)
-	text("instructions", &in.Instructions)
-	text("schedule", &in.Schedule)
-	text("timeZone", &in.TimeZone)
-	text("mode", (*string)(&in.Mode))
-	text("type", (*string)(&in.Type))
-	text("catchUp", (*string)(&in.CatchUp))
-	text("overlap", (*string)(&in.Overlap))
 	in.Run.WorkFolder = strings.TrimSpace(in.Run.WorkFolder)
 	in.Paused = form.Get("paused") == "true"
 	if form.Has("env") {

@@ -17,19 +17,39 @@ import (
 // agentFlags are the settings of an agent as flags. Only those that were given go into a body,
 // so that the coordinator's defaults apply to the others.
 type agentFlags struct {
-	slug, name, description, kind, run, check, folder string
-	prompt, instructions                              string
-	schedule, zone, catchUp, overlap                  string
-	window, jitter, lease, turn, stall, queue         int64
-	reclaim, concurrent, priority, lapses             int64
-	labels, env                                       []string
-	paused                                            bool
+	fields []agentField // those whose flag is their value
+
+	slug, kind, run, check, folder, prompt, overlap string
+	labels, env                                     []string
+	paused                                          bool
 
 	preset, executable, model, permissions string // of agents that converse
 	target, branch                         string
 	unattended                             bool
 	maxTurns, sessionLimit, dailyLimit     int64
 	rules                                  []api.RunRule
+}
+
+// agentField is a field of an agent that a flag sets as it stands.
+type agentField struct {
+	flag, name string
+	value      func() any
+}
+
+func (f *agentFlags) text(flags *pflag.FlagSet, flag, field, usage string) {
+	value := flags.String(flag, "", usage)
+	f.fields = append(f.fields, agentField{flag, field, func() any { return *value }})
+}
+
+func (f *agentFlags) number(flags *pflag.FlagSet, flag, field, usage string) {
+	value := flags.Int64(flag, 0, usage)
+	f.fields = append(f.fields, agentField{flag, field, func() any { return *value }})
+}
+
+func (f *agentFlags) seconds(flags *pflag.FlagSet, flag, field, usage string) {
+	var value int64
+	flags.Var(seconds{&value}, flag, usage)
+	f.fields = append(f.fields, agentField{flag, field, func() any { return value }})
 }
 
 func (f *agentFlags) add(flags *pflag.FlagSet) {
@@ -39,25 +59,25 @@ func (f *agentFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.check, "check", "", "a command that is run after it ended well and decides\nwhether that counts, as one `TEXT`")
 	flags.StringVar(&f.folder, "work-folder", "", "the `DIR` it runs in (this one)")
 	f.addTalk(flags)
-	flags.StringVar(&f.schedule, "schedule", "", "when it runs: a cron `EXPR`, @daily, @every 90m")
-	flags.StringVar(&f.zone, "tz", "", "the `ZONE` the schedule is read in (this machine's)")
+	f.text(flags, "schedule", "schedule", "when it runs: a cron `EXPR`, @daily, @every 90m")
+	f.text(flags, "tz", "timeZone", "the `ZONE` the schedule is read in (this machine's)")
 	flags.StringVar(&f.prompt, "prompt", "", "the `TEXT` for each run that brings no prompt of its own; - reads stdin")
-	flags.StringVar(&f.name, "name", "", "a `NAME` for people")
-	flags.StringVar(&f.description, "description", "", "a `TEXT` that says what it is for")
-	flags.StringVar(&f.instructions, "instructions", "", "a trusted `TEXT` for the agent")
-	flags.StringVar(&f.catchUp, "catch-up", "", "slots missed while away: latest or none")
-	flags.Var(seconds{&f.window}, "catch-up-window", "how old a missed slot may be; 0 is no limit")
+	f.text(flags, "name", "name", "a `NAME` for people")
+	f.text(flags, "description", "description", "a `TEXT` that says what it is for")
+	f.text(flags, "instructions", "instructions", "a trusted `TEXT` for the agent")
+	f.text(flags, "catch-up", "catchUp", "slots missed while away: latest or none")
+	f.seconds(flags, "catch-up-window", "catchUpWindowSeconds", "how old a missed slot may be; 0 is no limit")
 	flags.StringVar(&f.overlap, "overlap", "", "a slot during a run: skip, queue_one, allow, replace")
-	flags.Var(seconds{&f.jitter}, "jitter", "delay each scheduled run by up to this")
-	flags.Int64Var(&f.concurrent, "max-concurrent", 0, "how many sessions run at once")
-	flags.Int64Var(&f.priority, "priority", 0, "higher goes first")
+	f.seconds(flags, "jitter", "jitterSeconds", "delay each scheduled run by up to this")
+	f.number(flags, "max-concurrent", "maxConcurrent", "how many sessions run at once")
+	f.number(flags, "priority", "priority", "higher goes first")
 	flags.StringArrayVar(&f.labels, "label", nil, "a `LABEL` that its workers must have; repeat for more")
-	flags.Var(seconds{&f.lease}, "lease", "how long a claim lasts without renewal")
-	flags.Var(seconds{&f.reclaim}, "reclaim-delay", "how long a lapsed session waits for its next claim")
-	flags.Var(seconds{&f.turn}, "turn-timeout", "the longest turn; 0 is off")
-	flags.Var(seconds{&f.stall}, "stall-timeout", "the longest silence; 0 is off")
-	flags.Var(seconds{&f.queue}, "queue-timeout", "the longest wait for a worker; 0 is none")
-	flags.Int64Var(&f.lapses, "max-lapses", 0, "after how many lapses a session ends in error")
+	f.seconds(flags, "lease", "leaseSeconds", "how long a claim lasts without renewal")
+	f.seconds(flags, "reclaim-delay", "reclaimDelaySeconds", "how long a lapsed session waits for its next claim")
+	f.seconds(flags, "turn-timeout", "turnTimeoutSeconds", "the longest turn; 0 is off")
+	f.seconds(flags, "stall-timeout", "stallTimeoutSeconds", "the longest silence; 0 is off")
+	f.seconds(flags, "queue-timeout", "queueTimeoutSeconds", "the longest wait for a worker; 0 is none")
+	f.number(flags, "max-lapses", "maxLapses", "after how many lapses a session ends in error")
 	flags.StringArrayVar(&f.env, "env", nil, "the `NAME` of a variable to pass on; repeat for more")
 	flags.BoolVar(&f.paused, "paused", false, "make or leave it paused")
 }
@@ -70,26 +90,13 @@ func (c *cli) agentBody(flags *pflag.FlagSet, f *agentFlags, what string) (map[s
 			body[member] = value
 		}
 	}
+	for _, field := range f.fields {
+		set(field.flag, field.name, field.value())
+	}
 	set("slug", "slug", f.slug)
-	set("name", "name", f.name)
-	set("description", "description", f.description)
 	set("type", "type", strings.ReplaceAll(f.kind, "-", "_"))
-	set("instructions", "instructions", f.instructions)
-	set("schedule", "schedule", f.schedule)
-	set("tz", "timeZone", f.zone)
-	set("catch-up", "catchUp", f.catchUp)
-	set("catch-up-window", "catchUpWindowSeconds", f.window)
 	set("overlap", "overlap", strings.ReplaceAll(f.overlap, "-", "_"))
-	set("jitter", "jitterSeconds", f.jitter)
-	set("max-concurrent", "maxConcurrent", f.concurrent)
-	set("priority", "priority", f.priority)
 	set("label", "labels", nonEmpty(f.labels))
-	set("lease", "leaseSeconds", f.lease)
-	set("reclaim-delay", "reclaimDelaySeconds", f.reclaim)
-	set("turn-timeout", "turnTimeoutSeconds", f.turn)
-	set("stall-timeout", "stallTimeoutSeconds", f.stall)
-	set("queue-timeout", "queueTimeoutSeconds", f.queue)
-	set("max-lapses", "maxLapses", f.lapses)
 	set("paused", "paused", f.paused)
 	set("session-limit", "sessionSpendLimitMicros", f.sessionLimit)
 	set("daily-limit", "dailySpendLimitMicros", f.dailyLimit)
