@@ -8,7 +8,7 @@ import _ "embed" // the document below
 //go:embed openapi.yaml
 var OpenAPIYAML []byte
 
-// OpenAPIJSON is the same document as JSON, made by `go generate ./api`.
+// OpenAPIJSON is the same document as JSON, on one line, made by `go generate ./api`.
 //
 //go:embed openapi.json
 var OpenAPIJSON []byte

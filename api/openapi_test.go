@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/pb33f/go-yaml"
 	"github.com/pb33f/libopenapi"
 	validator "github.com/pb33f/libopenapi-validator"
@@ -20,7 +19,7 @@ func TestOpenAPI_JSONIsTheYAML(t *testing.T) {
 	if err := yaml.Unmarshal(OpenAPIYAML, &doc); err != nil {
 		t.Fatal(err)
 	}
-	want, err := json.Marshal(doc, json.Deterministic(true), jsontext.WithIndent(" "))
+	want, err := json.Marshal(doc, json.Deterministic(true))
 	if err != nil {
 		t.Fatal(err)
 	}

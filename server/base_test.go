@@ -188,7 +188,7 @@ func TestBase_WhatProgramsAreTold(t *testing.T) {
 			t.Errorf("for %s the device gets %d %s", resource, a.Status, a.Body)
 		}
 	}
-	for path, want := range map[string]string{"/openapi.json": "\"servers\": [\n  {\n   \"url\": \"%\"\n", "/openapi.yaml": "\nservers:\n  - url: %\n"} {
+	for path, want := range map[string]string{"/openapi.json": `"servers":[{"url":"%"}]`, "/openapi.yaml": "\nservers:\n  - url: %\n"} {
 		for says, changes := range map[string][]servertest.Change{"/": nil, publicBase: {proxied("")}} {
 			if a := d.Do("GET", path, nil, changes...); a.Status != 200 || !strings.Contains(string(a.Body), strings.Replace(want, "%", says, 1)) {
 				t.Errorf("%s doesn't say that its paths begin at %s", path, says)

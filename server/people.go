@@ -57,7 +57,7 @@ func (s *Server) ready(x *exchange) (answer, error) {
 }
 
 // rooted finds in the document where its paths begin.
-var rooted = regexp.MustCompile(`(?m)("?servers"?:[\s[{-]+"?url"?: ?"?)/("?)$`)
+var rooted = regexp.MustCompile(`(?m)("?servers"?:[\s[{-]+"?url"?: ?"?)/("|$)`)
 
 func (s *Server) openAPI(x *exchange) (answer, error) {
 	kind, text := "application/yaml", api.OpenAPIYAML
