@@ -2,10 +2,12 @@ package api
 
 import (
 	"database/sql/driver"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Labels is a set of words, kept sorted and without repeats. The store keeps
@@ -39,7 +41,7 @@ func (l Labels) MarshalJSON() ([]byte, error) {
 	if len(l) == 0 {
 		return []byte("[]"), nil
 	}
-	return json.Marshal([]string(l))
+	return json.Marshal([]string(l), jsontext.AllowInvalidUTF8(true)) // what is stored may hold broken text
 }
 
 // Value is the set's text in the store.
