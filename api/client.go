@@ -196,6 +196,22 @@ type call struct {
 	held   time.Duration // how long the coordinator may hold it
 }
 
+// RawCall is a call by its method and path.
+type RawCall struct {
+	Method string
+	Path   string // from the root on, escaped
+	Query  url.Values
+	Header http.Header
+	Body   any           // nil = none
+	Held   time.Duration // how long the coordinator may hold it
+}
+
+// Raw makes a call and returns the body of its answer as it came.
+func (c *Client) Raw(ctx context.Context, k RawCall) ([]byte, error) {
+	_, b, err := c.answer(ctx, call{method: k.Method, path: k.Path, query: k.Query, header: k.Header, body: k.Body, held: k.Held})
+	return b, err
+}
+
 func (c *Client) url(k call) string {
 	path := k.path
 	if !strings.HasPrefix(path, "/") {
@@ -244,6 +260,22 @@ func (c *Client) request(ctx context.Context, k call) (*http.Request, error) {
 // do makes the call and decodes its answer into out, unless that is nil. It
 // returns the answer's status and header.
 func (c *Client) do(ctx context.Context, k call, out any) (*http.Response, error) {
+	resp, b, err := c.answer(ctx, k)
+	if err != nil || out == nil || resp.StatusCode == http.StatusNoContent {
+		return resp, err
+	}
+	err = json.Unmarshal(b, out)
+	if err == nil && string(bytes.TrimSpace(b)) == "null" {
+		err = errors.New("it is null")
+	}
+	if err != nil {
+		return nil, &Unanswered{Op: k.method + " " + resp.Request.URL.Path, Status: resp.StatusCode, Err: fmt.Errorf("the answer is not a coordinator's: %w", err)}
+	}
+	return resp, nil
+}
+
+// answer makes the call and returns its answer as it came.
+func (c *Client) answer(ctx context.Context, k call) (*http.Response, []byte, error) {
 	limit := callLimit
 	if k.held > 0 {
 		limit = k.held + heldSlack
@@ -252,35 +284,25 @@ func (c *Client) do(ctx context.Context, k call, out any) (*http.Response, error
 	defer cancel()
 	req, err := c.request(ctx, k)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	op := k.method + " " + req.URL.Path
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, &Unanswered{Op: op, Err: withoutURL(err)}
+		return nil, nil, &Unanswered{Op: op, Err: withoutURL(err)}
 	}
 	defer func() { _ = resp.Body.Close() }()
 	b, err := io.ReadAll(io.LimitReader(resp.Body, answerLimit+1))
 	if err != nil {
-		return nil, &Unanswered{Op: op, Status: resp.StatusCode, Err: fmt.Errorf("read the answer: %w", err)}
+		return nil, nil, &Unanswered{Op: op, Status: resp.StatusCode, Err: fmt.Errorf("read the answer: %w", err)}
 	}
 	if len(b) > answerLimit {
-		return nil, fmt.Errorf("%s: %w", op, ErrTooLargeAnswer)
+		return nil, nil, fmt.Errorf("%s: %w", op, ErrTooLargeAnswer)
 	}
 	if resp.StatusCode/100 != 2 {
-		return nil, refusal(op, resp, b)
+		return nil, nil, refusal(op, resp, b)
 	}
-	if out == nil || resp.StatusCode == http.StatusNoContent {
-		return resp, nil
-	}
-	err = json.Unmarshal(b, out)
-	if err == nil && string(bytes.TrimSpace(b)) == "null" {
-		err = errors.New("it is null")
-	}
-	if err != nil {
-		return nil, &Unanswered{Op: op, Status: resp.StatusCode, Err: fmt.Errorf("the answer is not a coordinator's: %w", err)}
-	}
-	return resp, nil
+	return resp, b, nil
 }
 
 // withoutURL removes the URL that net/http puts in front of its errors; the operation is

@@ -18,6 +18,7 @@ var keyScopes = withSessionVerbs(map[string]api.Scope{
 	"GET " + base:            anyScope,
 	"GET /openapi.json":      anyScope,
 	"GET /openapi.yaml":      anyScope,
+	"POST " + mcpRoute:       anyScope,
 
 	"GET " + base + "/agents":            api.ScopeRead,
 	"GET " + oneAgent:                    api.ScopeRead,
@@ -70,6 +71,7 @@ var runRoutes = withSessionVerbs(map[string]api.Scope{
 	"GET " + base:            anyScope,
 	"GET /openapi.json":      anyScope,
 	"GET /openapi.yaml":      anyScope,
+	"POST " + mcpRoute:       anyScope, // its tools come back here, one by one
 
 	"POST " + oneAgent + "/sessions": anyScope,
 

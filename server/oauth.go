@@ -9,7 +9,6 @@ import (
 
 	"stint/account"
 	"stint/api"
-	"stint/web"
 )
 
 // The paths of the OAuth provider. Programs learn them from the metadata (contract 8.2).
@@ -42,13 +41,13 @@ func (s *Server) authServer(x *exchange) (answer, error) {
 func (s *Server) protectedResource(x *exchange) (answer, error) {
 	at := s.here(x.r)
 	return reply(api.ProtectedResource{
-		Resource: at, Name: "Stint", AuthServers: []string{at}, Scopes: []string{api.ScopeUser}, BearerMethods: []string{"header"},
+		Resource: at + partOf(x.r), Name: "Stint", AuthServers: []string{at}, Scopes: []string{api.ScopeUser}, BearerMethods: []string{"header"},
 	}, nil)
 }
 
 // challenge is what an answer without a good sign-in asks programs to do next.
 func (x *exchange) challenge() string {
-	text := `Bearer realm="stint", resource_metadata="` + x.server.origin(x.r) + resourceRoute + web.BaseOf(x.r.Context()) + `", scope="` + api.ScopeUser + `"`
+	text := `Bearer realm="stint", resource_metadata="` + x.server.metadataOf(x.r) + `", scope="` + api.ScopeUser + `"`
 	if x.r.Header["Authorization"] != nil {
 		text += `, error="invalid_token"`
 	}
@@ -56,33 +55,37 @@ func (x *exchange) challenge() string {
 }
 
 // resourceOf is the path of the part of this server that `resource` names by any address of
-// the server's (RFC 8707); nil when it names none. The API is the only part, so the path is
-// empty.
+// the server's (RFC 8707); nil when it names none. The API's path is empty.
 func (s *Server) resourceOf(form url.Values) (*string, error) {
-	whole := ""
 	var found *string
 	for _, text := range form["resource"] {
 		u, err := url.Parse(text)
-		here := err == nil && u.User == nil && u.Opaque == "" && !strings.ContainsAny(text, "?#") && s.isWhole(u)
-		if !here {
-			return nil, &account.OAuthError{Code: "invalid_target", Detail: "The resource is not this server."}
+		part, here := "", false
+		if err == nil && u.User == nil && u.Opaque == "" && !strings.ContainsAny(text, "?#") {
+			part, here = s.partNamed(u)
 		}
-		found = &whole
+		if !here || found != nil && *found != part {
+			return nil, &account.OAuthError{Code: "invalid_target", Detail: "The resource is not this server, or a part of it."}
+		}
+		found = &part
 	}
 	return found, nil
 }
 
-// isWhole reports whether a URL names the whole of this server. What else is on the public
-// host isn't ours.
-func (s *Server) isWhole(u *url.URL) bool {
+// partNamed is the part of this server that a URL names; false when it names none. What else is
+// on the public host isn't ours.
+func (s *Server) partNamed(u *url.URL) (part string, ok bool) {
 	at, base := strings.TrimRight(u.Path, "/"), s.public.base()
+	inner, below := strings.CutPrefix(at, base)
 	switch u.Scheme {
 	case "http":
-		return s.hosts.Load().has(u.Host) && (at == "" || at == base)
+		if ok = s.hosts.Load().has(u.Host); !below {
+			inner = at
+		}
 	case "https":
-		return s.public.URL != nil && strings.EqualFold(u.Host, s.public.URL.Host) && at == base
+		ok = below && s.public.URL != nil && strings.EqualFold(u.Host, s.public.URL.Host)
 	}
-	return false
+	return inner, ok && (inner == "" || inner == mcpRoute)
 }
 
 // once refuses parameters that come twice: two readers could take different ones.

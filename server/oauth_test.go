@@ -276,7 +276,7 @@ func TestOAuth_WishesThatAreRefused(t *testing.T) {
 		"another scope":                  {set("scope", "admin"), "invalid_scope"},
 		"another resource":               {set("resource", "https://evil.test"), "invalid_target"},
 		"another port's":                 {set("resource", "http://127.0.0.1:1"), "invalid_target"},
-		"a resource below":               {set("resource", l.URL+"/mcp"), "invalid_target"},
+		"a resource below":               {set("resource", l.URL+"/elsewhere"), "invalid_target"},
 		"its own and another's resource": {set("resource", l.URL, "https://evil.test"), "invalid_target"},
 	}
 	for name, c := range cases {

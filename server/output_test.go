@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"crypto/rand"
 	"fmt"
 	"net/url"
 	"strings"
@@ -13,8 +14,8 @@ import (
 
 func (d *fixture) addItems(c api.Claim, items ...m) {
 	d.tb.Helper()
-	for i, item := range items {
-		item["clientId"] = fmt.Sprintf("%s-%d", c.ClaimID, i)
+	for _, item := range items {
+		item["clientId"] = rand.Text()
 	}
 	servertest.Must[api.ItemsAnswer](d.Server, 200, "POST", d.at(c.SessionID, "/items"), with(proof(c), m{"items": items}))
 }

@@ -119,9 +119,8 @@ func (s *Server) below(r *http.Request) (*http.Request, bool) {
 		return r, true
 	}
 	u := *r.URL
-	wellKnown, inserted := strings.CutSuffix(u.Path, base)
-	if inserted && (wellKnown == authServerRoute || wellKnown == resourceRoute) && u.RawPath == "" {
-		u.Path = wellKnown // RFC 8414, 9728: what is said of a path is served at the root
+	if wellKnown, ok := wellKnownOf(u.Path, base); ok && u.RawPath == "" {
+		u.Path = wellKnown
 	} else {
 		ok := underBase(&u.Path, base) && (u.RawPath == "" || underBase(&u.RawPath, base))
 		if !ok {
@@ -131,6 +130,17 @@ func (s *Server) below(r *http.Request) (*http.Request, bool) {
 	r = r.WithContext(web.WithBase(r.Context(), base))
 	r.URL = &u
 	return r, true
+}
+
+// wellKnownOf finds the metadata of what lies below base: what is said of a path is served at
+// the root (RFC 8414, 9728).
+func wellKnownOf(at, base string) (string, bool) {
+	for _, of := range []string{authServerRoute, resourceRoute} {
+		if part, ok := strings.CutPrefix(at, of+base); ok && (part == "" || of == resourceRoute && part == mcpRoute) {
+			return of + part, true
+		}
+	}
+	return "", false
 }
 
 // underBase removes base from a path that lies below it.

@@ -202,8 +202,8 @@ func (s *Server) signedIn(ctx context.Context, r *http.Request) (*grant, error) 
 		return nil, api.Refuse(api.CodeUnauthenticated, "Sign in first: send a bearer token, or run `stint open` for the browser.")
 	}
 	g, err := s.rights.grant(ctx, secret)
-	if err == nil && g.who.Resource != "" {
-		return nil, errOtherResource // what is served here is the API
+	if err == nil && !mayUse(g.who.Resource, r) {
+		return nil, errOtherResource
 	}
 	return g, err
 }

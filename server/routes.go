@@ -169,6 +169,7 @@ var openRoutes = []route{
 	{post, invitationRoute, (*Server).joinByInvitation},
 	{get, authServerRoute, (*Server).authServer},
 	{get, resourceRoute, (*Server).protectedResource},
+	{get, resourceRoute + mcpRoute, (*Server).protectedResource},
 	{post, tokenRoute, (*Server).token},
 	{post, revokeRoute, (*Server).revoke},
 	{post, deviceRoute, (*Server).startDevice},

@@ -58,6 +58,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		x.turnAway(err)
 		return
 	}
+	if r.URL.Path == mcpRoute {
+		x.route = mcpRoute
+		x.run(s.tools)
+		return
+	}
 	var match mux.RouteMatch
 	if s.router.Match(r, &match) {
 		x.vars, x.route = match.Vars, match.Route.GetName()
@@ -85,7 +90,7 @@ func redirected(r *http.Request) bool {
 // forPrograms reports whether a path is the API's; the pages that describe the API are below
 // it too, but are for people.
 func forPrograms(path string) bool {
-	return strings.HasPrefix(path, triggerPath) || strings.HasPrefix(path, "/.well-known/") ||
+	return path == mcpRoute || strings.HasPrefix(path, triggerPath) || strings.HasPrefix(path, "/.well-known/") ||
 		path == tokenRoute || path == revokeRoute || path == deviceRoute || path == registerRoute || strings.HasPrefix(path, "/api/") && path != "/api/docs" && !strings.HasPrefix(path, "/api/docs/")
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -62,7 +63,10 @@ type Server struct {
 	held      map[heldKind]*holds
 	triggers  paces
 	hook      *resource // for every trigger URL
+	tools     *resource // for programs that speak the Model Context Protocol
 	requests  requestIDs
+
+	mcpHandler func() (http.Handler, error) // made when it is first needed
 
 	closing context.Context // ends when shutdown begins: held requests and streams end with it
 	close   context.CancelFunc
@@ -101,6 +105,7 @@ func New(o Options) *Server {
 	s.router, s.resources = newRouter(allRoutes())
 	s.open = newResources(openRoutes)
 	s.hook = newResources(hookRoutes)[hookRoutes[0].path]
+	s.tools, s.mcpHandler = newResources(mcpRoutes)[mcpRoute], sync.OnceValues(s.newMCP)
 	return s
 }
 
