@@ -30,6 +30,8 @@ func (p parrot) Command(agent.Job) (agent.Command, error) {
 	return agent.Command{Argv: []string{p.self, "workertest-agent", "chat", p.file}, Files: map[string]string{"settings": "quiet"}}, nil
 }
 
+func (parrot) Held() []agent.Hold { return nil }
+
 func (p parrot) Converse(ctx context.Context, pipes agent.Pipes, job agent.Job, host agent.Host) (agent.Result, error) {
 	id := job.Session
 	if _, err := os.Stat(p.file + ".lost"); err == nil && id != "" { // as when its transcripts were removed

@@ -51,6 +51,8 @@ type Agent interface {
 	// It closes neither stream. The conversation's failure is in the result; err is ctx's
 	// cause, [ErrParked] or what the host returned.
 	Converse(ctx context.Context, pipes Pipes, job Job, host Host) (Result, error)
+	// Held says how far a policy really holds, an entry for each area.
+	Held() []Hold
 }
 
 // Refusal is the error of a job that must not be started.

@@ -15,14 +15,14 @@ func TestHeld_IsWhatTheDocsSay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range []api.AgentType{api.TypeClaudeCode, api.TypeCodex, api.TypeCommand} {
-		held := agent.Held(kind)
+	for _, kind := range api.AgentTypes {
+		held := agent.Held(kind.Type)
 		if len(held) != len(api.Areas) {
-			t.Errorf("%s: %d areas", kind, len(held))
+			t.Errorf("%s: %d areas", kind.Type, len(held))
 		}
 		for _, h := range held {
 			if !strings.Contains(string(page), "| `"+string(h.Area)+"` | "+h.Sentence+" |") {
-				t.Errorf("docs/agents.md doesn't say for %s: | `%s` | %s |", kind, h.Area, h.Sentence)
+				t.Errorf("docs/agents.md doesn't say for %s: | `%s` | %s |", kind.Type, h.Area, h.Sentence)
 			}
 		}
 	}
