@@ -118,28 +118,7 @@ func (e *Engine) editTx(tx *db.Tx, c Caller, a *agentRow, in api.AgentInput, rea
 		}
 	}
 	was := *a
-	fill(a, in)
-	// A worker finds its owner's own file on an agent by the slug, and with it the folder, the
-	// sandbox and the policy: a new slug also changes what is executed.
-	if before.Type != in.Type || before.Instructions != in.Instructions || before.Slug != in.Slug || !sameRun(before.Run, in.Run) {
-		a.RunSetBy = c.InPerson() // contract 10.2
-	}
-	if before.TurnTimeoutSeconds != in.TurnTimeoutSeconds || before.StallTimeoutSeconds != in.StallTimeoutSeconds {
-		a.TimeoutsSetBy = c.InPerson()
-	}
-	kind := api.EventAgentEdited
-	switch {
-	case before.Paused && !in.Paused:
-		kind = api.EventAgentResumed
-		a.PausedReason, a.UnpausedAt, a.FailuresInRow = "", now, 0
-		a.AnchorAt = wholeSecond(now)
-	case !before.Paused && in.Paused:
-		kind = api.EventAgentPaused
-		a.PausedReason, a.PausedAt = reason, now
-	}
-	if before.Schedule != in.Schedule || before.TimeZone != in.TimeZone {
-		a.AnchorAt = wholeSecond(now)
-	}
+	kind := fillEdited(a, in, c.InPerson(), reason, now)
 	if before.Paused && a.AnchorAt != was.AnchorAt {
 		if err := e.noteDue(tx, &was, api.SlotPaused, pausedWords(&was)); err != nil {
 			return false, err
@@ -172,6 +151,36 @@ func (e *Engine) editTx(tx *db.Tx, c Caller, a *agentRow, in api.AgentInput, rea
 		return true, e.announce(tx, a, "agent_changed")
 	}
 	return true, nil
+}
+
+// fillEdited fills a row with what a person changed, and notes what follows from that: who set
+// what is executed, since when it is paused or not, and a new anchor. by is 0 for a program. It
+// returns the type of the event.
+func fillEdited(a *agentRow, in api.AgentInput, by api.UserID, reason string, now int64) (kind string) {
+	before := input(a)
+	fill(a, in)
+	// A worker finds its owner's own file on an agent by the slug, and with it the folder, the
+	// sandbox and the policy: a new slug also changes what is executed.
+	if before.Type != in.Type || before.Instructions != in.Instructions || before.Slug != in.Slug || !sameRun(before.Run, in.Run) {
+		a.RunSetBy = by // contract 10.2
+	}
+	if before.TurnTimeoutSeconds != in.TurnTimeoutSeconds || before.StallTimeoutSeconds != in.StallTimeoutSeconds {
+		a.TimeoutsSetBy = by
+	}
+	kind = api.EventAgentEdited
+	switch {
+	case before.Paused && !in.Paused:
+		kind = api.EventAgentResumed
+		a.PausedReason, a.UnpausedAt, a.FailuresInRow = "", now, 0
+		a.AnchorAt = wholeSecond(now)
+	case !before.Paused && in.Paused:
+		kind = api.EventAgentPaused
+		a.PausedReason, a.PausedAt = reason, now
+	}
+	if before.Schedule != in.Schedule || before.TimeZone != in.TimeZone {
+		a.AnchorAt = wholeSecond(now)
+	}
+	return kind
 }
 
 // looser reports whether an edit may release what waited under the agent's previous rules.

@@ -38,19 +38,7 @@ func (e *Engine) move(tx *db.Tx, before *sessionRow, next sessionRow, actor, kin
 		return nil, fmt.Errorf("session %s would be %s with live claim %d", before.ID, next.Status, next.ClaimID)
 	}
 	now := db.Micros(tx.Now)
-	if next.Status == api.Queued || next.Status == api.Stale {
-		next.QueuedAt = now
-		if next.PlaceAt == 0 {
-			next.PlaceAt = now // else it was given back and keeps its place (contract 2.6)
-		}
-	}
-	if next.Status != api.Pending {
-		next.AdmitAt, next.OverlapHeld = 0, 0
-	}
-	if next.Status.Terminal() {
-		next.EndedAt = now
-		next.AffinityUntil = 0
-	}
+	stamp(&next, now)
 	err := db.One(tx.MoveSession(tx.Context(), queries.MoveSessionParams{
 		Status: next.Status, ClaimID: next.ClaimID, WorkerID: next.WorkerID, Fence: next.Fence, QueuedAt: next.QueuedAt,
 		StartedAt: next.StartedAt, EndedAt: next.EndedAt, AdmitAt: next.AdmitAt, NotBefore: next.NotBefore,
@@ -91,6 +79,23 @@ func (e *Engine) move(tx *db.Tx, before *sessionRow, next sessionRow, actor, kin
 		}
 	}
 	return &next, nil
+}
+
+// stamp sets what follows from a session's new status alone.
+func stamp(next *sessionRow, now int64) {
+	if next.Status == api.Queued || next.Status == api.Stale {
+		next.QueuedAt = now
+		if next.PlaceAt == 0 {
+			next.PlaceAt = now // else it was given back and keeps its place (contract 2.6)
+		}
+	}
+	if next.Status != api.Pending {
+		next.AdmitAt, next.OverlapHeld = 0, 0
+	}
+	if next.Status.Terminal() {
+		next.EndedAt = now
+		next.AffinityUntil = 0
+	}
 }
 
 // ended does what follows from the end of a session, in the same transaction: its open prompt

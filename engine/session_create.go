@@ -146,8 +146,53 @@ func (e *Engine) newSession(tx *db.Tx, a *agentRow, n newSession) (*sessionRow, 
 		return nil, err
 	}
 	now := db.Micros(tx.Now)
+	s := e.newRow(api.SessionID(tx.NewID()), a, n, now)
+	if s.AfterID != 0 {
+		if err := e.follow(tx, s); err != nil {
+			return nil, err
+		}
+	}
+	f, err := loadFacts(tx.Context(), tx, s, a)
+	if err != nil {
+		return nil, err
+	}
+	if g := f.rowGate(now); g == nil {
+		s.Status, s.QueuedAt, s.PlaceAt, s.OverlapHeld = api.Queued, now, now, 0
+	} else {
+		s.AdmitAt = admitAt(g)
+	}
+	if err := insertSession(tx, s); err != nil {
+		return nil, err
+	}
+	if n.by != api.ByScheduler {
+		err := db.One(tx.TriggerAgent(tx.Context(), queries.TriggerAgentParams{TriggeredAt: s.TriggeredAt, ID: a.ID}))
+		if err != nil {
+			return nil, fmt.Errorf("note the trigger of agent %s: %w", a.ID, err)
+		}
+		a.LastTriggeredAt = s.TriggeredAt
+	}
+	data := api.EventData{"to": s.Status}
+	if s.RetryOf != 0 {
+		data["retryOf"] = s.RetryOf.String()
+	}
+	if err := e.logSession(tx, s, n.actor, api.EventSessionCreated, data); err != nil {
+		return nil, err
+	}
+	if s.Status == api.Queued {
+		e.offer(s.AgentID)
+		if s.AffinityUntil > 0 {
+			tx.AfterCommit(e.lift.Wake)
+		}
+	} else if s.AdmitAt != 0 {
+		tx.AfterCommit(e.admit.Wake)
+	}
+	return s, nil
+}
+
+// newRow is a new session's row before any gate was asked.
+func (e *Engine) newRow(id api.SessionID, a *agentRow, n newSession, now int64) *sessionRow {
 	s := &sessionRow{
-		ID: api.SessionID(tx.NewID()), WorkspaceID: a.WorkspaceID, AgentID: a.ID, Status: api.Pending, Mode: a.Mode,
+		ID: id, WorkspaceID: a.WorkspaceID, AgentID: a.ID, Status: api.Pending, Mode: a.Mode,
 		TriggeredBy: n.by, TriggeredByUserID: n.user, TriggeredAt: n.at, Labels: a.Labels, Priority: a.Priority,
 		Title: n.in.Title, Prompt: a.Prompt, Instructions: a.Instructions, UntrustedContext: n.in.UntrustedContext,
 		NotBefore: api.Micros(n.in.NotBefore.Time), AfterID: n.in.After, AfterAny: db.Flag(n.in.AfterAny),
@@ -184,20 +229,10 @@ func (e *Engine) newSession(tx *db.Tx, a *agentRow, n newSession) (*sessionRow, 
 		}
 	}
 	s.Lane = lane(s)
-	if s.AfterID != 0 {
-		if err := e.follow(tx, s); err != nil {
-			return nil, err
-		}
-	}
-	f, err := loadFacts(tx.Context(), tx, s, a)
-	if err != nil {
-		return nil, err
-	}
-	if g := f.rowGate(now); g == nil {
-		s.Status, s.QueuedAt, s.PlaceAt, s.OverlapHeld = api.Queued, now, now, 0
-	} else {
-		s.AdmitAt = admitAt(g)
-	}
+	return s
+}
+
+func insertSession(tx *db.Tx, s *sessionRow) error {
 	inserted, err := tx.InsertSession(tx.Context(), queries.InsertSessionParams{
 		ID: s.ID, WorkspaceID: s.WorkspaceID, AgentID: s.AgentID, ThreadID: s.ThreadID, Status: s.Status, Mode: s.Mode,
 		TriggeredBy: s.TriggeredBy, TriggeredByUserID: s.TriggeredByUserID, TriggeredAt: s.TriggeredAt,
@@ -208,35 +243,13 @@ func (e *Engine) newSession(tx *db.Tx, a *agentRow, n newSession) (*sessionRow, 
 		AffinityUntil: s.AffinityUntil, CreatedAt: s.CreatedAt, QueuedAt: s.QueuedAt,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("insert a session of agent %s: %w", a.ID, err)
+		return fmt.Errorf("insert a session of agent %s: %w", s.AgentID, err)
 	}
 	if inserted == 0 {
-		return nil, errSlotTaken
+		return errSlotTaken
 	}
 	tx.KeepSession(s)
-	if n.by != api.ByScheduler {
-		err := db.One(tx.TriggerAgent(tx.Context(), queries.TriggerAgentParams{TriggeredAt: s.TriggeredAt, ID: a.ID}))
-		if err != nil {
-			return nil, fmt.Errorf("note the trigger of agent %s: %w", a.ID, err)
-		}
-		a.LastTriggeredAt = s.TriggeredAt
-	}
-	data := api.EventData{"to": s.Status}
-	if s.RetryOf != 0 {
-		data["retryOf"] = s.RetryOf.String()
-	}
-	if err := e.logSession(tx, s, n.actor, api.EventSessionCreated, data); err != nil {
-		return nil, err
-	}
-	if s.Status == api.Queued {
-		e.offer(s.AgentID)
-		if s.AffinityUntil > 0 {
-			tx.AfterCommit(e.lift.Wake)
-		}
-	} else if s.AdmitAt != 0 {
-		tx.AfterCommit(e.admit.Wake)
-	}
-	return s, nil
+	return nil
 }
 
 // sameVisibility reports whether the same people see two sessions. Only then may one continue

@@ -76,18 +76,8 @@ func (e *Engine) registerTx(tx *db.Tx, c Caller, a *agentRow, owner api.UserID, 
 		return nil, nil, err
 	}
 	if !found {
-		w = workerRow{
-			ID: api.WorkerID(tx.NewID()), WorkspaceID: a.WorkspaceID, AgentID: a.ID, OwnerUserID: owner, Mode: a.Mode, Name: in.Name,
-			InstanceID: in.InstanceID, ProcessID: in.ProcessID, Instructions: in.Instructions, InstructionsSetBy: c.InPerson(), Types: types.Normal(),
-			Labels: in.Labels, MaxConcurrent: in.MaxConcurrent, Platform: in.Platform, Version: in.Version,
-			FolderKey: in.FolderKey, FolderShared: db.Flag(in.FolderShared), State: api.Online, Desired: api.DesiredRunning,
-			LastBeatAt: now, CreatedAt: now, Staging: in.StagingSeconds, ProcessSlots: in.ProcessSlots,
-		}
-		err := tx.InsertWorker(tx.Context(), queries.InsertWorkerParams(w))
-		if err != nil {
-			return nil, nil, fmt.Errorf("insert worker %q: %w", in.Name, err)
-		}
-		return &w, []api.Claim{}, e.logWorker(tx, &w, c.Actor(), api.EventWorkerRegistered, nil)
+		w, err := e.newWorker(tx, c, a, owner, in, types.Normal())
+		return w, []api.Claim{}, err
 	}
 	in = withPins(&w, in)
 	instructionsSetBy := w.InstructionsSetBy
@@ -132,6 +122,22 @@ func (e *Engine) registerTx(tx *db.Tx, c Caller, a *agentRow, owner api.UserID, 
 		return nil, nil, err
 	}
 	return &again, claims, e.logWorker(tx, &again, c.Actor(), api.EventWorkerRegistered, nil)
+}
+
+// newWorker puts the record of a worker that registers for the first time.
+func (e *Engine) newWorker(tx *db.Tx, c Caller, a *agentRow, owner api.UserID, in api.WorkerInput, types api.Labels) (*workerRow, error) {
+	w := workerRow{
+		ID: api.WorkerID(tx.NewID()), WorkspaceID: a.WorkspaceID, AgentID: a.ID, OwnerUserID: owner, Mode: a.Mode, Name: in.Name,
+		InstanceID: in.InstanceID, ProcessID: in.ProcessID, Instructions: in.Instructions, InstructionsSetBy: c.InPerson(), Types: types,
+		Labels: in.Labels, MaxConcurrent: in.MaxConcurrent, Platform: in.Platform, Version: in.Version,
+		FolderKey: in.FolderKey, FolderShared: db.Flag(in.FolderShared), State: api.Online, Desired: api.DesiredRunning,
+		LastBeatAt: db.Micros(tx.Now), CreatedAt: db.Micros(tx.Now), Staging: in.StagingSeconds, ProcessSlots: in.ProcessSlots,
+	}
+	err := tx.InsertWorker(tx.Context(), queries.InsertWorkerParams(w))
+	if err != nil {
+		return nil, fmt.Errorf("insert worker %q: %w", in.Name, err)
+	}
+	return &w, e.logWorker(tx, &w, c.Actor(), api.EventWorkerRegistered, nil)
 }
 
 // findWorker finds the record that a process registers as: the one whose id it kept, if that

@@ -117,16 +117,7 @@ func (s *session) post(ctx context.Context, claim api.ClaimID, batch []entry) er
 	proof := under(claim, s.p.instance)
 	switch e := batch[0]; e.kind {
 	case entryItem:
-		in := api.ItemsRequest{UnderClaim: proof}
-		for _, e := range batch {
-			item, err := decode[api.ItemInput](e)
-			if err != nil {
-				return err
-			}
-			in.Items = append(in.Items, item)
-		}
-		_, err := s.p.client.AddItems(ctx, s.addr, in)
-		return err
+		return s.postItems(ctx, proof, batch)
 	case entryActivity:
 		in, err := decode[api.ActivityInput](e)
 		if err != nil {
@@ -173,6 +164,19 @@ func (s *session) post(ctx context.Context, claim api.ClaimID, batch []entry) er
 	default:
 		return fmt.Errorf("the outbox holds an entry of unknown kind %q", e.kind)
 	}
+}
+
+func (s *session) postItems(ctx context.Context, proof api.UnderClaim, batch []entry) error {
+	in := api.ItemsRequest{UnderClaim: proof}
+	for _, e := range batch {
+		item, err := decode[api.ItemInput](e)
+		if err != nil {
+			return err
+		}
+		in.Items = append(in.Items, item)
+	}
+	_, err := s.p.client.AddItems(ctx, s.addr, in)
+	return err
 }
 
 // patch changes the session under the claim.
