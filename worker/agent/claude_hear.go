@@ -89,12 +89,6 @@ func (t *claudeTalk) unreadable(raw []byte) {
 	}
 }
 
-func (t *claudeTalk) alive() {
-	if t.stopping == nil {
-		t.host.Alive()
-	}
-}
-
 // asText is a JSON string's text, "" for anything else.
 func asText(v jsontext.Value) string {
 	var text string

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -18,36 +17,21 @@ var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.Allo
 // claudeTalk is one conversation with Claude Code. One goroutine owns it, that of run; those
 // that wait for people reply to it over a channel.
 type claudeTalk struct {
-	job       Job
-	host      Host
-	wire      *wire
-	judge     *judge
-	ctx       context.Context // the caller's
-	questions *questions      // questions to people
+	talk
 
-	turning          bool   // a turn is running
-	turn             string // its id
-	stopping         error  // why the conversation is cut short, nil while it isn't
-	blocked          *api.Failure
-	lost             error // what the host refused with
-	result           Result
+	turn             string    // the running one's id
 	base             api.Usage // the agent session's totals when the turn began
 	baseKnown        bool
 	spent            map[string]api.Usage // by this turn's messages, by id
-	limit            time.Time            // until when a usage limit holds
 	cause            string               // the error class of the last synthetic message
-	cut              int64                // bytes that were left out of the line being read
 	tools            map[string]string    // open tool calls: name by id
 	refusalsReported map[string]bool      // tool calls whose refusal was shown, or came from a person
 	plan             plan
-	deadline         <-chan time.Time // for the interrupt, or for the handshake
-	deaf             <-chan struct{}  // closed when the program no longer reads
 }
 
 func newClaudeTalk(ctx context.Context, pipes Pipes, job Job, host Host) *claudeTalk {
-	w := newWire(pipes)
 	return &claudeTalk{
-		job: job, host: host, wire: w, deaf: w.broken, judge: newJudge(job, claudeSandbox(job)), ctx: ctx, questions: newQuestions(ctx, host),
+		talk:      newTalk(ctx, pipes, job, host, claudeSandbox(job)),
 		baseKnown: job.Session == "", spent: map[string]api.Usage{}, tools: map[string]string{}, refusalsReported: map[string]bool{},
 	}
 }
@@ -94,7 +78,7 @@ func (t *claudeTalk) step() (done bool, err error) {
 	select {
 	case line, open := <-t.wire.lines:
 		if !open {
-			return true, t.hungUp()
+			return true, t.hungUp("Claude Code", t.turning)
 		}
 		if line.lost {
 			t.host.Item(Item{Kind: api.ItemStatus, Text: lostWords("Claude Code")})
@@ -206,39 +190,6 @@ func (t *claudeTalk) answered(a questionAnswer) (done bool, err error) {
 	t.refusalsReported[a.call] = true
 	t.reply(a.id, claudeAnswer(t.judge, a))
 	return false, nil
-}
-
-// hungUp says what the end of the program's output means.
-func (t *claudeTalk) hungUp() error {
-	switch {
-	case t.stopping != nil || t.blocked != nil:
-		return nil
-	case t.wire.err() != nil:
-		return fail(CodeCrashed, true, "Claude Code can't be listened to any more: %v.", t.wire.err())
-	case !t.turning:
-		return nil
-	default:
-		return fail(CodeCrashed, true, "Claude Code ended without a result.")
-	}
-}
-
-// outcome turns how the conversation ended into its result.
-func (t *claudeTalk) outcome(err error) (Result, error) {
-	var failed *failure
-	switch {
-	case t.lost != nil:
-		return t.result, t.lost
-	case t.blocked != nil:
-		t.result.Failure = t.blocked
-		return t.result, nil
-	case t.stopping != nil:
-		return t.result, t.stopping
-	case errors.As(err, &failed):
-		failed.into(&t.result)
-		return t.result, nil
-	default:
-		return t.result, err
-	}
 }
 
 // failure is a conversation's failure, on its way to the result.

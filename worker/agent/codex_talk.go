@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -14,32 +13,19 @@ import (
 // codexTalk is one conversation with Codex. One goroutine owns it, that of run; those that
 // wait for people, and hooks, reach it over channels.
 type codexTalk struct {
-	job       Job
-	host      Host
-	wire      *wire
-	judge     *judge
-	ctx       context.Context
-	questions *questions
-	hooks     *hookServer // nil where none is wanted
+	talk
+
+	hooks *hookServer // nil where none is wanted
 
 	calls    map[int64]codexCall // our requests that haven't been answered yet
 	last     int64               // our last request's id
 	late     chan int64          // requests that timed out
-	deaf     <-chan struct{}
 	thread   string
-	turn     string // "" while none runs
-	turning  bool   // one has begun and not ended
-	retrying bool   // the turn's model can't be reached, and people were notified
-	stopping error
-	blocked  *api.Failure
-	lost     error
-	deadline <-chan time.Time // for the interrupt
-	result   Result
+	turn     string               // "" while none runs
+	retrying bool                 // the turn's model can't be reached, and people were notified
 	spent    map[string]api.Usage // by thread: the agent may start others
-	limit    time.Time            // until when a usage limit holds
 	items    map[string]codexItem // open ones, by id
 	hookings int
-	cut      int64 // bytes that were left out of the line being read
 }
 
 // codexCall is a request of ours.
@@ -62,9 +48,8 @@ type codexMessage struct {
 }
 
 func newCodexTalk(ctx context.Context, pipes Pipes, job Job, host Host) *codexTalk {
-	w := newWire(pipes)
 	return &codexTalk{
-		job: job, host: host, wire: w, deaf: w.broken, judge: newJudge(job, !job.boundless()), ctx: ctx, questions: newQuestions(ctx, host),
+		talk:  newTalk(ctx, pipes, job, host, !job.boundless()),
 		calls: map[int64]codexCall{}, late: make(chan int64), spent: map[string]api.Usage{}, items: map[string]codexItem{},
 	}
 }
@@ -177,7 +162,7 @@ func (t *codexTalk) step() (done bool, err error) {
 	select {
 	case line, open := <-t.wire.lines:
 		if !open {
-			return true, t.hungUp()
+			return true, t.hungUp("Codex", len(t.calls) > 0 || t.turning)
 		}
 		if line.lost {
 			t.host.Item(Item{Kind: api.ItemStatus, Text: lostWords("Codex")})
@@ -298,12 +283,6 @@ func (t *codexTalk) replied(m codexMessage) error {
 	return t.denied(c.method, m.Error.Code, m.Error.Message)
 }
 
-func (t *codexTalk) alive() {
-	if t.stopping == nil {
-		t.host.Alive()
-	}
-}
-
 // interrupt ends the current turn, and the conversation with it.
 func (t *codexTalk) interrupt(cause error) (done bool) {
 	t.stopping = cause
@@ -332,37 +311,4 @@ func (t *codexTalk) block(a Action) {
 	t.questions.withdraw()
 	t.deadline = time.After(t.job.grace())
 	t.cutShort()
-}
-
-// hungUp says what the end of the program's output means.
-func (t *codexTalk) hungUp() error {
-	switch {
-	case t.stopping != nil || t.blocked != nil:
-		return nil
-	case t.wire.err() != nil:
-		return fail(CodeCrashed, true, "Codex can't be listened to any more: %v.", t.wire.err())
-	case len(t.calls) > 0 || t.turning:
-		return fail(CodeCrashed, true, "Codex ended without a result.")
-	default:
-		return nil
-	}
-}
-
-// outcome turns how the conversation ended into its result.
-func (t *codexTalk) outcome(err error) (Result, error) {
-	var failed *failure
-	switch {
-	case t.lost != nil:
-		return t.result, t.lost
-	case t.blocked != nil:
-		t.result.Failure = t.blocked
-		return t.result, nil
-	case t.stopping != nil:
-		return t.result, t.stopping
-	case errors.As(err, &failed):
-		failed.into(&t.result)
-		return t.result, nil
-	default:
-		return t.result, err
-	}
 }
