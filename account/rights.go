@@ -35,6 +35,8 @@ const (
 	ManageWebhooks
 	OpenTriggersOwn
 	OpenTriggersAny
+	EditTasks
+	ForceTasks
 )
 
 // rights is who may do what (contract 8.3): from which role on, by an API key of which scope
@@ -65,6 +67,8 @@ var rights = map[Right]struct {
 	ManageWebhooks:  {api.Admin, "", "look at or change webhooks"},
 	OpenTriggersOwn: {api.Member, "", "open addresses that start this agent"},
 	OpenTriggersAny: {api.Admin, "", "open addresses that start this agent"},
+	EditTasks:       {api.Member, api.ScopeTasks, "make, change or claim tasks"},
+	ForceTasks:      {api.Admin, api.ScopeTasks, "dispatch a task that somebody holds"},
 	EditWorkspace:   {api.Admin, "", "change this workspace"},
 	ManageMembers:   {api.Owner, "", "invite, change or remove members"},
 }

@@ -61,9 +61,18 @@ type Trusted struct {
 
 // Untrusted is what people or other systems wrote; it never changes what is executed.
 type Untrusted struct {
-	Title   string `json:"title"`
-	Prompt  string `json:"prompt"`
-	Context string `json:"context"`
+	Title   string     `json:"title"`
+	Prompt  string     `json:"prompt"`
+	Context string     `json:"context"`
+	Task    *ClaimTask `json:"task,omitzero"` // that the session is about
+}
+
+// ClaimTask is the task of a session as its worker gets it, for the variables of WORKFLOW.md.
+type ClaimTask struct {
+	TaskRef
+	Description string       `json:"description"`
+	Priority    TaskPriority `json:"priority"`
+	Labels      Labels       `json:"labels"`
 }
 
 // UnderClaim is the part of every worker write that proves the claim (contract 4.3).

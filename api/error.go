@@ -41,7 +41,11 @@ const (
 	CodeIdempotencyReuse   Code = "idempotency_key_reused"
 	CodePromptClosed       Code = "prompt_closed"
 	CodePromptOpen         Code = "prompt_open"
-	CodeStateNotYours      Code = "state_not_yours" // a thread's state that only its worker's reports set
+	CodeStateNotYours      Code = "state_not_yours"  // a thread's state that only its worker's reports set
+	CodeStaleVersion       Code = "stale_version"    // a PATCH of a version that isn't the present one
+	CodeNotClaimHolder     Code = "not_claim_holder" // holder, expiresAt: somebody else's lease on a task
+	CodeTaskDone           Code = "task_done"
+	CodeTaskBlocked        Code = "task_blocked" // by a task that isn't done
 	CodeTooMany            Code = "too_many_requests"
 	CodeOutcomeUnknown     Code = "outcome_unknown"  // the write may or may not have been kept
 	CodeUnavailable        Code = "unavailable"      // the store can't take writes now; nothing was changed

@@ -68,6 +68,16 @@ const (
 	EventWebhookDeleted    = "webhook_deleted"
 	EventTriggerOpened     = "trigger_url_opened"
 	EventTriggerClosed     = "trigger_url_closed"
+
+	EventTaskCreated    = "task_created"
+	EventTaskEdited     = "task_edited"
+	EventTaskMoved      = "task_moved" // a rule changed its state
+	EventTaskCommented  = "task_commented"
+	EventTaskClaimed    = "task_claimed"
+	EventTaskExtended   = "task_lease_extended"
+	EventTaskReleased   = "task_released"
+	EventTaskLapsed     = "task_lapsed"
+	EventTaskDispatched = "task_dispatched"
 )
 
 // EventTypes are all of them, for those who filter by one.
@@ -81,6 +91,8 @@ var EventTypes = []string{
 	EventWebhookCreated, EventWebhookEdited, EventWebhookRotated, EventWebhookDisabled, EventWebhookDeleted, EventTriggerOpened, EventTriggerClosed,
 	EventWorkspaceCreated, EventWorkspaceRenamed, EventInvited, EventInvitationRevoked, EventMemberJoined, EventMemberRole,
 	EventMemberRemoved, EventKeyCreated, EventKeyRevoked, EventSignInRefused, EventSignedIn, EventIdentityLinked, EventIdentityUnlinked, EventProgramSignedIn, EventProgramSignedOut, EventProgramReused, EventProgramRevoked,
+	EventTaskCreated, EventTaskEdited, EventTaskMoved, EventTaskCommented, EventTaskClaimed, EventTaskExtended, EventTaskReleased,
+	EventTaskLapsed, EventTaskDispatched,
 }
 
 // Who did it when nobody did.

@@ -30,6 +30,8 @@ type (
 	messageKind   struct{}
 	identityKind  struct{}
 	clientKind    struct{}
+	taskKind      struct{}
+	commentKind   struct{}
 )
 
 func (workspaceKind) prefix() string { return "wsp" }
@@ -52,6 +54,8 @@ func (keyKind) prefix() string       { return "key" }
 func (messageKind) prefix() string   { return "msg" }
 func (identityKind) prefix() string  { return "idn" }
 func (clientKind) prefix() string    { return "app" }
+func (taskKind) prefix() string      { return "tsk" }
+func (commentKind) prefix() string   { return "cmt" }
 
 // ID is a strictly increasing number of at most 50 bits made by the store: seconds since 2024
 // in its upper 32 bits. Outside the store it is written as a prefix and 10 base32 digits
@@ -81,6 +85,8 @@ type (
 	MessageID   = ID[messageKind]
 	IdentityID  = ID[identityKind]
 	ClientID    = ID[clientKind]
+	TaskID      = ID[taskKind]
+	CommentID   = ID[commentKind]
 )
 
 // Crockford's alphabet in lower case: no i, l, o, u, and it sorts as ASCII.
@@ -140,6 +146,12 @@ func ParseWorkerID(text string) (WorkerID, error) { return ParseID[workerKind](t
 
 // ParseSessionID reads a session's id.
 func ParseSessionID(text string) (SessionID, error) { return ParseID[sessionKind](text) }
+
+// ParseTaskID reads a task's id.
+func ParseTaskID(text string) (TaskID, error) { return ParseID[taskKind](text) }
+
+// ParseUserID reads a user's id.
+func ParseUserID(text string) (UserID, error) { return ParseID[userKind](text) }
 
 // ParseID reads the text of an id of kind K. The empty text is the zero id; anything else that
 // is not a complete id with the right prefix is an error, and so is an id of only zeros:

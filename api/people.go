@@ -101,10 +101,11 @@ const (
 	ScopeRead    Scope = "read"    // lists, sessions, output, events
 	ScopeTrigger Scope = "trigger" // run an agent, retry a session
 	ScopeCancel  Scope = "cancel"  // cancel, stop
+	ScopeTasks   Scope = "tasks"   // make, change, claim and dispatch tasks
 )
 
 // Scopes lists every scope.
-var Scopes = []Scope{ScopeRead, ScopeTrigger, ScopeCancel}
+var Scopes = []Scope{ScopeRead, ScopeTrigger, ScopeCancel, ScopeTasks}
 
 // Key is an API key as lists show it. The key itself is in the answer to its creation and
 // nowhere else.

@@ -9,6 +9,7 @@ type SessionInput struct {
 	Priority         *int64    `json:"priority"` // nil = the agent's
 	After            SessionID `json:"after"`    // wait until this one is complete
 	AfterAny         bool      `json:"afterAny"` // … or has ended in any way
+	Task             string    `json:"task"`     // id, T-42 or slug of the task that it is about; its briefing joins the untrusted context
 }
 
 // Failure says why a session ended in error or was cancelled.
@@ -81,6 +82,7 @@ type Session struct {
 	UntrustedContext    string      `json:"untrustedContext"`
 	Priority            int64       `json:"priority"`
 	NotBefore           Time        `json:"notBefore,omitzero"`
+	Task                *TaskRef    `json:"task,omitzero"` // that it is about
 	After               SessionID   `json:"after,omitzero"`
 	AfterAny            bool        `json:"afterAny,omitzero"`
 	Labels              Labels      `json:"labels"`

@@ -177,6 +177,7 @@ type Event struct {
 	Actor     string    `json:"actor"` // user:…, worker:…, scheduler, system
 	AgentID   AgentID   `json:"agentId,omitzero"`
 	SessionID SessionID `json:"sessionId,omitzero"`
+	TaskID    TaskID    `json:"taskId,omitzero"`
 	Data      EventData `json:"data"`
 }
 

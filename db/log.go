@@ -10,11 +10,12 @@ import (
 )
 
 // Event is something that happened, as the log holds it. What it is of is in one
-// of the ids: a session, an agent of a workspace, or a workspace.
+// of the ids: a session, an agent or a task of a workspace, or a workspace.
 type Event struct {
 	Workspace api.WorkspaceID
 	Agent     api.AgentID
 	Session   api.SessionID
+	Task      api.TaskID
 	Actor     string
 	Type      string
 	Data      api.EventData
@@ -39,7 +40,7 @@ func (tx *Tx) LogNumbered(ev Event) (int64, error) {
 	}
 	seq := tx.NextEvent()
 	err := tx.InsertEvent(tx.Context(), queries.InsertEventParams{
-		Seq: seq, WorkspaceID: ev.Workspace, AgentID: ev.Agent, SessionID: ev.Session,
+		Seq: seq, WorkspaceID: ev.Workspace, AgentID: ev.Agent, SessionID: ev.Session, TaskID: ev.Task,
 		At: Micros(tx.Now), Actor: ev.Actor, Type: ev.Type, Data: data,
 	})
 	if err != nil {

@@ -252,6 +252,9 @@ func (e *Engine) DeleteAgent(ctx context.Context, c Caller, ref string) error {
 		if err := e.cancelOpen(tx, a.ID, c.Actor(), "agent_deleted", "The agent was deleted by "+c.Name+"."); err != nil {
 			return err
 		}
+		if err := e.endTasksOfAgent(tx, c, a); err != nil {
+			return err
+		}
 		workers, err := tx.WorkersOfAgent(tx.Context(), a.ID)
 		if err != nil {
 			return fmt.Errorf("list workers of agent %s: %w", a.ID, err)

@@ -43,6 +43,25 @@ WHERE c.closed_at = 0 AND c.expires_at - MAX(?1, p.value) > ?2 + 2000000`},
 SELECT 'claim ' || c.id || ' drains in ' || ((c.drain_by - MAX(?1, p.value)) / 1000000) || ' s' FROM claims c JOIN counters p ON p.name = 'alive'
 WHERE c.drained = 0 AND c.closed_at > 0 AND c.drain_by - MAX(?1, p.value) > MAX(?3, c.offline_after * 1000000) + 2000000`},
 
+	{rule: "a lease on a task is whole", query: `
+SELECT 'task ' || id FROM tasks
+WHERE (lease_user_id = 0 AND (lease_session_id <> 0 OR lease_expires_at <> 0 OR leased_at <> 0))
+   OR (lease_user_id <> 0 AND (lease_session_id <> 0) = (lease_expires_at <> 0))`},
+	{rule: "a session that holds a task is about it and hasn't ended", query: `
+SELECT 'task ' || t.id || ' is held by session ' || t.lease_session_id FROM tasks t LEFT JOIN sessions s ON s.id = t.lease_session_id
+WHERE t.lease_session_id <> 0 AND (s.id IS NULL OR s.task_id <> t.id OR s.ended_at <> 0)`},
+	{rule: "a done task is nobody's, and done since some time", query: `
+SELECT 'task ' || id || ' is ' || state FROM tasks
+WHERE (state = 'done') <> (done_at <> 0) OR (state = 'done' AND (lease_user_id <> 0 OR assignee_user_id <> 0 OR assignee_agent_id <> 0))`},
+	{rule: "a task is assigned to one at most", query: `
+SELECT 'task ' || id FROM tasks WHERE assignee_user_id <> 0 AND assignee_agent_id <> 0`},
+	{rule: "the state that a rule may change is the task's", query: `
+SELECT 'task ' || id || ' is ' || state FROM tasks WHERE rule_state NOT IN ('', state)`},
+	{rule: "a task counts its comments and the open tasks before and behind it", query: `
+SELECT 'task ' || t.id FROM tasks t
+WHERE t.comments <> (SELECT COUNT(*) FROM task_comments c WHERE c.task_id = t.id)
+   OR t.open_blockers <> (SELECT COUNT(*) FROM task_blockers b JOIN tasks o ON o.id = b.blocker_id WHERE b.task_id = t.id AND o.state <> 'done')
+   OR t.open_blocked <> (SELECT COUNT(*) FROM task_blockers b JOIN tasks o ON o.id = b.task_id WHERE b.blocker_id = t.id AND o.state <> 'done')`},
 	{rule: "a session has ended exactly when its status says so", query: `
 SELECT 'session ' || id || ' is ' || status FROM sessions
 WHERE (status IN ('complete', 'error', 'cancelled')) <> (ended_at <> 0) OR (archived_at <> 0 AND ended_at = 0)`},

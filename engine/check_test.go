@@ -62,6 +62,10 @@ func fullHouse(t *testing.T) (image []byte, at time.Time) {
 	}
 	must[api.SignalAnswer](t)(w.SignalWorker(ctx, w.Owner, other.ID, api.SignalPause))
 	must[api.SignalAnswer](t)(w.SignalWorker(ctx, w.Owner, other.ID, api.SignalStop))
+	w.Task("held by hand", func(in *api.TaskInput) { in.State = api.TaskInProgress })
+	w.Task("held by a session", func(in *api.TaskInput) { in.BlockedBy = []string{w.Task("done", func(in *api.TaskInput) { in.State = api.TaskDone }).Key} })
+	w.Dispatch("T-3", api.DispatchInput{Agent: a.Slug})
+	must[api.TaskComment](t)(w.CommentTask(ctx, w.Owner, "T-3", api.TaskCommentInput{Text: "Go on."}))
 	w.Check()
 	return w.Image(), w.Clock.Now()
 }
@@ -95,6 +99,14 @@ func TestCheck_EveryRuleFindsWhatBreaksIt(t *testing.T) {
 		{"an agent's counter is the number of its live and undrained claims", "UPDATE agents SET running = running + 1"},
 		{"no lease is longer than the longest", "UPDATE claims SET expires_at = expires_at + 14400000000 WHERE id = " + live},
 		{"a closed claim is drained before its worker would be offline", "UPDATE claims SET drain_by = drain_by + 7200000000 WHERE drained = 0 AND closed_at > 0"},
+		{"a lease on a task is whole", "UPDATE tasks SET lease_expires_at = 0 WHERE lease_expires_at > 0"},
+		{"a lease on a task is whole", "UPDATE tasks SET lease_user_id = 0 WHERE lease_session_id > 0"},
+		{"a session that holds a task is about it and hasn't ended", "UPDATE sessions SET task_id = 0 WHERE task_id > 0"},
+		{"a done task is nobody's, and done since some time", "UPDATE tasks SET assignee_user_id = created_by WHERE state = 'done'"},
+		{"a task is assigned to one at most", "UPDATE tasks SET assignee_user_id = 1, assignee_agent_id = 1 WHERE state <> 'done'"},
+		{"the state that a rule may change is the task's", "UPDATE tasks SET rule_state = 'review' WHERE state = 'todo'"},
+		{"a task counts its comments and the open tasks before and behind it", "UPDATE tasks SET comments = comments + 1 WHERE number = 3"},
+		{"a task counts its comments and the open tasks before and behind it", "UPDATE tasks SET open_blockers = 1 WHERE number = 3"},
 		{"a session has ended exactly when its status says so", "UPDATE sessions SET ended_at = 0 WHERE id = (SELECT id FROM sessions WHERE status = 'complete')"},
 		{"a session awaits input on an open prompt", "UPDATE sessions SET prompt_id = 0 WHERE id = " + asking},
 		{"an open prompt is its session's", "UPDATE prompts SET closed_at = 1, closed_by = 'x', resolution = 'answered'"},

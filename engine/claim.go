@@ -204,7 +204,7 @@ func (e *Engine) grant(tx *db.Tx, w *workerRow, s *sessionRow, a *agentRow, term
 // reclaim answers the same instance's repeated claim: its own, renewed.
 func (e *Engine) reclaim(tx *db.Tx, live *claimRow, s *sessionRow, a *agentRow, term term) (api.Claim, error) {
 	now := db.Micros(tx.Now)
-	if err := renewTo(tx, live, now+db.Seconds(live.LeaseSeconds), now); err != nil {
+	if err := renewTo(tx, live, renewedUntil(live.ExpiresAt, live.LeaseSeconds, now), now); err != nil {
 		return api.Claim{}, err
 	}
 	term.seconds = live.LeaseSeconds
@@ -216,13 +216,19 @@ func (e *Engine) reclaim(tx *db.Tx, live *claimRow, s *sessionRow, a *agentRow, 
 func (e *Engine) answer(tx *db.Tx, c *claimRow, s *sessionRow, a *agentRow, term term) (api.Claim, error) {
 	now := db.Micros(tx.Now)
 	shown := toSession(s, a.Slug)
+	task, err := claimedTask(tx, s)
+	if err != nil {
+		return api.Claim{}, err
+	}
+	if task != nil {
+		shown.Task = &task.TaskRef
+	}
 	shown.LeaseExpiresAt = api.At(c.ExpiresAt)
 	out := api.Claim{
 		ClaimID: claimID(c), SessionID: s.ID, WorkerID: c.WorkerID, Fence: c.Fence, LeaseSeconds: c.LeaseSeconds,
 		LeaseExpiresAt: api.At(c.ExpiresAt), OfflineAfterSeconds: c.OfflineAfter, ServerTime: api.At(now), Session: shown,
-		Untrusted: api.Untrusted{Title: title(s), Prompt: s.Prompt, Context: s.UntrustedContext},
+		Untrusted: api.Untrusted{Title: title(s), Prompt: s.Prompt, Context: s.UntrustedContext, Task: task},
 	}
-	var err error
 	if out.Trusted, err = trustedOf(tx, c, a); err != nil {
 		return out, err
 	}
@@ -278,14 +284,5 @@ func (e *Engine) term(asked *int64, a *agentRow, w *workerRow) (term, error) {
 		// by what the worker says about itself.
 		n = max(n, lo)
 	}
-	if n < lo {
-		return term{}, &api.Error{
-			Code: api.CodeInvalidLease, Detail: fmt.Sprintf("The lease is too short: at least %d seconds%s.", lo, why),
-			Fields: []api.FieldError{{Field: "leaseSeconds", Detail: fmt.Sprintf("must be a whole number of seconds from %d to %d", lo, hi)}},
-		}
-	}
-	if n > hi {
-		return term{seconds: hi, capped: true}, nil
-	}
-	return term{seconds: n}, nil
+	return boundLease(n, lo, hi, why)
 }

@@ -44,7 +44,7 @@ var messageTypes = func() []string {
 // messageType names an event for other programs: what happens to sessions is reported as an
 // agent's, as agent.session_queued is.
 func messageType(event string) string {
-	if noun, _, _ := strings.Cut(event, "_"); noun == "worker" || noun == "webhook" || noun == "agent" {
+	if noun, _, _ := strings.Cut(event, "_"); noun == "worker" || noun == "webhook" || noun == "agent" || noun == "task" {
 		return noun + "." + event[len(noun)+1:]
 	}
 	return "agent." + event
@@ -80,6 +80,10 @@ func message(workspace api.WorkspaceID, ev api.Event, kind, id string) cloudEven
 	if ev.SessionID != 0 {
 		subject = ev.SessionID.String()
 		data["sessionId"] = subject
+	}
+	if ev.TaskID != 0 {
+		subject = ev.TaskID.String()
+		data["taskId"] = subject
 	}
 	for k, v := range ev.Data {
 		data[k] = v

@@ -28,6 +28,9 @@ func (e *Engine) demote(tx *db.Tx, c Caller, user queries.User, role api.Role, d
 	if role.AtLeast(account.TriggerLocal.Role()) {
 		return nil
 	}
+	if err := e.endTasksOf(tx, c, user.ID); err != nil { // who may run nothing may edit no task either
+		return err
+	}
 	why := user.Name + " may no longer run agents here."
 	sessions, err := e.cancelOf(tx, c, user.ID, ending{"role_changed", why, func(s *sessionRow) bool { return s.Mode == api.Local }})
 	if err != nil {

@@ -36,6 +36,8 @@ type Config struct {
 	MinLease       time.Duration
 	MaxLease       time.Duration
 	DefaultLease   time.Duration
+	TaskLease      time.Duration // of a task, when nobody says
+	MaxTaskLease   time.Duration
 	OnTime         time.Duration // a slot this late is not missed
 	AutoPauseAfter int64         // scheduled runs in a row that end in error
 	MaxItemText    int           // bytes of one item's text
@@ -64,6 +66,8 @@ func DefaultConfig() Config {
 		MinLease:       time.Minute,
 		MaxLease:       4 * time.Hour,
 		DefaultLease:   15 * time.Minute,
+		TaskLease:      2 * time.Hour,
+		MaxTaskLease:   24 * time.Hour,
 		OnTime:         time.Minute,
 		AutoPauseAfter: 5,
 		MaxItemText:    64 << 10,

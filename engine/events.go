@@ -20,7 +20,7 @@ func (e *Engine) logAgent(tx *db.Tx, a *agentRow, actor, kind string, data api.E
 }
 
 func toEvent(r queries.Event) api.Event {
-	ev := api.Event{Seq: r.Seq, At: api.At(r.At), Type: r.Type, Actor: r.Actor, AgentID: r.AgentID, SessionID: r.SessionID, Data: api.EventData{}}
+	ev := api.Event{Seq: r.Seq, At: api.At(r.At), Type: r.Type, Actor: r.Actor, AgentID: r.AgentID, SessionID: r.SessionID, TaskID: r.TaskID, Data: api.EventData{}}
 	if r.Data == "" {
 		return ev
 	}

@@ -10,11 +10,11 @@ import (
 	"stint/queries"
 )
 
-// Lapse ends claims whose lease is over at now and those of workers that went offline, and
+// Lapse ends claims, and leases on tasks, whose time is over at now and those of workers that went offline, and
 // drains what must be gone by then: each in a separate step, exactly once. It returns the
 // first instant later than now at which anything can be due.
 func (e *Engine) Lapse(ctx context.Context, now time.Time) (time.Time, error) {
-	return e.handle(ctx, now, e.lapses(), e.offlines(), e.quiets(), e.drains())
+	return e.handle(ctx, now, e.lapses(), e.offlines(), e.quiets(), e.drains(), e.taskLapses())
 }
 
 // lapses are claims whose lease is over.

@@ -104,6 +104,46 @@ func (e *Engine) notActive(tx *db.Tx, s *sessionRow) error {
 	return out
 }
 
+// renewedUntil is where a renewal moves the end of a lease: now + its length, never earlier
+// than it is. Leases of sessions and of tasks share it, and the next two (contract 7.2).
+func renewedUntil(until, seconds, now int64) int64 { return max(until, now+db.Seconds(seconds)) }
+
+// extendedUntil is where an extension moves the end of a lease: at most to now + the longest,
+// which it says, and never earlier than it is.
+func extendedUntil(until, add, now int64, longest time.Duration) (int64, bool) {
+	ceiling := now + db.Span(longest)
+	if add <= int64(longest/time.Second) && until+db.Seconds(add) <= ceiling {
+		return until + db.Seconds(add), false
+	}
+	return max(until, ceiling), true
+}
+
+// boundLease applies the bounds of a lease's length in seconds: above the longest it is
+// capped, below the shortest refused. why adds to the refusal whence the shortest comes.
+func boundLease(asked, least, most int64, why string) (term, error) {
+	switch {
+	case asked < least:
+		return term{}, &api.Error{
+			Code: api.CodeInvalidLease, Detail: fmt.Sprintf("The lease is too short: at least %d seconds%s.", least, why),
+			Fields: []api.FieldError{{Field: "leaseSeconds", Detail: fmt.Sprintf("must be a whole number of seconds from %d to %d", least, most)}},
+		}
+	case asked > most:
+		return term{seconds: most, capped: true}, nil
+	}
+	return term{seconds: asked}, nil
+}
+
+// checkExtension refuses an extension that stretches nothing.
+func checkExtension(add int64) error {
+	if add >= 1 {
+		return nil
+	}
+	return &api.Error{
+		Code: api.CodeInvalidLease, Detail: "The extension must be at least one second.",
+		Fields: []api.FieldError{{Field: "addSeconds", Detail: "must be a whole number of seconds, 1 or more"}},
+	}
+}
+
 // renewTo moves a live lease's end forward; it never shortens it.
 func renewTo(tx *db.Tx, c *claimRow, until, now int64) error {
 	if until <= c.ExpiresAt {
@@ -134,7 +174,7 @@ func (e *Engine) writeUnder(ctx context.Context, c Caller, worker api.WorkerID, 
 // touch renews on any accepted write (contract 4.4).
 func touch(tx *db.Tx, c *claimRow) error {
 	now := db.Micros(tx.Now)
-	until := now + db.Seconds(c.LeaseSeconds)
+	until := renewedUntil(c.ExpiresAt, c.LeaseSeconds, now)
 	if until-c.ExpiresAt < renewSlack {
 		return nil
 	}
@@ -157,7 +197,7 @@ func (e *Engine) Renew(ctx context.Context, c Caller, worker api.WorkerID, sessi
 			return err
 		}
 		now := db.Micros(tx.Now)
-		if err := renewTo(tx, h.claim, now+db.Seconds(h.claim.LeaseSeconds), now); err != nil {
+		if err := renewTo(tx, h.claim, renewedUntil(h.claim.ExpiresAt, h.claim.LeaseSeconds, now), now); err != nil {
 			return err
 		}
 		out = h.lease(now)
@@ -169,11 +209,8 @@ func (e *Engine) Renew(ctx context.Context, c Caller, worker api.WorkerID, sessi
 // Extend stretches the lease by in.AddSeconds for a known idle gap. Past now + the maximum it
 // is capped and says so; it never shortens (contract 4.4).
 func (e *Engine) Extend(ctx context.Context, c Caller, worker api.WorkerID, session api.SessionID, in api.ExtendRequest) (out api.Lease, err error) {
-	if in.AddSeconds < 1 {
-		return out, &api.Error{
-			Code: api.CodeInvalidLease, Detail: "The extension must be at least one second.",
-			Fields: []api.FieldError{{Field: "addSeconds", Detail: "must be a whole number of seconds, 1 or more"}},
-		}
+	if err := checkExtension(in.AddSeconds); err != nil {
+		return out, err
 	}
 	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
 		h, err := e.underClaim(tx, c, worker, session, in.UnderClaim)
@@ -181,11 +218,7 @@ func (e *Engine) Extend(ctx context.Context, c Caller, worker api.WorkerID, sess
 			return err
 		}
 		now := db.Micros(tx.Now)
-		ceiling := now + db.Span(e.cfg.MaxLease)
-		until, capped := ceiling, true
-		if in.AddSeconds <= int64(e.cfg.MaxLease/time.Second) && h.claim.ExpiresAt+db.Seconds(in.AddSeconds) <= ceiling {
-			until, capped = h.claim.ExpiresAt+db.Seconds(in.AddSeconds), false
-		}
+		until, capped := extendedUntil(h.claim.ExpiresAt, in.AddSeconds, now, e.cfg.MaxLease)
 		if err := renewTo(tx, h.claim, until, now); err != nil {
 			return err
 		}

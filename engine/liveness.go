@@ -86,6 +86,9 @@ func (e *Engine) outage(tx *db.Tx, last, now int64) error {
 	if _, err := tx.GraceDrains(tx.Context(), queries.GraceDrainsParams{Until: until, Now: now, LastAlive: last}); err != nil {
 		return err
 	}
+	if _, err := tx.GraceTasks(tx.Context(), queries.GraceTasksParams{Until: until, Now: now, LastAlive: last}); err != nil {
+		return err
+	}
 	_, err = tx.GraceWorkers(tx.Context(), queries.GraceWorkersParams{
 		Beat: until - db.Span(e.cfg.OfflineAfter), Oldest: last - db.Span(e.cfg.OfflineAfter),
 	})
@@ -106,6 +109,9 @@ func (e *Engine) clockBack(tx *db.Tx, last, now int64) error {
 		return err
 	}
 	if _, err := tx.ClampDrains(tx.Context(), now); err != nil {
+		return err
+	}
+	if _, err := tx.ClampTasks(tx.Context(), now); err != nil {
 		return err
 	}
 	if _, err := tx.ClampBeats(tx.Context(), now); err != nil {

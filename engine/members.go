@@ -126,6 +126,9 @@ func (e *Engine) RemoveMember(ctx context.Context, c Caller, user api.UserID) (o
 		if out.Agents, err = e.pauseAgentsOf(tx, c, user, why); err != nil {
 			return err
 		}
+		if err := e.endTasksOf(tx, c, user); err != nil {
+			return err
+		}
 		if err := e.closeTriggersBy(tx, c, user); err != nil {
 			return err
 		}

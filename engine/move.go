@@ -73,6 +73,11 @@ func (e *Engine) move(tx *db.Tx, before *sessionRow, next sessionRow, actor, kin
 			tx.AfterCommit(e.lift.Wake)
 		}
 	}
+	if next.TaskID != 0 {
+		if err := e.taskFollows(tx, before.Status, &next, actor); err != nil {
+			return nil, err
+		}
+	}
 	if next.Status.Terminal() {
 		if err := e.ended(tx, &next, actor); err != nil {
 			return nil, err

@@ -76,21 +76,33 @@ func (e *Engine) createTx(tx *db.Tx, c Caller, agentRef string, in api.SessionIn
 			return api.Session{}, false, err
 		}
 	}
+	if err := e.aboutTask(tx, c, &n); err != nil {
+		return api.Session{}, false, err
+	}
 	s, err := e.newSession(tx, a, n)
 	if err != nil {
 		return api.Session{}, false, err
 	}
-	if idem.Key != "" {
-		hash := sha256.Sum256(idem.Body)
-		err := tx.PutIdempotencyKey(tx.Context(), queries.PutIdempotencyKeyParams{
-			UserID: c.UserID, Route: idem.Route, Key: idem.Key, BodyHash: hash[:], SessionID: s.ID, CreatedAt: db.Micros(tx.Now),
-		})
-		if err != nil {
-			return api.Session{}, false, fmt.Errorf("keep the idempotency key: %w", err)
-		}
+	if err := e.keepKey(tx, c, idem, s); err != nil {
+		return api.Session{}, false, err
 	}
 	out, err := e.present(tx.Context(), tx, s, a, db.Micros(tx.Now))
 	return out, false, err
+}
+
+// keepKey stores an Idempotency-Key, if there is one, with the session that it made.
+func (e *Engine) keepKey(tx *db.Tx, c Caller, idem Idempotency, s *sessionRow) error {
+	if idem.Key == "" {
+		return nil
+	}
+	hash := sha256.Sum256(idem.Body)
+	err := tx.PutIdempotencyKey(tx.Context(), queries.PutIdempotencyKeyParams{
+		UserID: c.UserID, Route: idem.Route, Key: idem.Key, BodyHash: hash[:], SessionID: s.ID, CreatedAt: db.Micros(tx.Now),
+	})
+	if err != nil {
+		return fmt.Errorf("keep the idempotency key: %w", err)
+	}
+	return nil
 }
 
 // replay returns the session that the key made before, 0 when it is new or too old.
@@ -134,6 +146,8 @@ type newSession struct {
 
 	retryOf *sessionRow
 	goesOn  *sessionRow // the ended session whose conversation it continues
+
+	task api.TaskID // that it is about
 }
 
 // errSlotTaken says that the agent already has a session of that instant.
@@ -178,6 +192,11 @@ func (e *Engine) newSession(tx *db.Tx, a *agentRow, n newSession) (*sessionRow, 
 	if err := e.logSession(tx, s, n.actor, api.EventSessionCreated, data); err != nil {
 		return nil, err
 	}
+	if s.TaskID != 0 && s.TaskID != n.task {
+		if err := e.carryTask(tx, s, n.actor); err != nil {
+			return nil, err
+		}
+	}
 	if s.Status == api.Queued {
 		e.offer(s.AgentID)
 		if s.AffinityUntil > 0 {
@@ -196,7 +215,7 @@ func (e *Engine) newRow(id api.SessionID, a *agentRow, n newSession, now int64) 
 		TriggeredBy: n.by, TriggeredByUserID: n.user, TriggeredAt: n.at, Labels: a.Labels, Priority: a.Priority,
 		Title: n.in.Title, Prompt: a.Prompt, Instructions: a.Instructions, UntrustedContext: n.in.UntrustedContext,
 		NotBefore: api.Micros(n.in.NotBefore.Time), AfterID: n.in.After, AfterAny: db.Flag(n.in.AfterAny),
-		OverlapHeld: db.Flag(n.held), Attempt: n.attempt, CreatedAt: now,
+		OverlapHeld: db.Flag(n.held), Attempt: n.attempt, TaskID: n.task, CreatedAt: now,
 	}
 	s.ThreadID, s.ParentID, s.Depth = api.ThreadID(s.ID), n.parent, n.depth
 	if n.in.Prompt != nil {
@@ -215,7 +234,7 @@ func (e *Engine) newRow(id api.SessionID, a *agentRow, n newSession, now int64) 
 		}
 	}
 	if r := n.retryOf; r != nil {
-		s.ParentID, s.Depth = r.ParentID, r.Depth
+		s.ParentID, s.Depth, s.TaskID = r.ParentID, r.Depth, r.TaskID
 		if sameVisibility(r, s) {
 			s.RetryOf = r.ID
 		} else { // a separate chain, in a separate thread
@@ -223,7 +242,7 @@ func (e *Engine) newRow(id api.SessionID, a *agentRow, n newSession, now int64) 
 		}
 	}
 	if r := cmp.Or(n.retryOf, n.goesOn); r != nil {
-		s.ThreadID, s.AgentSessionID, s.ProcessID = r.ThreadID, r.AgentSessionID, r.ProcessID
+		s.ThreadID, s.AgentSessionID, s.ProcessID, s.TaskID = r.ThreadID, r.AgentSessionID, r.ProcessID, r.TaskID
 		if s.AgentSessionID != "" {
 			s.AffinityUntil = now + db.Span(e.cfg.AffinityWait)
 		}
@@ -241,6 +260,7 @@ func insertSession(tx *db.Tx, s *sessionRow) error {
 		AdmitAt: s.AdmitAt, AfterID: s.AfterID, AfterAny: s.AfterAny, OverlapHeld: s.OverlapHeld, Attempt: s.Attempt,
 		RetryOf: s.RetryOf, ParentID: s.ParentID, Depth: s.Depth, AgentSessionID: s.AgentSessionID, ProcessID: s.ProcessID,
 		AffinityUntil: s.AffinityUntil, CreatedAt: s.CreatedAt, QueuedAt: s.QueuedAt,
+		TaskID: s.TaskID,
 	})
 	if err != nil {
 		return fmt.Errorf("insert a session of agent %s: %w", s.AgentID, err)

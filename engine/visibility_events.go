@@ -26,6 +26,7 @@ const (
 	aboutWebhook
 	aboutTrigger
 	aboutSignIn
+	aboutTask
 )
 
 // about is what each type of event is about.
@@ -53,6 +54,10 @@ var about = map[string]thing{
 
 	api.EventSignInRefused: aboutSignIn, api.EventSignedIn: aboutSignIn, api.EventIdentityLinked: aboutSignIn, api.EventIdentityUnlinked: aboutSignIn,
 	api.EventProgramSignedIn: aboutSignIn, api.EventProgramSignedOut: aboutSignIn, api.EventProgramReused: aboutSignIn, api.EventProgramRevoked: aboutSignIn,
+
+	api.EventTaskCreated: aboutTask, api.EventTaskEdited: aboutTask, api.EventTaskMoved: aboutTask, api.EventTaskCommented: aboutTask,
+	api.EventTaskClaimed: aboutTask, api.EventTaskExtended: aboutTask, api.EventTaskReleased: aboutTask, api.EventTaskLapsed: aboutTask,
+	api.EventTaskDispatched: aboutTask,
 }
 
 // neededFor are the parts of an event's data that belong to another kind of thing than the
@@ -67,7 +72,7 @@ var neededFor = map[string]account.Right{
 // read the audit.
 func (v *visibility) seesKind(ctx context.Context, kind string, agent api.AgentID, data map[string]any) (bool, error) {
 	switch about[kind] {
-	case aboutSession, aboutAgent, aboutWorkspace, aboutMember:
+	case aboutSession, aboutAgent, aboutWorkspace, aboutMember, aboutTask:
 		return true, nil
 	case aboutInvitation:
 		return v.caller.Can(account.ManageMembers), nil

@@ -128,6 +128,11 @@ func (g *gallery) hang(t *testing.T) {
 			return err == nil && len(list.Items) == 1
 		}})
 	}
+	task := must[api.Task](t)(w.CreateTask(t.Context(), w.Owner, api.TaskInput{Title: "A task", State: api.TaskTodo, Priority: "p2"}))
+	g.show(exhibit{name: "a task", types: typesOf("task_"), data: fmt.Sprintf(`{"key":%q}`, task.Key), listed: func(c engine.Caller) bool {
+		_, err := w.Engine.Task(t.Context(), c, task.ID.String())
+		return err == nil
+	}})
 	g.show(exhibit{name: "a sign-in", private: true, types: typesOf("sign_in", "signed_in", "identity_", "program_"), listed: func(c engine.Caller) bool { return here(c) && c.CanAudit() }})
 	// What is gone without a trace, and was never written whole, is for those who read the
 	// audit.

@@ -157,6 +157,14 @@ func (e *Engine) present(ctx context.Context, q queries.Querier, s *sessionRow, 
 		}
 		out.Prompted = &asked
 	}
+	t, err := taskOfSession(ctx, q, s)
+	if err != nil {
+		return out, err
+	}
+	if t != nil {
+		ref := taskRef(t)
+		out.Task = &ref
+	}
 	w, err := waiting(ctx, q, s, a, now)
 	if err != nil {
 		return out, fmt.Errorf("say why session %s waits: %w", s.ID, err)

@@ -1,6 +1,6 @@
 -- name: InsertEvent :exec
-INSERT INTO events (seq, workspace_id, agent_id, session_id, at, actor, type, data)
-VALUES (@seq, @workspace_id, @agent_id, @session_id, @at, @actor, @type, @data);
+INSERT INTO events (seq, workspace_id, agent_id, session_id, task_id, at, actor, type, data)
+VALUES (@seq, @workspace_id, @agent_id, @session_id, @task_id, @at, @actor, @type, @data);
 
 -- Events about sign-ins are only for those who may read the audit.
 -- name: EventsAfter :many

@@ -36,7 +36,7 @@ func (q *Queries) ActivityByKey(ctx context.Context, arg ActivityByKeyParams) (A
 }
 
 const auditPage = `-- name: AuditPage :many
-SELECT e.seq, e.workspace_id, e.agent_id, e.session_id, e.at, e.actor, e.type, e.data, CAST(COALESCE(s.agent_id, e.agent_id) AS INTEGER) AS agent
+SELECT e.seq, e.workspace_id, e.agent_id, e.session_id, e.at, e.actor, e.type, e.data, e.task_id, CAST(COALESCE(s.agent_id, e.agent_id) AS INTEGER) AS agent
 FROM events e LEFT JOIN sessions s ON s.id = e.session_id
 WHERE e.seq < ?1 AND e.at >= ?2 AND e.at < ?3
   AND ((e.session_id = 0 AND e.workspace_id = ?4)
@@ -96,6 +96,7 @@ func (q *Queries) AuditPage(ctx context.Context, arg AuditPageParams) ([]AuditPa
 			&i.Event.Actor,
 			&i.Event.Type,
 			&i.Event.Data,
+			&i.Event.TaskID,
 			&i.Agent,
 		); err != nil {
 			return nil, err
@@ -166,7 +167,7 @@ func (q *Queries) DropIdempotencyKeys(ctx context.Context, before int64) (int64,
 }
 
 const eventsAfter = `-- name: EventsAfter :many
-SELECT e.seq, e.workspace_id, e.agent_id, e.session_id, e.at, e.actor, e.type, e.data, CAST(COALESCE(s.agent_id, e.agent_id) AS INTEGER) AS agent
+SELECT e.seq, e.workspace_id, e.agent_id, e.session_id, e.at, e.actor, e.type, e.data, e.task_id, CAST(COALESCE(s.agent_id, e.agent_id) AS INTEGER) AS agent
 FROM events e LEFT JOIN sessions s ON s.id = e.session_id
 WHERE e.seq > ?1
   AND e.type NOT IN ('program_signed_in', 'program_signed_out', 'program_token_reused', 'program_revoked', 'sign_in_refused', 'signed_in', 'identity_linked', 'identity_unlinked')
@@ -211,6 +212,7 @@ func (q *Queries) EventsAfter(ctx context.Context, arg EventsAfterParams) ([]Eve
 			&i.Event.Actor,
 			&i.Event.Type,
 			&i.Event.Data,
+			&i.Event.TaskID,
 			&i.Agent,
 		); err != nil {
 			return nil, err
@@ -227,7 +229,7 @@ func (q *Queries) EventsAfter(ctx context.Context, arg EventsAfterParams) ([]Eve
 }
 
 const eventsForAll = `-- name: EventsForAll :many
-SELECT seq, workspace_id, agent_id, session_id, at, actor, type, data FROM events
+SELECT seq, workspace_id, agent_id, session_id, at, actor, type, data, task_id FROM events
 WHERE seq > ?1
   AND type NOT IN ('program_signed_in', 'program_signed_out', 'program_token_reused', 'program_revoked', 'sign_in_refused', 'signed_in', 'identity_linked', 'identity_unlinked')
 ORDER BY seq LIMIT ?2
@@ -258,6 +260,7 @@ func (q *Queries) EventsForAll(ctx context.Context, arg EventsForAllParams) ([]E
 			&i.Actor,
 			&i.Type,
 			&i.Data,
+			&i.TaskID,
 		); err != nil {
 			return nil, err
 		}
@@ -273,7 +276,7 @@ func (q *Queries) EventsForAll(ctx context.Context, arg EventsForAllParams) ([]E
 }
 
 const eventsOfAgent = `-- name: EventsOfAgent :many
-SELECT seq, workspace_id, agent_id, session_id, at, actor, type, data FROM events WHERE agent_id = ?1 AND agent_id > 0 AND session_id = 0 AND seq < ?2 ORDER BY seq DESC LIMIT ?3
+SELECT seq, workspace_id, agent_id, session_id, at, actor, type, data, task_id FROM events WHERE agent_id = ?1 AND agent_id > 0 AND session_id = 0 AND seq < ?2 ORDER BY seq DESC LIMIT ?3
 `
 
 type EventsOfAgentParams struct {
@@ -300,6 +303,7 @@ func (q *Queries) EventsOfAgent(ctx context.Context, arg EventsOfAgentParams) ([
 			&i.Actor,
 			&i.Type,
 			&i.Data,
+			&i.TaskID,
 		); err != nil {
 			return nil, err
 		}
@@ -315,7 +319,7 @@ func (q *Queries) EventsOfAgent(ctx context.Context, arg EventsOfAgentParams) ([
 }
 
 const eventsOfSession = `-- name: EventsOfSession :many
-SELECT seq, workspace_id, agent_id, session_id, at, actor, type, data FROM events WHERE session_id = ?1 AND session_id > 0 AND seq < ?2 ORDER BY seq DESC LIMIT ?3
+SELECT seq, workspace_id, agent_id, session_id, at, actor, type, data, task_id FROM events WHERE session_id = ?1 AND session_id > 0 AND seq < ?2 ORDER BY seq DESC LIMIT ?3
 `
 
 type EventsOfSessionParams struct {
@@ -342,6 +346,7 @@ func (q *Queries) EventsOfSession(ctx context.Context, arg EventsOfSessionParams
 			&i.Actor,
 			&i.Type,
 			&i.Data,
+			&i.TaskID,
 		); err != nil {
 			return nil, err
 		}
@@ -455,8 +460,8 @@ func (q *Queries) InsertActivity(ctx context.Context, arg InsertActivityParams) 
 }
 
 const insertEvent = `-- name: InsertEvent :exec
-INSERT INTO events (seq, workspace_id, agent_id, session_id, at, actor, type, data)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+INSERT INTO events (seq, workspace_id, agent_id, session_id, task_id, at, actor, type, data)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
 `
 
 type InsertEventParams struct {
@@ -464,6 +469,7 @@ type InsertEventParams struct {
 	WorkspaceID api.WorkspaceID
 	AgentID     api.AgentID
 	SessionID   api.SessionID
+	TaskID      api.TaskID
 	At          int64
 	Actor       string
 	Type        string
@@ -476,6 +482,7 @@ func (q *Queries) InsertEvent(ctx context.Context, arg InsertEventParams) error 
 		arg.WorkspaceID,
 		arg.AgentID,
 		arg.SessionID,
+		arg.TaskID,
 		arg.At,
 		arg.Actor,
 		arg.Type,

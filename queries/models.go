@@ -174,6 +174,7 @@ type Event struct {
 	Actor       string
 	Type        string
 	Data        string
+	TaskID      api.TaskID
 }
 
 type IdempotencyKey struct {
@@ -407,6 +408,7 @@ type Session struct {
 	PlaceAt           int64
 	WorkPath          string
 	ResumeCommand     string
+	TaskID            api.TaskID
 }
 
 type Signal struct {
@@ -417,6 +419,50 @@ type Signal struct {
 	SentAt     int64
 	ClosedAt   int64
 	Resolution string
+}
+
+type Task struct {
+	ID              api.TaskID
+	WorkspaceID     api.WorkspaceID
+	Number          int64
+	Slug            string
+	Title           string
+	Description     string
+	State           api.TaskState
+	RuleState       api.TaskState
+	Priority        api.TaskPriority
+	Labels          api.Labels
+	Links           api.TaskLinks
+	AssigneeUserID  api.UserID
+	AssigneeAgentID api.AgentID
+	LeaseUserID     api.UserID
+	LeaseSessionID  api.SessionID
+	LeaseSeconds    int64
+	LeaseExpiresAt  int64
+	LeasedAt        int64
+	LeaseRenewedAt  int64
+	OpenBlockers    int64
+	OpenBlocked     int64
+	Comments        int64
+	Version         int64
+	CreatedBy       api.UserID
+	CreatedAt       int64
+	UpdatedAt       int64
+	DoneAt          int64
+}
+
+type TaskBlocker struct {
+	TaskID    api.TaskID
+	BlockerID api.TaskID
+}
+
+type TaskComment struct {
+	ID        api.CommentID
+	TaskID    api.TaskID
+	UserID    api.UserID
+	SessionID api.SessionID
+	Text      string
+	At        int64
 }
 
 type Thread struct {

@@ -12,6 +12,7 @@ import (
 
 type Querier interface {
 	ActivityByKey(ctx context.Context, arg ActivityByKeyParams) (Activity, error)
+	AddBlocker(ctx context.Context, arg AddBlockerParams) (int64, error)
 	AddFollower(ctx context.Context, id api.SessionID) (int64, error)
 	Agent(ctx context.Context, id api.AgentID) (Agent, error)
 	AgentBySlug(ctx context.Context, arg AgentBySlugParams) (Agent, error)
@@ -35,6 +36,11 @@ type Querier interface {
 	AwaitedProcesses(ctx context.Context, arg AwaitedProcessesParams) ([]string, error)
 	BeatWorker(ctx context.Context, arg BeatWorkerParams) (int64, error)
 	BeginSpendDay(ctx context.Context, arg BeginSpendDayParams) (int64, error)
+	BlockedBy(ctx context.Context, arg BlockedByParams) ([]BlockedByRow, error)
+	BlockedIDs(ctx context.Context, blockerID api.TaskID) ([]api.TaskID, error)
+	BlockedTasks(ctx context.Context, arg BlockedTasksParams) ([]Task, error)
+	BlockerIDs(ctx context.Context, taskID api.TaskID) ([]api.TaskID, error)
+	BlockersOf(ctx context.Context, taskID api.TaskID) ([]BlockersOfRow, error)
 	Claim(ctx context.Context, id api.ClaimKey) (Claim, error)
 	ClaimByRequest(ctx context.Context, arg ClaimByRequestParams) (Claim, error)
 	ClampBeats(ctx context.Context, now int64) (int64, error)
@@ -42,16 +48,19 @@ type Querier interface {
 	ClampDrains(ctx context.Context, now int64) (int64, error)
 	// After a clock was set back: what is counted from the moment of queueing is counted from now.
 	ClampQueued(ctx context.Context, now int64) (int64, error)
+	ClampTasks(ctx context.Context, now int64) (int64, error)
 	ClearLifted(ctx context.Context, arg ClearLiftedParams) (int64, error)
 	ClearPrompt(ctx context.Context, arg ClearPromptParams) (int64, error)
 	CloseClaim(ctx context.Context, arg CloseClaimParams) (int64, error)
 	ClosePrompt(ctx context.Context, arg ClosePromptParams) (int64, error)
 	CloseSignal(ctx context.Context, arg CloseSignalParams) (int64, error)
+	CountComment(ctx context.Context, id api.TaskID) (int64, error)
 	CountMemberships(ctx context.Context, userID api.UserID) (int64, error)
 	CountOwners(ctx context.Context, workspaceID api.WorkspaceID) (int64, error)
 	CountSessions(ctx context.Context, arg CountSessionsParams) ([]CountSessionsRow, error)
 	// Counts a session that an agent starts, as long as its claim holds and allows more.
 	CountStart(ctx context.Context, arg CountStartParams) (int64, error)
+	CountTasks(ctx context.Context, workspaceID api.WorkspaceID) ([]CountTasksRow, error)
 	Counter(ctx context.Context, name string) (int64, error)
 	DecideDeviceCode(ctx context.Context, arg DecideDeviceCodeParams) (int64, error)
 	DeleteAgent(ctx context.Context, arg DeleteAgentParams) (int64, error)
@@ -68,6 +77,7 @@ type Querier interface {
 	DeviceCode(ctx context.Context, hash []byte) (DeviceCode, error)
 	DrainClaim(ctx context.Context, id api.ClaimKey) (int64, error)
 	DropAttempts(ctx context.Context, key []byte) (int64, error)
+	DropBlocker(ctx context.Context, arg DropBlockerParams) (int64, error)
 	DropDelivery(ctx context.Context, id api.DeliveryID) (int64, error)
 	DropIdempotencyKeys(ctx context.Context, before int64) (int64, error)
 	DropItems(ctx context.Context, arg DropItemsParams) error
@@ -89,6 +99,7 @@ type Querier interface {
 	DueDeliveries(ctx context.Context, arg DueDeliveriesParams) ([]DueDeliveriesRow, error)
 	DueDrains(ctx context.Context, arg DueDrainsParams) ([]Claim, error)
 	DueLapses(ctx context.Context, arg DueLapsesParams) ([]Claim, error)
+	DueTaskLapses(ctx context.Context, arg DueTaskLapsesParams) ([]api.TaskID, error)
 	EditWorker(ctx context.Context, arg EditWorkerParams) (int64, error)
 	EndDelivery(ctx context.Context, arg EndDeliveryParams) (int64, error)
 	// Events about sign-ins are only for those who may read the audit.
@@ -98,6 +109,7 @@ type Querier interface {
 	EventsForAll(ctx context.Context, arg EventsForAllParams) ([]Event, error)
 	EventsOfAgent(ctx context.Context, arg EventsOfAgentParams) ([]Event, error)
 	EventsOfSession(ctx context.Context, arg EventsOfSessionParams) ([]Event, error)
+	EventsOfTask(ctx context.Context, arg EventsOfTaskParams) ([]Event, error)
 	FirstOwner(ctx context.Context) (User, error)
 	FirstUser(ctx context.Context) (User, error)
 	FirstWaitingSince(ctx context.Context, arg FirstWaitingSinceParams) (int64, error)
@@ -106,6 +118,7 @@ type Querier interface {
 	FreeAgentSlot(ctx context.Context, id api.AgentID) (int64, error)
 	GraceClaims(ctx context.Context, arg GraceClaimsParams) (int64, error)
 	GraceDrains(ctx context.Context, arg GraceDrainsParams) (int64, error)
+	GraceTasks(ctx context.Context, arg GraceTasksParams) (int64, error)
 	GraceWorkers(ctx context.Context, arg GraceWorkersParams) (int64, error)
 	GrowLedger(ctx context.Context, arg GrowLedgerParams) (int64, error)
 	HeldByOverlap(ctx context.Context, agentID api.AgentID) ([]Session, error)
@@ -139,6 +152,8 @@ type Querier interface {
 	InsertPrompt(ctx context.Context, arg InsertPromptParams) error
 	InsertSession(ctx context.Context, arg InsertSessionParams) (int64, error)
 	InsertSignal(ctx context.Context, arg InsertSignalParams) error
+	InsertTask(ctx context.Context, arg InsertTaskParams) error
+	InsertTaskComment(ctx context.Context, arg InsertTaskCommentParams) error
 	InsertToken(ctx context.Context, arg InsertTokenParams) error
 	InsertTriggerURL(ctx context.Context, arg InsertTriggerURLParams) error
 	InsertUser(ctx context.Context, arg InsertUserParams) error
@@ -210,6 +225,8 @@ type Querier interface {
 	NextLapse(ctx context.Context, now int64) (int64, error)
 	NextOnlineBeat(ctx context.Context, after int64) (int64, error)
 	NextReclaim(ctx context.Context, now int64) (int64, error)
+	NextTaskLapse(ctx context.Context, now int64) (int64, error)
+	NextTaskNumber(ctx context.Context, workspaceID api.WorkspaceID) (int64, error)
 	// A worker's claim was taken away because the worker was silent.
 	NoteLoss(ctx context.Context, arg NoteLossParams) (int64, error)
 	NotePosted(ctx context.Context, arg NotePostedParams) error
@@ -252,6 +269,10 @@ type Querier interface {
 	// Lists look at no more than a number of sessions, the newest of those that an index names.
 	// This is the last of them, and how many there are: fewer than scan when that is all.
 	ReachOfSessions(ctx context.Context, arg ReachOfSessionsParams) (ReachOfSessionsRow, error)
+	// What somebody, or nobody, is to do and nothing blocks: what blocks others first, then the oldest.
+	ReadyTasks(ctx context.Context, arg ReadyTasksParams) ([]Task, error)
+	RecountBlocked(ctx context.Context, id api.TaskID) (int64, error)
+	RecountBlockers(ctx context.Context, id api.TaskID) (int64, error)
 	RenameUser(ctx context.Context, arg RenameUserParams) (int64, error)
 	RenameWorkspace(ctx context.Context, arg RenameWorkspaceParams) (int64, error)
 	RenewClaim(ctx context.Context, arg RenewClaimParams) (int64, error)
@@ -278,6 +299,7 @@ type Querier interface {
 	SessionStatus(ctx context.Context, id api.SessionID) (api.Status, error)
 	// Whether a session exists for a given caller: a local one only for its owner.
 	SessionVisibility(ctx context.Context, id api.SessionID) (SessionVisibilityRow, error)
+	SessionsOfTask(ctx context.Context, arg SessionsOfTaskParams) ([]api.SessionID, error)
 	// Sessions that are marked as running though no claim on them is live.
 	SessionsWithoutClaim(ctx context.Context) ([]Session, error)
 	SetAdmitAt(ctx context.Context, arg SetAdmitAtParams) (int64, error)
@@ -297,6 +319,17 @@ type Querier interface {
 	SumOfItems(ctx context.Context, sessionID api.SessionID) (SumOfItemsRow, error)
 	TakeAgentSlot(ctx context.Context, arg TakeAgentSlotParams) (int64, error)
 	TakeAgentSlotExempt(ctx context.Context, id api.AgentID) (int64, error)
+	Task(ctx context.Context, id api.TaskID) (Task, error)
+	TaskByNumber(ctx context.Context, arg TaskByNumberParams) (Task, error)
+	TaskBySlug(ctx context.Context, arg TaskBySlugParams) (Task, error)
+	TaskComments(ctx context.Context, arg TaskCommentsParams) ([]TaskCommentsRow, error)
+	TasksAssigned(ctx context.Context, arg TasksAssignedParams) ([]Task, error)
+	TasksBefore(ctx context.Context, arg TasksBeforeParams) ([]Task, error)
+	TasksHeldBy(ctx context.Context, arg TasksHeldByParams) ([]Task, error)
+	TasksInState(ctx context.Context, arg TasksInStateParams) ([]Task, error)
+	TasksLeased(ctx context.Context, arg TasksLeasedParams) ([]Task, error)
+	TasksOfAgent(ctx context.Context, arg TasksOfAgentParams) ([]Task, error)
+	TasksOfUser(ctx context.Context, arg TasksOfUserParams) ([]Task, error)
 	Thread(ctx context.Context, id api.ThreadID) (Thread, error)
 	Token(ctx context.Context, id api.TokenID) (Token, error)
 	TokenByHash(ctx context.Context, hash []byte) (Token, error)
@@ -314,7 +347,10 @@ type Querier interface {
 	UndrainedOfThread(ctx context.Context, threadID api.ThreadID) ([]UndrainedOfThreadRow, error)
 	UndrainedScheduled(ctx context.Context, arg UndrainedScheduledParams) (int64, error)
 	UnusedOAuthClients(ctx context.Context, n int64) ([]api.ClientID, error)
+	// The counters have statements of their own: they follow from other rows.
+	UpdateTask(ctx context.Context, arg UpdateTaskParams) (int64, error)
 	UpdateWebhook(ctx context.Context, arg UpdateWebhookParams) (int64, error)
+	UrgentTasks(ctx context.Context, arg UrgentTasksParams) ([]Task, error)
 	UseDeviceCode(ctx context.Context, arg UseDeviceCodeParams) (int64, error)
 	UseIdentity(ctx context.Context, arg UseIdentityParams) (int64, error)
 	UseInvitation(ctx context.Context, arg UseInvitationParams) (int64, error)

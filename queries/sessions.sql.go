@@ -311,7 +311,7 @@ func (q *Queries) FirstWaitingSince(ctx context.Context, arg FirstWaitingSincePa
 }
 
 const followers = `-- name: Followers :many
-SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command FROM sessions WHERE after_id = ?1 AND status = 'pending' AND after_id > 0 ORDER BY id
+SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command, task_id FROM sessions WHERE after_id = ?1 AND status = 'pending' AND after_id > 0 ORDER BY id
 `
 
 func (q *Queries) Followers(ctx context.Context, afterID api.SessionID) ([]Session, error) {
@@ -381,6 +381,7 @@ func (q *Queries) Followers(ctx context.Context, afterID api.SessionID) ([]Sessi
 			&i.PlaceAt,
 			&i.WorkPath,
 			&i.ResumeCommand,
+			&i.TaskID,
 		); err != nil {
 			return nil, err
 		}
@@ -396,7 +397,7 @@ func (q *Queries) Followers(ctx context.Context, afterID api.SessionID) ([]Sessi
 }
 
 const heldByOverlap = `-- name: HeldByOverlap :many
-SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command FROM sessions WHERE agent_id = ?1 AND status = 'pending' AND overlap_held = 1 ORDER BY id
+SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command, task_id FROM sessions WHERE agent_id = ?1 AND status = 'pending' AND overlap_held = 1 ORDER BY id
 `
 
 func (q *Queries) HeldByOverlap(ctx context.Context, agentID api.AgentID) ([]Session, error) {
@@ -466,6 +467,7 @@ func (q *Queries) HeldByOverlap(ctx context.Context, agentID api.AgentID) ([]Ses
 			&i.PlaceAt,
 			&i.WorkPath,
 			&i.ResumeCommand,
+			&i.TaskID,
 		); err != nil {
 			return nil, err
 		}
@@ -487,14 +489,14 @@ INSERT INTO sessions (
     after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of,
     parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, plan,
     external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns,
-    created_at, queued_at, started_at, ended_at, archived_at, place_at
+    created_at, queued_at, started_at, ended_at, archived_at, place_at, task_id
 ) VALUES (
     ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,
     ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
     ?20, ?21, 0, ?22, 0, 0, 0, 0, ?23, ?24,
     ?25, ?26, ?27, ?28, ?29, 0, 0, 0, '',
     '', '', '', '', '', 0, 0, 0, 0,
-    ?30, ?31, 0, 0, 0, ?31
+    ?30, ?31, 0, 0, 0, ?31, ?32
 ) ON CONFLICT (agent_id, triggered_at) DO NOTHING
 `
 
@@ -530,6 +532,7 @@ type InsertSessionParams struct {
 	AffinityUntil     int64
 	CreatedAt         int64
 	QueuedAt          int64
+	TaskID            api.TaskID
 }
 
 func (q *Queries) InsertSession(ctx context.Context, arg InsertSessionParams) (int64, error) {
@@ -565,6 +568,7 @@ func (q *Queries) InsertSession(ctx context.Context, arg InsertSessionParams) (i
 		arg.AffinityUntil,
 		arg.CreatedAt,
 		arg.QueuedAt,
+		arg.TaskID,
 	)
 	if err != nil {
 		return 0, err
@@ -621,7 +625,7 @@ func (q *Queries) LiftedByTime(ctx context.Context, arg LiftedByTimeParams) ([]a
 }
 
 const listEndedSessions = `-- name: ListEndedSessions :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command FROM agents a CROSS JOIN sessions s
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id FROM agents a CROSS JOIN sessions s
 WHERE s.agent_id = a.id AND a.workspace_id = ?1 AND (CAST(?2 AS INTEGER) = 0 OR a.id = CAST(?2 AS INTEGER))
   AND s.ended_at > 0 AND s.status = ?3 AND s.id < ?4 AND s.id + 0 >= ?5
   AND (s.mode = 'cloud' OR s.owner_user_id = ?6)
@@ -724,6 +728,7 @@ func (q *Queries) ListEndedSessions(ctx context.Context, arg ListEndedSessionsPa
 			&i.PlaceAt,
 			&i.WorkPath,
 			&i.ResumeCommand,
+			&i.TaskID,
 		); err != nil {
 			return nil, err
 		}
@@ -739,7 +744,7 @@ func (q *Queries) ListEndedSessions(ctx context.Context, arg ListEndedSessionsPa
 }
 
 const listOpenSessions = `-- name: ListOpenSessions :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command FROM agents a CROSS JOIN sessions s
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id FROM agents a CROSS JOIN sessions s
 WHERE s.agent_id = a.id AND a.workspace_id = ?1 AND (CAST(?2 AS INTEGER) = 0 OR a.id = CAST(?2 AS INTEGER))
   AND s.ended_at = 0 AND s.status = ?3 AND s.id < ?4 AND s.id + 0 >= ?5
   AND (s.mode = 'cloud' OR s.owner_user_id = ?6)
@@ -844,6 +849,7 @@ func (q *Queries) ListOpenSessions(ctx context.Context, arg ListOpenSessionsPara
 			&i.PlaceAt,
 			&i.WorkPath,
 			&i.ResumeCommand,
+			&i.TaskID,
 		); err != nil {
 			return nil, err
 		}
@@ -859,7 +865,7 @@ func (q *Queries) ListOpenSessions(ctx context.Context, arg ListOpenSessionsPara
 }
 
 const listSessions = `-- name: ListSessions :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command FROM sessions s
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id FROM sessions s
 WHERE s.workspace_id = ?1 AND s.id < ?2 AND s.id >= ?3
   AND (s.mode = 'cloud' OR s.owner_user_id = ?4)
   AND (CAST(?5 AS TEXT) = '' OR CAST(?5 AS TEXT) LIKE '%,' || s.status || ',%')
@@ -960,6 +966,7 @@ func (q *Queries) ListSessions(ctx context.Context, arg ListSessionsParams) ([]S
 			&i.PlaceAt,
 			&i.WorkPath,
 			&i.ResumeCommand,
+			&i.TaskID,
 		); err != nil {
 			return nil, err
 		}
@@ -975,7 +982,7 @@ func (q *Queries) ListSessions(ctx context.Context, arg ListSessionsParams) ([]S
 }
 
 const listSessionsOfAgent = `-- name: ListSessionsOfAgent :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command FROM sessions s
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id FROM sessions s
 WHERE s.agent_id = ?1 AND s.id < ?2 AND s.id >= ?3
   AND (s.mode = 'cloud' OR s.owner_user_id = ?4)
   AND (CAST(?5 AS TEXT) = '' OR CAST(?5 AS TEXT) LIKE '%,' || s.status || ',%')
@@ -1076,6 +1083,7 @@ func (q *Queries) ListSessionsOfAgent(ctx context.Context, arg ListSessionsOfAge
 			&i.PlaceAt,
 			&i.WorkPath,
 			&i.ResumeCommand,
+			&i.TaskID,
 		); err != nil {
 			return nil, err
 		}
@@ -1091,7 +1099,7 @@ func (q *Queries) ListSessionsOfAgent(ctx context.Context, arg ListSessionsOfAge
 }
 
 const listSessionsOfThread = `-- name: ListSessionsOfThread :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command FROM sessions s
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id FROM sessions s
 WHERE (s.id = CAST(?1 AS INTEGER) OR (s.thread_id = CAST(?1 AS INTEGER) AND s.thread_id <> s.id))
   AND s.workspace_id = ?2 AND s.id < ?3
   AND (s.mode = 'cloud' OR s.owner_user_id = ?4)
@@ -1200,6 +1208,7 @@ func (q *Queries) ListSessionsOfThread(ctx context.Context, arg ListSessionsOfTh
 			&i.PlaceAt,
 			&i.WorkPath,
 			&i.ResumeCommand,
+			&i.TaskID,
 		); err != nil {
 			return nil, err
 		}
@@ -1293,7 +1302,7 @@ func (q *Queries) MoveSession(ctx context.Context, arg MoveSessionParams) (int64
 }
 
 const newestOfThread = `-- name: NewestOfThread :one
-SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command FROM sessions WHERE thread_id = ?1 AND thread_id <> id ORDER BY id DESC LIMIT 1
+SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command, task_id FROM sessions WHERE thread_id = ?1 AND thread_id <> id ORDER BY id DESC LIMIT 1
 `
 
 func (q *Queries) NewestOfThread(ctx context.Context, threadID api.ThreadID) (Session, error) {
@@ -1357,6 +1366,7 @@ func (q *Queries) NewestOfThread(ctx context.Context, threadID api.ThreadID) (Se
 		&i.PlaceAt,
 		&i.WorkPath,
 		&i.ResumeCommand,
+		&i.TaskID,
 	)
 	return i, err
 }
@@ -1486,7 +1496,7 @@ func (q *Queries) OldestWaiting(ctx context.Context, arg OldestWaitingParams) ([
 }
 
 const openOfAgent = `-- name: OpenOfAgent :many
-SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command FROM sessions
+SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command, task_id FROM sessions
 WHERE agent_id = ?1 AND ended_at = 0 ORDER BY status, id
 `
 
@@ -1557,6 +1567,7 @@ func (q *Queries) OpenOfAgent(ctx context.Context, agentID api.AgentID) ([]Sessi
 			&i.PlaceAt,
 			&i.WorkPath,
 			&i.ResumeCommand,
+			&i.TaskID,
 		); err != nil {
 			return nil, err
 		}
@@ -1572,7 +1583,7 @@ func (q *Queries) OpenOfAgent(ctx context.Context, agentID api.AgentID) ([]Sessi
 }
 
 const openRetry = `-- name: OpenRetry :one
-SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command FROM sessions
+SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command, task_id FROM sessions
 WHERE thread_id = ?1 AND thread_id <> id AND retry_of = ?2 AND ended_at = 0 ORDER BY id DESC LIMIT 1
 `
 
@@ -1643,6 +1654,7 @@ func (q *Queries) OpenRetry(ctx context.Context, arg OpenRetryParams) (Session, 
 		&i.PlaceAt,
 		&i.WorkPath,
 		&i.ResumeCommand,
+		&i.TaskID,
 	)
 	return i, err
 }
@@ -1834,7 +1846,7 @@ func (q *Queries) RequestStop(ctx context.Context, arg RequestStopParams) (int64
 }
 
 const session = `-- name: Session :one
-SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command FROM sessions WHERE id = ?1
+SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command, task_id FROM sessions WHERE id = ?1
 `
 
 func (q *Queries) Session(ctx context.Context, id api.SessionID) (Session, error) {
@@ -1898,6 +1910,7 @@ func (q *Queries) Session(ctx context.Context, id api.SessionID) (Session, error
 		&i.PlaceAt,
 		&i.WorkPath,
 		&i.ResumeCommand,
+		&i.TaskID,
 	)
 	return i, err
 }
@@ -1959,7 +1972,7 @@ func (q *Queries) SessionVisibility(ctx context.Context, id api.SessionID) (Sess
 }
 
 const sessionsWithoutClaim = `-- name: SessionsWithoutClaim :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command FROM workspaces w CROSS JOIN sessions s
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id FROM workspaces w CROSS JOIN sessions s
 WHERE s.workspace_id = w.id AND s.status IN ('active', 'awaiting_input')
   AND NOT EXISTS (SELECT 1 FROM claims c WHERE c.id = s.claim_id AND c.closed_at = 0)
 `
@@ -2032,6 +2045,7 @@ func (q *Queries) SessionsWithoutClaim(ctx context.Context) ([]Session, error) {
 			&i.PlaceAt,
 			&i.WorkPath,
 			&i.ResumeCommand,
+			&i.TaskID,
 		); err != nil {
 			return nil, err
 		}

@@ -92,7 +92,7 @@ func (q *Queries) ViewAgents(ctx context.Context, arg ViewAgentsParams) ([]Agent
 }
 
 const viewAsking = `-- name: ViewAsking :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command FROM sessions s
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id FROM sessions s
 WHERE s.workspace_id = ?1 AND s.prompt_id > 0 AND s.status IN ('pending', 'awaiting_input', 'stale')
   AND (s.mode = 'cloud' OR s.owner_user_id = ?2)
 ORDER BY s.prompt_id DESC LIMIT ?3
@@ -172,6 +172,7 @@ func (q *Queries) ViewAsking(ctx context.Context, arg ViewAskingParams) ([]Sessi
 			&i.PlaceAt,
 			&i.WorkPath,
 			&i.ResumeCommand,
+			&i.TaskID,
 		); err != nil {
 			return nil, err
 		}
@@ -296,7 +297,7 @@ func (q *Queries) ViewDisabledWebhooks(ctx context.Context, arg ViewDisabledWebh
 }
 
 const viewFailed = `-- name: ViewFailed :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command FROM sessions s
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id FROM sessions s
 WHERE s.id IN (
     SELECT MAX(y.id) FROM sessions y
     WHERE y.id IN (
@@ -393,6 +394,7 @@ func (q *Queries) ViewFailed(ctx context.Context, arg ViewFailedParams) ([]Sessi
 			&i.PlaceAt,
 			&i.WorkPath,
 			&i.ResumeCommand,
+			&i.TaskID,
 		); err != nil {
 			return nil, err
 		}
@@ -489,7 +491,7 @@ func (q *Queries) ViewFailingAgents(ctx context.Context, arg ViewFailingAgentsPa
 }
 
 const viewFinished = `-- name: ViewFinished :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command FROM sessions s
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id FROM sessions s
 WHERE s.id IN (SELECT x.id FROM sessions x WHERE x.workspace_id = ?1 ORDER BY x.id DESC LIMIT ?2)
   AND s.status IN ('complete', 'error', 'cancelled') AND s.archived_at = 0
   AND (s.mode = 'cloud' OR s.owner_user_id = ?3)
@@ -577,6 +579,7 @@ func (q *Queries) ViewFinished(ctx context.Context, arg ViewFinishedParams) ([]S
 			&i.PlaceAt,
 			&i.WorkPath,
 			&i.ResumeCommand,
+			&i.TaskID,
 		); err != nil {
 			return nil, err
 		}
@@ -714,7 +717,7 @@ func (q *Queries) ViewNextSlots(ctx context.Context, arg ViewNextSlotsParams) ([
 
 const viewRunning = `-- name: ViewRunning :many
 
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command FROM claims c JOIN sessions s ON s.id = c.session_id
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id FROM claims c JOIN sessions s ON s.id = c.session_id
 WHERE c.closed_at = 0 AND s.workspace_id = ?1 AND (s.mode = 'cloud' OR s.owner_user_id = ?2)
 ORDER BY s.started_at DESC, s.id DESC LIMIT ?3
 `
@@ -793,6 +796,7 @@ func (q *Queries) ViewRunning(ctx context.Context, arg ViewRunningParams) ([]Ses
 			&i.PlaceAt,
 			&i.WorkPath,
 			&i.ResumeCommand,
+			&i.TaskID,
 		); err != nil {
 			return nil, err
 		}
@@ -902,7 +906,7 @@ func (q *Queries) ViewTurns(ctx context.Context, arg ViewTurnsParams) ([]ViewTur
 }
 
 const viewWaiting = `-- name: ViewWaiting :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command FROM agents a JOIN sessions s ON s.agent_id = a.id
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id FROM agents a JOIN sessions s ON s.agent_id = a.id
 WHERE a.workspace_id = ?1 AND a.deleted_at = 0
   AND s.ended_at = 0 AND s.status = ?2
   AND (s.mode = 'cloud' OR s.owner_user_id = ?3)
@@ -989,6 +993,7 @@ func (q *Queries) ViewWaiting(ctx context.Context, arg ViewWaitingParams) ([]Ses
 			&i.PlaceAt,
 			&i.WorkPath,
 			&i.ResumeCommand,
+			&i.TaskID,
 		); err != nil {
 			return nil, err
 		}
@@ -1004,7 +1009,7 @@ func (q *Queries) ViewWaiting(ctx context.Context, arg ViewWaitingParams) ([]Ses
 }
 
 const viewWorkerSessions = `-- name: ViewWorkerSessions :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command FROM claims c JOIN sessions s ON s.id = c.session_id
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id FROM claims c JOIN sessions s ON s.id = c.session_id
 WHERE c.worker_id = ?1 AND c.drained = 0 AND (s.mode = 'cloud' OR s.owner_user_id = ?2)
 ORDER BY c.id LIMIT ?3
 `
@@ -1082,6 +1087,7 @@ func (q *Queries) ViewWorkerSessions(ctx context.Context, arg ViewWorkerSessions
 			&i.PlaceAt,
 			&i.WorkPath,
 			&i.ResumeCommand,
+			&i.TaskID,
 		); err != nil {
 			return nil, err
 		}

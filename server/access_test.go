@@ -14,7 +14,7 @@ import (
 
 // The columns of the table: who asks. Keys act for the owner, and so do the agent of another
 // session, with its run's token, and a program that registered itself.
-const columns = "nobody viewer member admin owner foreigner read trigger cancel run program"
+const columns = "nobody viewer member admin owner foreigner read trigger cancel tasks run program"
 
 // access is the whole table of who may do what, a row for each operation of the document. + is
 // allowed, 1 is 401, 3 is 403 forbidden, 4 is 404, u is 403 user_token_required, and * is
@@ -22,124 +22,141 @@ const columns = "nobody viewer member admin owner foreigner read trigger cancel 
 // session; a local one of the owner's is the owner's alone, and anybody else gets 404
 // (contract 8.3).
 var access = map[string]string{
-	"GET /healthz": "+ + + + + + + + + + +",
-	"GET /readyz":  "+ + + + + + + + + + +",
+	"GET /healthz": "+ + + + + + + + + + + +",
+	"GET /readyz":  "+ + + + + + + + + + + +",
 
 	// Here programs sign people in: what they send is checked, not who they are.
-	"GET /.well-known/oauth-authorization-server": "+ + + + + + + + + + +",
-	"GET /.well-known/oauth-protected-resource":   "+ + + + + + + + + + +",
-	"POST /oauth/token":                           "+ + + + + + + + + + +",
-	"POST /oauth/device":                          "+ + + + + + + + + + +",
-	"POST /oauth/revoke":                          "+ + + + + + + + + + +",
+	"GET /.well-known/oauth-authorization-server": "+ + + + + + + + + + + +",
+	"GET /.well-known/oauth-protected-resource":   "+ + + + + + + + + + + +",
+	"POST /oauth/token":                           "+ + + + + + + + + + + +",
+	"POST /oauth/device":                          "+ + + + + + + + + + + +",
+	"POST /oauth/revoke":                          "+ + + + + + + + + + + +",
 
-	"POST /oauth/register":              "4 4 4 4 4 4 4 4 4 4 4", // off unless the operator allows it
-	"GET /api/v1/programs":              "1 3 3 3 + + u u u u u",
-	"DELETE /api/v1/programs/{program}": "1 3 3 3 4 4 u u u u u",
+	"POST /oauth/register":              "4 4 4 4 4 4 4 4 4 4 4 4", // off unless the operator allows it
+	"GET /api/v1/programs":              "1 3 3 3 + + u u u u u u",
+	"DELETE /api/v1/programs/{program}": "1 3 3 3 4 4 u u u u u u",
 
-	"GET /openapi.json": "1 + + + + + + + + + +",
-	"GET /openapi.yaml": "1 + + + + + + + + + +",
+	"GET /openapi.json": "1 + + + + + + + + + + +",
+	"GET /openapi.yaml": "1 + + + + + + + + + + +",
 
-	"GET /api/v1/whoami":                           "1 + + + + + + + + + +",
-	"GET /api/v1/workspaces":                       "1 + + + + + + + + + +",
-	"POST /api/v1/workspaces":                      "1 3 3 3 + + u u u u +",
-	"POST /api/v1/signin-links":                    "1 + + + + + u u u u u",
-	"GET /api/v1/account":                          "1 + + + + + u u u u u",
-	"POST /api/v1/account/login":                   "1 + + + + + u u u u u",
-	"POST /api/v1/account/invitation":              "1 n n n n n u u u u u",
-	"GET /api/v1/account/sign-ins":                 "1 + + + + + u u u u u",
-	"DELETE /api/v1/account/sign-ins/{signin}":     "1 4 4 4 4 4 u u u u u",
-	"POST /api/v1/account/sign-out-everywhere":     "1 + + + + + u u u u u",
-	"DELETE /api/v1/account/identities/{identity}": "1 4 4 4 4 4 u u u u u",
+	"GET /api/v1/whoami":                           "1 + + + + + + + + + + +",
+	"GET /api/v1/workspaces":                       "1 + + + + + + + + + + +",
+	"POST /api/v1/workspaces":                      "1 3 3 3 + + u u u u u +",
+	"POST /api/v1/signin-links":                    "1 + + + + + u u u u u u",
+	"GET /api/v1/account":                          "1 + + + + + u u u u u u",
+	"POST /api/v1/account/login":                   "1 + + + + + u u u u u u",
+	"POST /api/v1/account/invitation":              "1 n n n n n u u u u u u",
+	"GET /api/v1/account/sign-ins":                 "1 + + + + + u u u u u u",
+	"DELETE /api/v1/account/sign-ins/{signin}":     "1 4 4 4 4 4 u u u u u u",
+	"POST /api/v1/account/sign-out-everywhere":     "1 + + + + + u u u u u u",
+	"DELETE /api/v1/account/identities/{identity}": "1 4 4 4 4 4 u u u u u u",
 
-	"GET W":                             "1 + + + + 4 + + + + +",
-	"PATCH W":                           "1 3 3 + + 4 u u u u +",
-	"GET W/members":                     "1 + + + + 4 u u u u +",
-	"PATCH W/members/{user}":            "1 3 3 3 + 4 u u u u u",
-	"DELETE W/members/{user}":           "1 3 3 3 + 4 u u u u u",
-	"GET W/invitations":                 "1 3 3 3 + 4 u u u u u",
-	"POST W/invitations":                "1 3 3 3 + 4 u u u u u",
-	"DELETE W/invitations/{invitation}": "1 3 3 3 + 4 u u u u u",
-	"GET W/keys":                        "1 3 + + + 4 u u u u u",
-	"POST W/keys":                       "1 3 + + + 4 u u u u u",
-	"DELETE W/keys/{key}":               "1 3 4 + + 4 u u u u u",
+	"GET W":                             "1 + + + + 4 + + + + + +",
+	"PATCH W":                           "1 3 3 + + 4 u u u u u +",
+	"GET W/members":                     "1 + + + + 4 u u u u u +",
+	"PATCH W/members/{user}":            "1 3 3 3 + 4 u u u u u u",
+	"DELETE W/members/{user}":           "1 3 3 3 + 4 u u u u u u",
+	"GET W/invitations":                 "1 3 3 3 + 4 u u u u u u",
+	"POST W/invitations":                "1 3 3 3 + 4 u u u u u u",
+	"DELETE W/invitations/{invitation}": "1 3 3 3 + 4 u u u u u u",
+	"GET W/keys":                        "1 3 + + + 4 u u u u u u",
+	"POST W/keys":                       "1 3 + + + 4 u u u u u u",
+	"DELETE W/keys/{key}":               "1 3 4 + + 4 u u u u u u",
 
-	"GET W/agents":                    "1 + + + + 4 + 3 3 u +",
-	"POST W/agents":                   "1 3 3 + + 4 u u u u +",
-	"GET W/agents/{agent}":            "1 + + + + 4 + 3 3 u +",
-	"PATCH W/agents/{agent}":          "1 3 3 + + 4 u u u u +",
-	"DELETE W/agents/{agent}":         "1 3 3 3 + 4 u u u u +",
-	"POST W/agents/{agent}/pause":     "1 3 3 + + 4 u u u u +",
-	"POST W/agents/{agent}/resume":    "1 3 3 + + 4 u u u u +",
-	"GET W/agents/{agent}/ledger":     "1 + + + + 4 + 3 3 u +",
-	"GET W/schedules":                 "1 + + + + 4 + 3 3 u +",
-	"GET W/status":                    "1 + + + + 4 u u u u +",
-	"GET W/schedules/preview":         "1 + + + + 4 + 3 3 u +",
-	"GET W/agents/{agent}/sessions":   "1 + + + + 4 + 3 3 u +",
-	"POST W/agents/{agent}/sessions":  "1 3 3 + + 4 3 + 3 + +",
-	"GET W/sessions":                  "1 + + + + 4 + 3 3 u +",
-	"GET W/sessions/counts":           "1 + + + + 4 + 3 3 u +",
-	"GET W/audit":                     "1 3 3 + + 4 u u u u +",
-	"GET W/inbox":                     "1 + + + + 4 + 3 3 u +",
-	"GET W/events":                    "1 + + + + 4 + 3 3 u +",
-	"GET W/workers":                   "1 + + + + 4 u u u u +",
-	"GET W/agents/{agent}/workers":    "1 + + + + 4 u u u u +",
-	"POST W/agents/{agent}/workers":   "1 3 3 + + 4 u u u u +",
-	"POST W/claim-next":               "1 4 4 + + 4 u u u u +",
-	"POST W/threads/{t}/late-results": "1 + + + + 4 u u u u +", // the claim's id is the right
+	"GET W/agents":                    "1 + + + + 4 + 3 3 3 u +",
+	"POST W/agents":                   "1 3 3 + + 4 u u u u u +",
+	"GET W/agents/{agent}":            "1 + + + + 4 + 3 3 3 u +",
+	"PATCH W/agents/{agent}":          "1 3 3 + + 4 u u u u u +",
+	"DELETE W/agents/{agent}":         "1 3 3 3 + 4 u u u u u +",
+	"POST W/agents/{agent}/pause":     "1 3 3 + + 4 u u u u u +",
+	"POST W/agents/{agent}/resume":    "1 3 3 + + 4 u u u u u +",
+	"GET W/agents/{agent}/ledger":     "1 + + + + 4 + 3 3 3 u +",
+	"GET W/schedules":                 "1 + + + + 4 + 3 3 3 u +",
+	"GET W/status":                    "1 + + + + 4 u u u u u +",
+	"GET W/schedules/preview":         "1 + + + + 4 + 3 3 3 u +",
+	"GET W/agents/{agent}/sessions":   "1 + + + + 4 + 3 3 3 u +",
+	"POST W/agents/{agent}/sessions":  "1 3 3 + + 4 3 + 3 3 + +",
+	"GET W/sessions":                  "1 + + + + 4 + 3 3 3 u +",
+	"GET W/sessions/counts":           "1 + + + + 4 + 3 3 3 u +",
+	"GET W/audit":                     "1 3 3 + + 4 u u u u u +",
+	"GET W/inbox":                     "1 + + + + 4 + 3 3 3 u +",
+	"GET W/events":                    "1 + + + + 4 + 3 3 3 u +",
+	"GET W/workers":                   "1 + + + + 4 u u u u u +",
+	"GET W/agents/{agent}/workers":    "1 + + + + 4 u u u u u +",
+	"POST W/agents/{agent}/workers":   "1 3 3 + + 4 u u u u u +",
+	"POST W/claim-next":               "1 4 4 + + 4 u u u u u +",
+	"POST W/threads/{t}/late-results": "1 + + + + 4 u u u u u +", // the claim's id is the right
 
-	"GET W/webhooks":                                            "1 3 3 + + 4 u u u u u",
-	"POST W/webhooks":                                           "1 3 3 + + 4 u u u u u",
-	"GET W/webhooks/{webhook}":                                  "1 3 3 + + 4 u u u u u",
-	"PATCH W/webhooks/{webhook}":                                "1 3 3 + + 4 u u u u u",
-	"DELETE W/webhooks/{webhook}":                               "1 3 3 + + 4 u u u u u",
-	"POST W/webhooks/{webhook}/rotate":                          "1 3 3 + + 4 u u u u u",
-	"POST W/webhooks/{webhook}/test":                            "1 3 3 + + 4 u u u u u",
-	"GET W/webhooks/{webhook}/deliveries":                       "1 3 3 + + 4 u u u u u",
-	"POST W/webhooks/{webhook}/deliveries/{delivery}/redeliver": "1 3 3 + + 4 u u u u u",
-	"GET W/agents/{agent}/trigger-urls":                         "1 3 3 + + 4 u u u u u",
-	"POST W/agents/{agent}/trigger-urls":                        "1 3 3 + + 4 u u u u u",
-	"DELETE W/agents/{agent}/trigger-urls/{trigger}":            "1 3 3 + + 4 u u u u u",
-	"POST /hooks/{address}":                                     "4 4 4 4 4 4 4 4 4 4 4", // needs the address and a signature
+	"GET W/webhooks":                                            "1 3 3 + + 4 u u u u u u",
+	"POST W/webhooks":                                           "1 3 3 + + 4 u u u u u u",
+	"GET W/webhooks/{webhook}":                                  "1 3 3 + + 4 u u u u u u",
+	"PATCH W/webhooks/{webhook}":                                "1 3 3 + + 4 u u u u u u",
+	"DELETE W/webhooks/{webhook}":                               "1 3 3 + + 4 u u u u u u",
+	"POST W/webhooks/{webhook}/rotate":                          "1 3 3 + + 4 u u u u u u",
+	"POST W/webhooks/{webhook}/test":                            "1 3 3 + + 4 u u u u u u",
+	"GET W/webhooks/{webhook}/deliveries":                       "1 3 3 + + 4 u u u u u u",
+	"POST W/webhooks/{webhook}/deliveries/{delivery}/redeliver": "1 3 3 + + 4 u u u u u u",
+	"GET W/agents/{agent}/trigger-urls":                         "1 3 3 + + 4 u u u u u u",
+	"POST W/agents/{agent}/trigger-urls":                        "1 3 3 + + 4 u u u u u u",
+	"DELETE W/agents/{agent}/trigger-urls/{trigger}":            "1 3 3 + + 4 u u u u u u",
+	"POST /hooks/{address}":                                     "4 4 4 4 4 4 4 4 4 4 4 4", // needs the address and a signature
 
-	"GET C":                   "1 + + + + 4 + 3 3 u +",
-	"POST C":                  "1 3 3 + + 4 3 + 3 u +",
-	"POST C/{session}/cancel": "1 3 3 + + 4 3 3 + u +",
+	"GET W/tasks":                  "1 + + + + 4 + 3 3 3 + +",
+	"POST W/tasks":                 "1 3 + + + 4 3 3 3 + u +",
+	"GET W/tasks/next":             "1 + + + + 4 + 3 3 3 u +",
+	"GET W/tasks/counts":           "1 + + + + 4 + 3 3 3 u +",
+	"GET W/tasks/{task}":           "1 + + + + 4 + 3 3 3 4 +",
+	"PATCH W/tasks/{task}":         "1 3 + + + 4 3 3 3 + u +",
+	"POST W/tasks/{task}/claim":    "1 3 + + + 4 3 3 3 + u +",
+	"POST W/tasks/{task}/renew":    "1 3 + + + 4 3 3 3 + 4 +",
+	"POST W/tasks/{task}/extend":   "1 3 + + + 4 3 3 3 + 4 +",
+	"POST W/tasks/{task}/release":  "1 3 + + + 4 3 3 3 + u +",
+	"POST W/tasks/{task}/dispatch": "1 3 3 + + 4 3 3 3 3 u +", // its agent is a cloud agent
+	"GET W/tasks/{task}/briefing":  "1 + + + + 4 + 3 3 3 4 +",
+	"GET W/tasks/{task}/comments":  "1 + + + + 4 + 3 3 3 4 +",
+	"POST W/tasks/{task}/comments": "1 3 + + + 4 3 3 3 + 4 +",
+	"GET W/tasks/{task}/events":    "1 + + + + 4 + 3 3 3 4 +",
+	"GET W/tasks/{task}/sessions":  "1 + + + + 4 + 3 3 3 u +",
 
-	"GET W/threads/{t}":   "1 + + + + 4 + 3 3 u +",
-	"PATCH W/threads/{t}": "1 3 3 + + 4 u u u u +",
+	"GET C":                   "1 + + + + 4 + 3 3 3 u +",
+	"POST C":                  "1 3 3 + + 4 3 + 3 3 u +",
+	"POST C/{session}/cancel": "1 3 3 + + 4 3 3 + 3 u +",
 
-	"GET V/prompts/{prompt}": "1 + + + + 4 u u u u +", // the prompt's id is unknown, its session is found
-	"GET V/messages":         "1 + + + + 4 + 3 3 u +",
-	"POST V/messages":        "1 3 3 + + 4 u u u u +",
+	"GET W/threads/{t}":   "1 + + + + 4 + 3 3 3 u +",
+	"PATCH W/threads/{t}": "1 3 3 + + 4 u u u u u +",
 
-	"GET V":            "1 + + + + 4 + 3 3 4 +",
-	"GET V/items":      "1 + + + + 4 + 3 3 4 +",
-	"GET V/output":     "1 + + + + 4 + 3 3 4 +",
-	"GET V/activities": "1 + + + + 4 + 3 3 4 +",
-	"GET V/events":     "1 + + + + 4 + 3 3 4 +",
-	"POST V/cancel":    "1 3 3 + + 4 3 3 + u +",
-	"POST V/stop":      "1 3 3 + + 4 3 3 + u +",
-	"POST V/retry":     "1 3 3 + + 4 3 + 3 u +",
-	"POST V/archive":   "1 3 3 + + 4 u u u u +",
-	"POST V/answer":    "1 3 3 + + 4 u u u u +",
+	"GET V/prompts/{prompt}": "1 + + + + 4 u u u u u +", // the prompt's id is unknown, its session is found
+	"GET V/messages":         "1 + + + + 4 + 3 3 3 u +",
+	"POST V/messages":        "1 3 3 + + 4 u u u u u +",
+
+	"GET V":            "1 + + + + 4 + 3 3 3 4 +",
+	"GET V/items":      "1 + + + + 4 + 3 3 3 4 +",
+	"GET V/output":     "1 + + + + 4 + 3 3 3 4 +",
+	"GET V/activities": "1 + + + + 4 + 3 3 3 4 +",
+	"GET V/events":     "1 + + + + 4 + 3 3 3 4 +",
+	"POST V/cancel":    "1 3 3 + + 4 3 3 + 3 u +",
+	"POST V/stop":      "1 3 3 + + 4 3 3 + 3 u +",
+	"POST V/retry":     "1 3 3 + + 4 3 + 3 3 u +",
+	"POST V/archive":   "1 3 3 + + 4 u u u u u +",
+	"POST V/answer":    "1 3 3 + + 4 u u u u u +",
 
 	// The worker is a cloud worker: an admin runs it.
-	"GET K":                                "1 + + + + 4 u u u u +",
-	"DELETE K":                             "1 3 3 + + 4 u u u u +",
-	"PATCH K":                              "1 3 3 + + 4 u u u u +",
-	"POST K/control-signal":                "1 3 3 + + 4 u u u u +",
-	"POST K/ack-control-signal":            "1 4 4 + + 4 u u u u +",
-	"POST K/heartbeat":                     "1 4 4 + + 4 u u u u +",
-	"GET K/sessions":                       "1 4 4 + + 4 u u u u +",
-	"POST K/sessions/{session}/claim":      "1 4 4 + + 4 u u u u +",
-	"POST K/sessions/{session}/renew":      "1 4 4 + + 4 u u u 4 +",
-	"POST K/sessions/{session}/extend":     "1 4 4 + + 4 u u u 4 +",
-	"POST K/sessions/{session}/release":    "1 4 4 + + 4 u u u u +",
-	"POST K/sessions/{session}/complete":   "1 4 4 + + 4 u u u u +",
-	"POST K/sessions/{session}/fail":       "1 4 4 + + 4 u u u u +",
-	"PATCH K/sessions/{session}":           "1 4 4 + + 4 u u u 4 +",
-	"POST K/sessions/{session}/activities": "1 4 4 + + 4 u u u 4 +",
-	"POST K/sessions/{session}/items":      "1 4 4 + + 4 u u u 4 +",
+	"GET K":                                "1 + + + + 4 u u u u u +",
+	"DELETE K":                             "1 3 3 + + 4 u u u u u +",
+	"PATCH K":                              "1 3 3 + + 4 u u u u u +",
+	"POST K/control-signal":                "1 3 3 + + 4 u u u u u +",
+	"POST K/ack-control-signal":            "1 4 4 + + 4 u u u u u +",
+	"POST K/heartbeat":                     "1 4 4 + + 4 u u u u u +",
+	"GET K/sessions":                       "1 4 4 + + 4 u u u u u +",
+	"POST K/sessions/{session}/claim":      "1 4 4 + + 4 u u u u u +",
+	"POST K/sessions/{session}/renew":      "1 4 4 + + 4 u u u u 4 +",
+	"POST K/sessions/{session}/extend":     "1 4 4 + + 4 u u u u 4 +",
+	"POST K/sessions/{session}/release":    "1 4 4 + + 4 u u u u u +",
+	"POST K/sessions/{session}/complete":   "1 4 4 + + 4 u u u u u +",
+	"POST K/sessions/{session}/fail":       "1 4 4 + + 4 u u u u u +",
+	"PATCH K/sessions/{session}":           "1 4 4 + + 4 u u u u 4 +",
+	"POST K/sessions/{session}/activities": "1 4 4 + + 4 u u u u 4 +",
+	"POST K/sessions/{session}/items":      "1 4 4 + + 4 u u u u 4 +",
 }
 
 // row finds the table's row of an operation.
@@ -211,12 +228,18 @@ func (c *castle) request(op servertest.Operation, mode api.Mode) (path string, b
 	if strings.Contains(op.Path, "{trigger}") {
 		fill = append(fill, "{trigger}", servertest.Must[api.TriggerURL](c.Server, 201, "POST", "agents/"+slug+"/trigger-urls", nil).ID.String())
 	}
+	if strings.Contains(op.Path, "{task}") {
+		fill = append(fill, "{task}", servertest.Must[api.Task](c.Server, 201, "POST", "tasks", m{"title": slug}).Key)
+	}
 	path = strings.NewReplacer(fill...).Replace(op.Path)
 	if strings.HasSuffix(op.Path, "/preview") {
 		path += "?schedule=@daily"
 	}
 	if !op.Body {
 		return path, nil
+	}
+	if strings.Contains(op.Path, "/tasks") {
+		return path, taskBody(op, slug)
 	}
 	switch op.Method + " " + op.Path[strings.LastIndexByte(op.Path, '/')+1:] {
 	case "POST agents":
@@ -269,6 +292,21 @@ func (c *castle) request(op servertest.Operation, mode api.Mode) (path string, b
 		return path, m{}
 	}
 	return path, m{"claimId": "clm_gone", "instanceId": instance}
+}
+
+// taskBody is what an operation on tasks is sent.
+func taskBody(op servertest.Operation, slug string) m {
+	switch op.Path[strings.LastIndexByte(op.Path, '/')+1:] {
+	case "tasks", "{task}":
+		return m{"title": slug}
+	case "extend":
+		return m{"addSeconds": 60}
+	case "comments":
+		return m{"text": "x"}
+	case "dispatch":
+		return m{"agent": slug}
+	}
+	return m{}
 }
 
 // told is an answer in the table's letters.

@@ -25,6 +25,7 @@ func TestDocument_EveryStatusOfEveryRoute(t *testing.T) {
 		"{webhook}", hook.ID.String(), "{delivery}", sent.ID.String(), "{trigger}", opened.ID.String(), "/hooks/{address}", opened.Path,
 		"{workspace}", "default", "{agent}", "tidy", "{session}", live.SessionID.String(),
 		"{worker}", d.worker.ID.String(), "{thread}", live.Session.ThreadID.String(), "{prompt}", "pmt_0000000001",
+		"{task}", servertest.Must[api.Task](d.Server, 201, "POST", "tasks", m{"title": "Tidy up"}).Key,
 	)
 	viewer := d.As(d.AddUser("default", api.Viewer))
 	key := d.As(servertest.Must[api.Key](d.Server, 201, "POST", "keys", m{"name": "ci", "scopes": []string{"cancel"}}).Key)
@@ -76,6 +77,7 @@ func TestDocument_EveryStatusOfEveryRoute(t *testing.T) {
 	conversationsAnswer(d, viewer)
 	classicAnswers(d)
 	webhooksAnswer(d, viewer)
+	tasksAnswer(d, viewer)
 	servertest.Must[list](d.Server, 200, "GET", "audit?type=session_created&limit=5", nil)
 	viewer.Refused(403, api.CodeForbidden, "GET", "audit", nil)
 	peopleAnswer(d)
@@ -96,6 +98,43 @@ type (
 	m    = map[string]any
 	list = api.List[map[string]any]
 )
+
+func tasksAnswer(d *fixture, viewer *servertest.Server) {
+	s := d.Server
+	other := d.As(d.AddUser("default", api.Member))
+	body := m{"title": "Limit the rate", "slug": "rate", "labels": []string{"api"}, "links": []m{{"url": "https://example.org/", "title": "Spec"}}, "blockedBy": []string{"T-1"}}
+	t := servertest.Must[api.Task](s, 201, "POST", "tasks", body)
+	s.Refused(409, api.CodeSlugTaken, "POST", "tasks", body)
+	s.Refused(422, api.CodeInvalid, "POST", "tasks", m{"title": ""})
+	viewer.Refused(403, api.CodeForbidden, "POST", "tasks", m{"title": "mine"})
+	servertest.Must[list](s, 200, "GET", "tasks?state=todo,blocked&assignee=none&label=api&priority=p2&q=rate&limit=1", nil)
+	servertest.Must[api.NextTasks](s, 200, "GET", "tasks/next?limit=5", nil)
+	servertest.Must[map[string]int64](s, 200, "GET", "tasks/counts", nil)
+	s.Refused(422, api.CodeInvalid, "GET", "tasks/counts?x=1", nil)
+	one := "tasks/" + t.ID.String()
+	servertest.Must[api.Task](s, 200, "GET", "tasks/rate", nil)
+	servertest.Must[api.Task](s, 200, "PATCH", one, m{"description": "10/s", "version": 1, "blockedBy": nil})
+	s.Refused(409, api.CodeStaleVersion, "PATCH", one, m{"title": "x", "version": 1})
+	s.Refused(422, api.CodeInvalid, "PATCH", one, m{"assignee": "nobody-here"})
+	s.Refused(409, api.CodeClaimNotActive, "POST", one+"/renew", nil)
+	s.Refused(409, api.CodeClaimNotActive, "POST", one+"/extend", m{"addSeconds": 60})
+	servertest.Must[api.TaskHeld](s, 200, "POST", one+"/claim", m{"leaseSeconds": 600})
+	servertest.Must[api.TaskHeld](s, 200, "POST", one+"/renew", nil)
+	servertest.Must[api.TaskHeld](s, 200, "POST", one+"/extend", m{"addSeconds": 60})
+	other.Refused(409, api.CodeAlreadyClaimed, "POST", one+"/claim", nil)
+	other.Refused(403, api.CodeNotClaimHolder, "POST", one+"/release", nil)
+	servertest.Must[api.TaskReleased](s, 200, "POST", one+"/release", nil)
+	servertest.Must[api.Dispatched](s, 200, "POST", one+"/dispatch", m{"agent": "tidy", "print": true})
+	servertest.Must[api.Dispatched](s, 201, "POST", one+"/dispatch", m{"agent": "tidy"})
+	s.Refused(409, api.CodeAlreadyClaimed, "POST", one+"/dispatch", m{"agent": "tidy"})
+	s.Refused(422, api.CodeInvalid, "POST", one+"/dispatch", m{"agent": "no-agent"})
+	servertest.Must[api.Briefing](s, 200, "GET", one+"/briefing", nil)
+	servertest.Must[api.TaskComment](s, 201, "POST", one+"/comments", m{"text": "Mind the bursts."})
+	s.Refused(422, api.CodeInvalid, "POST", one+"/comments", m{"text": ""})
+	for _, below := range []string{"comments", "events", "sessions"} {
+		servertest.Must[list](s, 200, "GET", one+"/"+below, nil)
+	}
+}
 
 func agentsAnswer(d *fixture, viewer *servertest.Server) {
 	s := d.Server

@@ -102,6 +102,8 @@ func committedAt(v any) api.Time {
 		return v.ServerTime
 	case api.ItemsAnswer:
 		return v.ServerTime
+	case api.TaskHeld:
+		return v.ServerTime
 	case api.BeatAnswer:
 		return v.ServerTime
 	case api.Registered:

@@ -34,6 +34,23 @@ var keyScopes = withSessionVerbs(map[string]api.Scope{
 
 	"POST " + oneAgent + "/sessions": api.ScopeTrigger,
 
+	"GET " + base + "/tasks":        api.ScopeRead,
+	"GET " + base + "/tasks/next":   api.ScopeRead,
+	"GET " + base + "/tasks/counts": api.ScopeRead,
+	"GET " + oneTask:                api.ScopeRead,
+	"GET " + oneTask + "/briefing":  api.ScopeRead,
+	"GET " + oneTask + "/comments":  api.ScopeRead,
+	"GET " + oneTask + "/events":    api.ScopeRead,
+	"GET " + oneTask + "/sessions":  api.ScopeRead,
+	"POST " + base + "/tasks":       api.ScopeTasks,
+	"PATCH " + oneTask:              api.ScopeTasks,
+	"POST " + oneTask + "/claim":    api.ScopeTasks,
+	"POST " + oneTask + "/renew":    api.ScopeTasks,
+	"POST " + oneTask + "/extend":   api.ScopeTasks,
+	"POST " + oneTask + "/release":  api.ScopeTasks,
+	"POST " + oneTask + "/comments": api.ScopeTasks,
+	"POST " + oneTask + "/dispatch": api.ScopeTasks, // and the scope to run its agent
+
 	"GET " + classicBase:                        api.ScopeRead,
 	"POST " + classicBase:                       api.ScopeTrigger,
 	"POST " + classicBase + "/{session}/cancel": api.ScopeCancel,
@@ -74,6 +91,15 @@ var runRoutes = withSessionVerbs(map[string]api.Scope{
 	"POST " + mcpRoute:       anyScope, // its tools come back here, one by one
 
 	"POST " + oneAgent + "/sessions": anyScope,
+
+	"GET " + base + "/tasks":        anyScope,
+	"GET " + oneTask:                anyScope,
+	"GET " + oneTask + "/briefing":  anyScope,
+	"GET " + oneTask + "/comments":  anyScope,
+	"GET " + oneTask + "/events":    anyScope,
+	"POST " + oneTask + "/comments": anyScope,
+	"POST " + oneTask + "/renew":    anyScope,
+	"POST " + oneTask + "/extend":   anyScope,
 
 	"POST " + claimed + "/renew":      anyScope,
 	"POST " + claimed + "/extend":     anyScope,

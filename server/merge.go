@@ -22,14 +22,22 @@ func mergeJSON[T any](b []byte, v *T, unset T) error {
 	if len(cleared) == 0 {
 		return nil
 	}
-	to, from := reflect.ValueOf(v).Elem(), reflect.ValueOf(unset)
+	clearFields(reflect.ValueOf(v).Elem(), reflect.ValueOf(unset), cleared)
+	return nil
+}
+
+// clearFields sets the named fields, those of embedded structs too, to what they are in from.
+func clearFields(to, from reflect.Value, names []string) {
 	for i := range to.NumField() {
-		name, _, _ := strings.Cut(to.Type().Field(i).Tag.Get("json"), ",")
-		if slices.Contains(cleared, name) {
+		field := to.Type().Field(i)
+		if field.Anonymous {
+			clearFields(to.Field(i), from.Field(i), names)
+			continue
+		}
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); slices.Contains(names, name) {
 			to.Field(i).Set(from.Field(i))
 		}
 	}
-	return nil
 }
 
 // nulls are the names of an object's members that are null. The object was decoded before, so

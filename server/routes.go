@@ -181,7 +181,7 @@ var hookRoutes = []route{{post, triggerPath + "{address}", (*Server).trigger}}
 
 // allRoutes is the table with the session verbs under both of their paths.
 func allRoutes() []route {
-	all := slices.Clone(routes)
+	all := slices.Concat(routes, taskRoutes)
 	for _, under := range []string{oneSession, sessionOfAgent} {
 		for _, r := range sessionVerbs {
 			all = append(all, route{r.method, under + r.path, r.verb})

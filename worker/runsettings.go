@@ -222,7 +222,7 @@ func (o *runSettings) override(own setup.Agent, flow workflow.Workflow, c api.Cl
 		return nil
 	}
 	o.hooks = flow.Config.Hooks
-	o.template = flow.Render(workflow.Variables{Prompt: c.Untrusted.Prompt, Title: c.Untrusted.Title, Attempt: attemptText(c.Session.Attempt)})
+	o.template = flow.Render(variablesOf(c))
 	if flow.Says("agent.max_turns") {
 		o.maxTurns = flow.Config.Agent.MaxTurns
 	}
@@ -312,4 +312,15 @@ func (p *Process) closeFlows() {
 // agentState is the folder in which an adapter keeps its own files.
 func (p *Process) agentState(kind api.AgentType) string {
 	return filepath.Join(p.opts.StateDir, "agents", string(kind))
+}
+
+// variablesOf are the variables that a template may name. Without a task only those of the
+// session itself have a value (contract 10.5).
+func variablesOf(c api.Claim) workflow.Variables {
+	v := workflow.Variables{Prompt: c.Untrusted.Prompt, Title: c.Untrusted.Title, Attempt: attemptText(c.Session.Attempt)}
+	if t := c.Untrusted.Task; t != nil {
+		v.ID, v.Identifier, v.Title, v.Description = t.ID.String(), t.Key, t.Title, t.Description
+		v.State, v.Labels = string(t.State), strings.Join(t.Labels, ",")
+	}
+	return v
 }

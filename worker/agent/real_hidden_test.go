@@ -79,7 +79,10 @@ func TestReal_NothingHiddenIsRead(t *testing.T) {
 				}
 				p, host := programs[program], &agenttest.Host{}
 				late := filepath.Join(hidden, "stint.db-wal") // appears once the session has begun
-				m := agenttest.NewModel(t, p.command("cat own; echo $((41+1))control"))
+				// Twice, for Claude Code's sandbox now and then fails a command while another session
+				// on the machine cleans up what it had laid beside a folder above both.
+				control := p.command("cat own; echo $((41+1))control")
+				m := agenttest.NewModel(t, control)
 				job := agenttest.RealClaude(t, m)
 				if program == "codex" {
 					job = codexHere(t, m)
@@ -100,7 +103,7 @@ func TestReal_NothingHiddenIsRead(t *testing.T) {
 				if !c.inside || program == "claude" && len(c.rules) == 0 || job.Permissions == agent.Autonomous {
 					paths = append(paths, late)
 				}
-				steps := append(reads(program, paths), agenttest.Say("end"))
+				steps := append(reads(program, paths), control, agenttest.Say("end"))
 				m.Then(steps...)
 				go func() {
 					<-m.Waiting()

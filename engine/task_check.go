@@ -1,0 +1,266 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"stint/api"
+	"stint/db"
+	"stint/queries"
+)
+
+const (
+	maxTaskText = 128 << 10 // bytes of a description
+	maxComment  = 32 << 10  // bytes
+	maxLinks    = 20
+	maxBlockers = 50
+)
+
+var (
+	taskSlugForm = regexp.MustCompile(`^[a-z][a-z0-9-]{1,63}$`)
+
+	// taskWords are paths beside tasks, which no slug may be.
+	taskWords = []string{"next", "new", "board", "export", "import", "counts"}
+)
+
+// checkTask tidies what people set on a task and names each field that breaks its rule.
+func checkTask(in *api.TaskInput) error {
+	var v api.Invalid
+	in.Title, in.Slug = strings.TrimSpace(in.Title), strings.TrimSpace(in.Slug)
+	switch n := utf8.RuneCountInString(in.Title); {
+	case n == 0:
+		v.Add("title", "is missing: say in a line what is to be done")
+	case n > maxTitle:
+		v.Add("title", fmt.Sprintf("has %d characters; at most %d fit", n, maxTitle))
+	}
+	v.CheckText("title", in.Title, 4*maxTitle)
+	v.CheckLine("title", in.Title)
+	v.CheckText("description", in.Description, maxTaskText)
+	v.CheckWritten("description", in.Description)
+	checkTaskSlug(&v, in.Slug)
+	if in.State != "" && !slices.Contains(api.TaskStates, in.State) {
+		v.Add("state", "must be "+orList(api.TaskStates))
+	}
+	if !slices.Contains(api.TaskPriorities, in.Priority) {
+		v.Add("priority", "must be "+orList(api.TaskPriorities)+"; p1 is the most urgent")
+	}
+	checkLabels(&v, &in.Labels)
+	checkLinks(&v, in.Links)
+	if len(in.BlockedBy) > maxBlockers {
+		v.Add("blockedBy", fmt.Sprintf("has %d tasks; at most %d fit", len(in.BlockedBy), maxBlockers))
+	}
+	return v.Err()
+}
+
+func checkTaskSlug(v *api.Invalid, slug string) {
+	if slug == "" {
+		return
+	}
+	if !taskSlugForm.MatchString(slug) {
+		v.Add("slug", "must be 2 to 64 lowercase letters, digits and dashes, beginning with a letter")
+		return
+	}
+	if _, number := taskNumber(slug); number || slices.Contains(taskWords, slug) {
+		v.Add("slug", fmt.Sprintf("can't be %q, which means something else: choose another", slug))
+	}
+}
+
+func checkLinks(v *api.Invalid, links api.TaskLinks) {
+	if len(links) > maxLinks {
+		v.Add("links", fmt.Sprintf("has %d links; at most %d fit", len(links), maxLinks))
+	}
+	for i, l := range links {
+		field := fmt.Sprintf("links[%d]", i)
+		u, err := url.Parse(l.URL)
+		switch {
+		case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+			v.Add(field+".url", "must be a whole address that begins with http:// or https://")
+		case u.User != nil:
+			v.Add(field+".url", "holds a name or password: leave it out, for everybody here reads it")
+		}
+		v.CheckText(field+".url", l.URL, maxURL)
+		v.CheckLine(field+".url", l.URL)
+		v.CheckText(field+".title", l.Title, 4*maxTitle)
+		v.CheckLine(field+".title", l.Title)
+	}
+}
+
+// orList writes words as a choice: a, b or c.
+func orList[W ~string](words []W) string {
+	texts := make([]string, len(words))
+	for i, w := range words {
+		texts[i] = string(w)
+	}
+	last := len(texts) - 1
+	return strings.Join(texts[:last], ", ") + " or " + texts[last]
+}
+
+// fillTask puts what people set into a row, the state excepted, and returns the tasks that are
+// to be done before it. What is as it was before isn't checked again.
+func (e *Engine) fillTask(tx *db.Tx, c Caller, t *taskRow, before, in api.TaskInput) ([]api.TaskID, error) {
+	var v api.Invalid
+	t.Slug, t.Title, t.Description, t.Priority, t.Labels, t.Links = in.Slug, in.Title, in.Description, in.Priority, in.Labels, in.Links
+	if in.Assignee != before.Assignee {
+		var err error
+		if t.AssigneeUserID, t.AssigneeAgentID, err = assigneeNamed(tx.Context(), tx, c, in.Assignee); err != nil {
+			if !isRefusal(err) {
+				return nil, err
+			}
+			v.Add("assignee", "names no member and no agent of this workspace: give a user's id, an agent's slug, or me")
+		}
+	}
+	blockers, err := e.blockersNamed(tx, t, in.BlockedBy, &v)
+	if err != nil {
+		return nil, err
+	}
+	return blockers, v.Err()
+}
+
+func isRefusal(err error) bool {
+	refused := new(api.Error)
+	return errors.As(err, &refused)
+}
+
+// assigneeNamed finds whom a text names: a user or an agent, nobody for "".
+func assigneeNamed(ctx context.Context, q queries.Querier, c Caller, text string) (user api.UserID, agent api.AgentID, err error) {
+	switch text = strings.TrimSpace(text); text {
+	case "":
+		return 0, 0, nil
+	case "me":
+		return c.UserID, 0, nil
+	}
+	if id, perr := api.ParseUserID(text); perr == nil {
+		_, err := q.Member(ctx, queries.MemberParams{WorkspaceID: c.WorkspaceID, UserID: id})
+		if db.None(err) {
+			return 0, 0, db.NotFound("member")
+		}
+		return id, 0, err
+	}
+	a, err := agentOf(ctx, q, c, text)
+	if err != nil {
+		return 0, 0, err
+	}
+	return 0, a.ID, nil
+}
+
+// blockersNamed finds the tasks that are named as to be done before another, and refuses a
+// circle.
+func (e *Engine) blockersNamed(tx *db.Tx, t *taskRow, refs []string, v *api.Invalid) ([]api.TaskID, error) {
+	out := make([]api.TaskID, 0, len(refs))
+	for _, ref := range refs {
+		b, err := findTask(tx.Context(), tx, t.WorkspaceID, ref)
+		switch {
+		case err != nil && isRefusal(err):
+			v.Add("blockedBy", fmt.Sprintf("names %q, which is no task of this workspace", ref))
+			continue
+		case err != nil:
+			return nil, err
+		case b.ID == t.ID:
+			v.Add("blockedBy", "names the task itself")
+			continue
+		}
+		circle, err := precedes(tx, t.ID, b.ID)
+		if err != nil {
+			return nil, err
+		}
+		if circle {
+			v.Add("blockedBy", fmt.Sprintf("names %s, which waits for this task itself: that would be a circle", keyOf(b)))
+			continue
+		}
+		if !slices.Contains(out, b.ID) {
+			out = append(out, b.ID)
+		}
+	}
+	return out, nil
+}
+
+// precedes reports whether a task is to be done, directly or not, before another.
+func precedes(tx *db.Tx, first, then api.TaskID) (bool, error) {
+	seen, open := map[api.TaskID]bool{then: true}, []api.TaskID{then}
+	for len(open) > 0 {
+		id := open[len(open)-1]
+		open = open[:len(open)-1]
+		if id == first {
+			return true, nil
+		}
+		more, err := tx.BlockerIDs(tx.Context(), id)
+		if err != nil {
+			return false, fmt.Errorf("list what task %s waits for: %w", id, err)
+		}
+		for _, b := range more {
+			if !seen[b] {
+				seen[b] = true
+				open = append(open, b)
+			}
+		}
+	}
+	return false, nil
+}
+
+// setBlockers makes exactly these the tasks that a task waits for.
+func setBlockers(tx *db.Tx, t *taskRow, want []api.TaskID) error {
+	have, err := tx.BlockerIDs(tx.Context(), t.ID)
+	if err != nil {
+		return fmt.Errorf("list what task %s waits for: %w", keyOf(t), err)
+	}
+	changed := false
+	change := func(id api.TaskID, n int64, err error) error {
+		if err := db.One(n, err); err != nil {
+			return fmt.Errorf("change what task %s waits for: %w", keyOf(t), err)
+		}
+		changed = true
+		return db.One(tx.RecountBlocked(tx.Context(), id))
+	}
+	for _, id := range want {
+		if slices.Contains(have, id) {
+			continue
+		}
+		n, err := tx.AddBlocker(tx.Context(), queries.AddBlockerParams{TaskID: t.ID, BlockerID: id})
+		if err := change(id, n, err); err != nil {
+			return err
+		}
+	}
+	for _, id := range have {
+		if slices.Contains(want, id) {
+			continue
+		}
+		n, err := tx.DropBlocker(tx.Context(), queries.DropBlockerParams{TaskID: t.ID, BlockerID: id})
+		if err := change(id, n, err); err != nil {
+			return err
+		}
+	}
+	if !changed {
+		return nil
+	}
+	return db.One(tx.RecountBlockers(tx.Context(), t.ID))
+}
+
+// recountAround counts again how many open tasks stand before and behind the neighbours of one
+// that was done or opened again.
+func recountAround(tx *db.Tx, t *taskRow) error {
+	behind, err := tx.BlockedIDs(tx.Context(), t.ID)
+	if err != nil {
+		return fmt.Errorf("list what waits for task %s: %w", keyOf(t), err)
+	}
+	for _, id := range behind {
+		if err := db.One(tx.RecountBlockers(tx.Context(), id)); err != nil {
+			return fmt.Errorf("count what task %s waits for: %w", id, err)
+		}
+	}
+	before, err := tx.BlockerIDs(tx.Context(), t.ID)
+	if err != nil {
+		return fmt.Errorf("list what task %s waits for: %w", keyOf(t), err)
+	}
+	for _, id := range before {
+		if err := db.One(tx.RecountBlocked(tx.Context(), id)); err != nil {
+			return fmt.Errorf("count what waits for task %s: %w", id, err)
+		}
+	}
+	return nil
+}

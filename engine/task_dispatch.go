@@ -1,0 +1,307 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"stint/account"
+	"stint/api"
+	"stint/db"
+	"stint/queries"
+)
+
+const (
+	maxBriefing      = 256 << 10 // bytes
+	briefingComments = 20        // the latest of them
+)
+
+// DispatchTask claims the task and makes a session of an agent that works on it, in one
+// transaction: the session holds the lease, and its end, whatever it is, ends that
+// (contract 7.4). replayed reports that an Idempotency-Key matched an earlier one. Rights: a
+// member who may trigger the agent; force: admin. Errors: already_claimed with the holder,
+// task_done, task_blocked, not_found, forbidden, invalid, idempotency_key_reused.
+func (e *Engine) DispatchTask(ctx context.Context, c Caller, ref string, in api.DispatchInput, idem Idempotency) (out api.Dispatched, replayed bool, err error) {
+	s := api.SessionInput{Prompt: in.Prompt, Priority: in.Priority}
+	if err := checkSession(&s); err != nil {
+		return out, false, err
+	}
+	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
+		out, replayed = api.Dispatched{}, false
+		t, err := taskOf(tx.Context(), tx, c, ref)
+		if err != nil {
+			return err
+		}
+		if err := mayDispatch(c, in.Force); err != nil {
+			return err
+		}
+		if out.Briefing, err = e.briefing(tx.Context(), tx, t); err != nil {
+			return err
+		}
+		key := idem
+		key.Route += " of " + t.ID.String()
+		if key.Key != "" {
+			first, err := e.replay(tx, c, key)
+			if err != nil {
+				return err
+			}
+			if first != 0 {
+				replayed = true
+				return e.dispatchedBefore(tx, c, t, first, &out)
+			}
+		}
+		return e.dispatchTx(tx, c, t, in, s, key, &out)
+	})
+	return out, replayed, err
+}
+
+func mayDispatch(c Caller, force bool) error {
+	if err := c.May(account.EditTasks); err != nil {
+		return err
+	}
+	if force {
+		return c.May(account.ForceTasks)
+	}
+	return nil
+}
+
+// dispatchedBefore answers as the first call with the same key did.
+func (e *Engine) dispatchedBefore(tx *db.Tx, c Caller, t *taskRow, first api.SessionID, out *api.Dispatched) error {
+	s, err := e.sessionTx(tx.Context(), tx, c, first, db.Micros(tx.Now))
+	if err != nil {
+		return err
+	}
+	out.Agent, out.Session, out.Prompt = s.AgentSlug, &s, s.Prompt
+	out.Task, err = e.showTask(tx.Context(), tx, c, t.ID)
+	return err
+}
+
+func (e *Engine) dispatchTx(tx *db.Tx, c Caller, t *taskRow, in api.DispatchInput, input api.SessionInput, key Idempotency, out *api.Dispatched) error {
+	a, err := dispatchAgent(tx, c, t, in.Agent)
+	if err != nil {
+		return err
+	}
+	if err := c.MayTrigger(a.Mode); err != nil {
+		return err
+	}
+	if err := e.mayStart(tx, c, t, in.Force); err != nil {
+		return err
+	}
+	out.Agent, out.Prompt = a.Slug, a.Prompt
+	if in.Prompt != nil {
+		out.Prompt = *in.Prompt
+	}
+	if in.Print {
+		out.Task, err = e.showTask(tx.Context(), tx, c, t.ID)
+		return err
+	}
+	was := *t
+	forced := leased(t, db.Micros(tx.Now)) && !holdsTask(c, t)
+	if err := e.lapseTask(tx, t); err != nil {
+		return err
+	}
+	input.Title, input.UntrustedContext = api.Excerpt(keyOf(t)+" "+t.Title, maxTitle), out.Briefing
+	s, err := e.newSession(tx, a, newSession{
+		by: api.ByUser, user: c.UserID, actor: c.Actor(), at: manualTrigger(a, db.Micros(tx.Now)), in: input, attempt: 1, task: t.ID,
+	})
+	if err != nil {
+		return err
+	}
+	if err := e.keepKey(tx, c, key, s); err != nil {
+		return err
+	}
+	bindTask(tx, t, s, c.UserID)
+	data := api.EventData{"agent": a.Slug, "session": s.ID.String()}
+	if forced {
+		data["forced"] = true
+	}
+	if from := assigned(t); from != (Assigned{User: c.UserID}) && from != (Assigned{Agent: a.ID}) {
+		if from != (Assigned{}) {
+			if out.TookOverFrom, err = whoIs(tx.Context(), tx, from); err != nil {
+				return err
+			}
+			data["tookOverFrom"] = out.TookOverFrom.ID
+		}
+		t.AssigneeUserID, t.AssigneeAgentID = c.UserID, 0
+	}
+	if err := saveTask(tx, &was, t); err != nil {
+		return err
+	}
+	if err := e.logTask(tx, t, c.Actor(), api.EventTaskDispatched, data); err != nil {
+		return err
+	}
+	if out.Task, err = e.showTask(tx.Context(), tx, c, t.ID); err != nil {
+		return err
+	}
+	shown, err := e.present(tx.Context(), tx, s, a, db.Micros(tx.Now))
+	out.Session = &shown
+	return err
+}
+
+// mayStart refuses a task that nobody should begin now.
+func (e *Engine) mayStart(tx *db.Tx, c Caller, t *taskRow, force bool) error {
+	now := db.Micros(tx.Now)
+	switch {
+	case t.State == api.TaskDone:
+		return api.Refuse(api.CodeTaskDone, keyOf(t)+" is done: open it again before somebody works on it.")
+	case t.OpenBlockers > 0:
+		before, err := tx.BlockersOf(tx.Context(), t.ID)
+		if err != nil {
+			return fmt.Errorf("list what task %s waits for: %w", keyOf(t), err)
+		}
+		return api.Refuse(api.CodeTaskBlocked, keyOf(t)+" waits for "+openKeys(before)+".")
+	case leased(t, now) && !force && (!holdsTask(c, t) || t.LeaseSessionID != 0):
+		return e.taskClaimed(tx, c, t, api.CodeAlreadyClaimed)
+	}
+	return nil
+}
+
+// openKeys names the tasks that aren't done.
+func openKeys(rows []queries.BlockersOfRow) string {
+	var keys []string
+	for _, b := range rows {
+		if b.State != api.TaskDone {
+			keys = append(keys, api.TaskKey(b.Number))
+		}
+	}
+	return strings.Join(keys, ", ")
+}
+
+// dispatchAgent is the agent that is to work on a task: the one named, else its assignee, else
+// the workspace's only one.
+func dispatchAgent(tx *db.Tx, c Caller, t *taskRow, named string) (*agentRow, error) {
+	if named != "" {
+		a, err := agentOf(tx.Context(), tx, c, named)
+		if isRefusal(err) {
+			return nil, badField("agent", fmt.Sprintf("names %q, which is no agent of this workspace", named))
+		}
+		return a, err
+	}
+	if t.AssigneeAgentID != 0 {
+		a, err := tx.Agent(tx.Context(), t.AssigneeAgentID)
+		if err == nil {
+			return &a, nil
+		}
+		if !db.None(err) {
+			return nil, fmt.Errorf("read agent %s: %w", t.AssigneeAgentID, err)
+		}
+	}
+	rows, err := tx.ListAgents(tx.Context(), queries.ListAgentsParams{WorkspaceID: c.WorkspaceID, Before: 1 << 62, N: 2})
+	if err != nil {
+		return nil, fmt.Errorf("list agents: %w", err)
+	}
+	if len(rows) == 1 {
+		return &rows[0], nil
+	}
+	return nil, badField("agent", "is missing: name the agent that is to work on the task")
+}
+
+func badField(field, detail string) error {
+	var v api.Invalid
+	v.Add(field, detail)
+	return v.Err()
+}
+
+// TaskBriefing is what an agent is told about a task when it is dispatched. Rights: viewer.
+func (e *Engine) TaskBriefing(ctx context.Context, c Caller, ref string) (out api.Briefing, err error) {
+	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
+		t, err := taskOf(ctx, tx, c, ref)
+		if err != nil {
+			return err
+		}
+		out.Task = taskRef(t)
+		out.Text, err = e.briefing(ctx, tx, t)
+		return err
+	})
+	return out, err
+}
+
+// briefing compiles what is known of a task, in Markdown. Nothing in it depends on who reads
+// it: an agent gets it as text that people wrote (contract 10.3).
+func (e *Engine) briefing(ctx context.Context, q queries.Querier, t *taskRow) (string, error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s: %s\n\n", keyOf(t), t.Title)
+	fmt.Fprintf(&b, "State: %s. Priority: %s.", t.State, t.Priority)
+	if len(t.Labels) > 0 {
+		fmt.Fprintf(&b, " Labels: %s.", strings.Join(t.Labels, ", "))
+	}
+	before, err := q.BlockersOf(ctx, t.ID)
+	if err != nil {
+		return "", fmt.Errorf("list what task %s waits for: %w", keyOf(t), err)
+	}
+	if len(before) > 0 {
+		b.WriteString(" After:")
+		for i, r := range before {
+			sep := ";"
+			if i == len(before)-1 {
+				sep = "."
+			}
+			fmt.Fprintf(&b, " %s %s (%s)%s", api.TaskKey(r.Number), r.Title, r.State, sep)
+		}
+	}
+	b.WriteString("\n")
+	if t.Description != "" {
+		fmt.Fprintf(&b, "\n## Description\n\n%s\n", strings.TrimSpace(t.Description))
+	}
+	if len(t.Links) > 0 {
+		b.WriteString("\n## Links\n\n")
+		for _, l := range t.Links {
+			if l.Title == "" {
+				fmt.Fprintf(&b, "- <%s>\n", l.URL)
+				continue
+			}
+			fmt.Fprintf(&b, "- %s: <%s>\n", l.Title, l.URL)
+		}
+	}
+	if err := briefComments(ctx, q, t, &b); err != nil {
+		return "", err
+	}
+	return api.Excerpt(b.String(), maxBriefing), nil
+}
+
+func briefComments(ctx context.Context, q queries.Querier, t *taskRow, b *strings.Builder) error {
+	rows, err := q.TaskComments(ctx, queries.TaskCommentsParams{TaskID: t.ID, Before: 1 << 62, N: briefingComments})
+	if err != nil {
+		return fmt.Errorf("list the comments of task %s: %w", keyOf(t), err)
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	b.WriteString("\n## Comments\n")
+	for i := len(rows) - 1; i >= 0; i-- {
+		by := rows[i].Author
+		if rows[i].TaskComment.SessionID != 0 {
+			by += "'s agent"
+		}
+		fmt.Fprintf(b, "\n%s, %s:\n\n%s\n", by, clock(rows[i].TaskComment.At), strings.TrimSpace(rows[i].TaskComment.Text))
+	}
+	return nil
+}
+
+// aboutTask fills in the task that a new session is about, for one that isn't dispatched: it
+// holds no lease. The briefing joins what people wrote (contract 7.4).
+func (e *Engine) aboutTask(tx *db.Tx, c Caller, n *newSession) error {
+	if n.in.Task == "" {
+		return nil
+	}
+	t, err := taskOf(tx.Context(), tx, c, n.in.Task)
+	if isRefusal(err) {
+		return badField("task", fmt.Sprintf("names %q, which is no task that you can see in this workspace", n.in.Task))
+	}
+	if err != nil {
+		return err
+	}
+	text, err := e.briefing(tx.Context(), tx, t)
+	if err != nil {
+		return err
+	}
+	n.task = t.ID
+	if n.in.UntrustedContext != "" {
+		text += "\n" + n.in.UntrustedContext
+	}
+	if len(text) > maxContext {
+		return badField("untrustedContext", fmt.Sprintf("is too long together with the task's briefing: at most %d bytes fit", maxContext))
+	}
+	n.in.UntrustedContext = text
+	return nil
+}

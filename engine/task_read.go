@@ -1,0 +1,538 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"stint/account"
+	"stint/api"
+	"stint/db"
+	"stint/queries"
+)
+
+const maxBlocked = 50 // tasks that wait for one and are shown with it
+
+func taskRef(t *taskRow) api.TaskRef {
+	return api.TaskRef{ID: t.ID, Key: keyOf(t), Title: t.Title, State: t.State}
+}
+
+// whoIs names whose a task is; nil for nobody.
+func whoIs(ctx context.Context, q queries.Querier, a Assigned) (*api.Person, error) {
+	switch {
+	case a.User != 0:
+		u, err := q.User(ctx, a.User)
+		if err != nil {
+			return nil, fmt.Errorf("read user %s: %w", a.User, err)
+		}
+		return &api.Person{Type: api.PersonUser, ID: a.User.String(), Name: u.Name}, nil
+	case a.Agent != 0:
+		g, err := agentEvenDeleted(ctx, q, a.Agent)
+		if err != nil {
+			return nil, fmt.Errorf("read agent %s: %w", a.Agent, err)
+		}
+		return &api.Person{Type: api.PersonAgent, ID: a.Agent.String(), Name: g.Slug}, nil
+	}
+	return nil, nil
+}
+
+// taskView shows tasks to one caller, and reads each person once.
+type taskView struct {
+	q       queries.Querier
+	visible *visibility
+	people  map[Assigned]*api.Person
+	now     int64
+}
+
+func (e *Engine) taskView(q queries.Querier, c Caller) *taskView {
+	return &taskView{q: q, visible: newVisibility(q, c), people: map[Assigned]*api.Person{}, now: db.Micros(e.Now())}
+}
+
+func (y *taskView) person(ctx context.Context, a Assigned) (*api.Person, error) {
+	if p, ok := y.people[a]; ok {
+		return p, nil
+	}
+	p, err := whoIs(ctx, y.q, a)
+	if err == nil {
+		y.people[a] = p
+	}
+	return p, err
+}
+
+func (y *taskView) show(ctx context.Context, t *taskRow) (out api.Task, err error) {
+	out = api.Task{
+		ID: t.ID, Number: t.Number, Key: keyOf(t), Slug: t.Slug, Title: t.Title, Description: t.Description, State: t.State,
+		Priority: t.Priority, Labels: t.Labels, Links: t.Links, Comments: t.Comments, CreatedBy: t.CreatedBy,
+		BlockedBy: []api.TaskRef{}, Blocks: []api.TaskRef{},
+		CreatedAt: api.At(t.CreatedAt), UpdatedAt: api.At(t.UpdatedAt), DoneAt: api.At(t.DoneAt), Version: t.Version,
+	}
+	if out.Assignee, err = y.person(ctx, assigned(t)); err != nil {
+		return out, err
+	}
+	if out.Lease, err = y.lease(ctx, t); err != nil {
+		return out, err
+	}
+	before, err := y.q.BlockersOf(ctx, t.ID)
+	if err != nil {
+		return out, fmt.Errorf("list what task %s waits for: %w", keyOf(t), err)
+	}
+	for _, r := range before {
+		out.BlockedBy = append(out.BlockedBy, api.TaskRef{ID: r.ID, Key: api.TaskKey(r.Number), Title: r.Title, State: r.State})
+	}
+	behind, err := y.q.BlockedBy(ctx, queries.BlockedByParams{BlockerID: t.ID, N: maxBlocked})
+	if err != nil {
+		return out, fmt.Errorf("list what waits for task %s: %w", keyOf(t), err)
+	}
+	for _, r := range behind {
+		out.Blocks = append(out.Blocks, api.TaskRef{ID: r.ID, Key: api.TaskKey(r.Number), Title: r.Title, State: r.State})
+	}
+	return out, nil
+}
+
+func (y *taskView) lease(ctx context.Context, t *taskRow) (*api.TaskLease, error) {
+	if !leased(t, y.now) {
+		return nil, nil
+	}
+	holder, err := y.person(ctx, Assigned{User: t.LeaseUserID})
+	if err != nil {
+		return nil, err
+	}
+	out := &api.TaskLease{Holder: *holder, Bound: t.LeaseSessionID != 0, ClaimedAt: api.At(t.LeasedAt), ExpiresAt: api.At(t.LeaseExpiresAt)}
+	if !out.Bound {
+		return out, nil
+	}
+	seen, err := y.visible.seesSession(ctx, t.LeaseSessionID)
+	if seen {
+		out.SessionID = t.LeaseSessionID
+	}
+	return out, err
+}
+
+// showTask reads a task as the caller sees it, after whatever was written.
+func (e *Engine) showTask(ctx context.Context, q queries.Querier, c Caller, id api.TaskID) (api.Task, error) {
+	t, err := q.Task(ctx, id)
+	if err != nil {
+		return api.Task{}, fmt.Errorf("read task %s: %w", id, err)
+	}
+	return e.taskView(q, c).show(ctx, &t)
+}
+
+// taskInput is what people set on a task, as they would set it.
+func taskInput(ctx context.Context, q queries.Querier, t *taskRow) (api.TaskInput, error) {
+	in := api.TaskInput{
+		Slug: t.Slug, Title: t.Title, Description: t.Description, State: t.State, Priority: t.Priority,
+		Labels: t.Labels, Links: t.Links, BlockedBy: []string{},
+	}
+	switch {
+	case t.AssigneeUserID != 0:
+		in.Assignee = t.AssigneeUserID.String()
+	case t.AssigneeAgentID != 0:
+		in.Assignee = t.AssigneeAgentID.String()
+	}
+	before, err := q.BlockersOf(ctx, t.ID)
+	if err != nil {
+		return in, fmt.Errorf("list what task %s waits for: %w", keyOf(t), err)
+	}
+	for _, r := range before {
+		in.BlockedBy = append(in.BlockedBy, api.TaskKey(r.Number))
+	}
+	return in, nil
+}
+
+// Task returns one task. Rights: viewer.
+func (e *Engine) Task(ctx context.Context, c Caller, ref string) (out api.Task, err error) {
+	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
+		t, err := taskOf(ctx, tx, c, ref)
+		if err != nil {
+			return err
+		}
+		out, err = e.taskView(tx, c).show(ctx, t)
+		return err
+	})
+	return out, err
+}
+
+// taskSearch reads the rows of a list of tasks by the index that fits its filter best.
+type taskSearch struct {
+	c    Caller
+	f    api.TaskFilter
+	who  Assigned
+	now  int64
+	only bool // those assigned to who
+}
+
+func (l *taskSearch) rows(ctx context.Context, q queries.Querier, before, n int64) ([]taskRow, error) {
+	at := api.TaskID(before)
+	switch {
+	case l.f.Holder != "":
+		return q.TasksLeased(ctx, queries.TasksLeasedParams{WorkspaceID: l.c.WorkspaceID, Before: at, N: n})
+	case l.only && l.who != (Assigned{}):
+		return q.TasksAssigned(ctx, queries.TasksAssignedParams{WorkspaceID: l.c.WorkspaceID, AssigneeUserID: l.who.User, AssigneeAgentID: l.who.Agent, Before: at, N: n})
+	case len(l.f.States) == 1:
+		return q.TasksInState(ctx, queries.TasksInStateParams{WorkspaceID: l.c.WorkspaceID, State: l.f.States[0], Before: at, N: n})
+	}
+	return q.TasksBefore(ctx, queries.TasksBeforeParams{WorkspaceID: l.c.WorkspaceID, Before: at, N: n})
+}
+
+func (l *taskSearch) fits(t *taskRow) bool {
+	f, query := l.f, strings.ToLower(l.f.Query)
+	switch {
+	case len(f.States) > 0 && !slices.Contains(f.States, t.State):
+	case l.only && assigned(t) != l.who:
+	case f.Holder != "" && !leased(t, l.now):
+	case f.Holder == "me" && t.LeaseUserID != l.c.UserID:
+	case f.Label != "" && !slices.Contains(t.Labels, f.Label):
+	case f.Priority != "" && t.Priority != f.Priority:
+	case query != "" && !strings.Contains(strings.ToLower(t.Title), query) && !strings.Contains(strings.ToLower(t.Description), query):
+	default:
+		return true
+	}
+	return false
+}
+
+// Tasks lists tasks, newest first. Rights: viewer. Errors: invalid for an assignee that isn't
+// here.
+func (e *Engine) Tasks(ctx context.Context, c Caller, f api.TaskFilter, page api.Page) (api.List[api.Task], error) {
+	out := api.List[api.Task]{Items: []api.Task{}}
+	if c.Run != nil {
+		return e.tasksOfRun(ctx, c)
+	}
+	n, before, err := db.PageOf(page, math.MaxInt64)
+	if err != nil {
+		return out, err
+	}
+	err = e.store.Search(ctx, "by state or assignee, or ask for fewer at once", func(tx *db.ReadTx) error {
+		list := taskSearch{c: c, f: f, now: db.Micros(e.Now()), only: f.Assignee != ""}
+		if list.only && f.Assignee != "none" {
+			if list.who.User, list.who.Agent, err = assigneeNamed(ctx, tx, c, f.Assignee); isRefusal(err) {
+				return badField("assignee", "names no member and no agent of this workspace: give a user's id, an agent's slug, me or none")
+			} else if err != nil {
+				return err
+			}
+		}
+		view := e.taskView(tx, c)
+		out, err = gathering[taskRow, api.Task]{
+			read: func(before, n int64) ([]taskRow, error) { return list.rows(ctx, tx, before, n) },
+			key:  func(t taskRow) int64 { return int64(t.ID) },
+			take: func(t taskRow) (api.Task, bool, error) {
+				if !list.fits(&t) {
+					return api.Task{}, false, nil
+				}
+				shown, err := view.show(ctx, &t)
+				return shown, true, err
+			},
+			size: func(t *api.Task) int { return len(t.Title) + len(t.Description) },
+		}.page(n, before)
+		return err
+	})
+	return out, err
+}
+
+// tasksOfRun lists what an agent's run may see: the task of its session.
+func (e *Engine) tasksOfRun(ctx context.Context, c Caller) (api.List[api.Task], error) {
+	out := api.List[api.Task]{Items: []api.Task{}}
+	err := e.store.Read(ctx, func(tx *db.ReadTx) error {
+		s, err := tx.Session(ctx, c.Run.Session)
+		if err != nil || s.TaskID == 0 {
+			return err
+		}
+		t, err := e.showTask(ctx, tx, c, s.TaskID)
+		out.Items = append(out.Items, t)
+		return err
+	})
+	return out, err
+}
+
+// TaskCounts counts the tasks of the workspace by state. Rights: viewer.
+func (e *Engine) TaskCounts(ctx context.Context, c Caller) (map[api.TaskState]int64, error) {
+	out := map[api.TaskState]int64{}
+	for _, s := range api.TaskStates {
+		out[s] = 0
+	}
+	err := e.store.Read(ctx, func(tx *db.ReadTx) error {
+		rows, err := tx.CountTasks(ctx, c.WorkspaceID)
+		for _, r := range rows {
+			out[r.State] = r.N
+		}
+		return err
+	})
+	return out, err
+}
+
+// NextTasks ranks what the caller is to do: what is theirs or nobody's and isn't done. Their
+// own p1 come first, then what others wait for, then the oldest; what waits for another task
+// comes last and after that one (contract 7.4). limit is clamped to 1–200.
+func (e *Engine) NextTasks(ctx context.Context, c Caller, limit int) (out api.NextTasks, err error) {
+	out.Items = []api.NextTask{}
+	n := int64(min(max(limit, 1), db.MaxPage))
+	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
+		rows, err := nextRows(ctx, tx, c, n)
+		if err != nil {
+			return err
+		}
+		view := e.taskView(tx, c)
+		for _, t := range rows {
+			shown, err := view.show(ctx, &t)
+			if err != nil {
+				return err
+			}
+			out.Items = append(out.Items, api.NextTask{Task: shown, Why: whyNext(c, &t, shown), InFlight: shown.Lease != nil})
+		}
+		return nil
+	})
+	return out, err
+}
+
+func nextRows(ctx context.Context, q queries.Querier, c Caller, n int64) ([]taskRow, error) {
+	var ready, blocked []taskRow
+	for _, read := range []struct {
+		into *[]taskRow
+		rows func() ([]taskRow, error)
+	}{
+		{&ready, func() ([]taskRow, error) {
+			return q.UrgentTasks(ctx, queries.UrgentTasksParams{WorkspaceID: c.WorkspaceID, AssigneeUserID: c.UserID, N: n})
+		}},
+		{&ready, func() ([]taskRow, error) {
+			return q.ReadyTasks(ctx, queries.ReadyTasksParams{WorkspaceID: c.WorkspaceID, AssigneeUserID: c.UserID, N: n})
+		}},
+		{&ready, func() ([]taskRow, error) {
+			return q.ReadyTasks(ctx, queries.ReadyTasksParams{WorkspaceID: c.WorkspaceID, N: n})
+		}},
+		{&blocked, func() ([]taskRow, error) {
+			return q.BlockedTasks(ctx, queries.BlockedTasksParams{WorkspaceID: c.WorkspaceID, AssigneeUserID: c.UserID, N: n})
+		}},
+		{&blocked, func() ([]taskRow, error) {
+			return q.BlockedTasks(ctx, queries.BlockedTasksParams{WorkspaceID: c.WorkspaceID, N: n})
+		}},
+	} {
+		rows, err := read.rows()
+		if err != nil {
+			return nil, fmt.Errorf("list what is next: %w", err)
+		}
+		*read.into = append(*read.into, rows...)
+	}
+	rank(c, ready)
+	ready = slices.CompactFunc(ready, func(a, b taskRow) bool { return a.ID == b.ID })
+	if left := n - int64(len(ready)); left > 0 {
+		rank(c, blocked)
+		ordered, err := blockersFirst(ctx, q, blocked)
+		if err != nil {
+			return nil, err
+		}
+		ready = append(ready, ordered...)
+	}
+	return ready[:min(int64(len(ready)), n)], nil
+}
+
+// rank sorts tasks by how pressing they are for the caller. Equal ones stand beside each other.
+func rank(c Caller, rows []taskRow) {
+	slices.SortFunc(rows, func(a, b taskRow) int {
+		return cmp.Or(
+			cmp.Compare(db.Flag(urgent(c, &b)), db.Flag(urgent(c, &a))),
+			cmp.Compare(min(b.OpenBlocked, 1), min(a.OpenBlocked, 1)),
+			cmp.Compare(a.ID, b.ID),
+		)
+	})
+}
+
+func urgent(c Caller, t *taskRow) bool { return t.AssigneeUserID == c.UserID && t.Priority == "p1" }
+
+// blockersFirst orders tasks so that none stands before one that it waits for, and else as
+// they are.
+func blockersFirst(ctx context.Context, q queries.Querier, rows []taskRow) ([]taskRow, error) {
+	waits := map[api.TaskID][]api.TaskID{}
+	left := map[api.TaskID]bool{}
+	for _, t := range rows {
+		left[t.ID] = true
+	}
+	for _, t := range rows {
+		before, err := q.BlockerIDs(ctx, t.ID)
+		if err != nil {
+			return nil, fmt.Errorf("list what task %s waits for: %w", keyOf(&t), err)
+		}
+		waits[t.ID] = before
+	}
+	out := make([]taskRow, 0, len(rows))
+	for len(out) < len(rows) {
+		placed := len(out)
+		for _, t := range rows {
+			if left[t.ID] && !slices.ContainsFunc(waits[t.ID], func(id api.TaskID) bool { return left[id] }) {
+				delete(left, t.ID)
+				out = append(out, t)
+				break
+			}
+		}
+		if len(out) == placed {
+			return out, nil // a circle, which no verb makes
+		}
+	}
+	return out, nil
+}
+
+// whyNext says in a line why a task stands where it does.
+func whyNext(c Caller, t *taskRow, shown api.Task) string {
+	var parts []string
+	switch {
+	case urgent(c, t):
+		parts = append(parts, "yours and p1")
+	case t.AssigneeUserID == c.UserID:
+		parts = append(parts, "yours")
+	default:
+		parts = append(parts, "nobody has it")
+	}
+	switch {
+	case t.OpenBlockers > 0:
+		var before []string
+		for _, r := range shown.BlockedBy {
+			if r.State != api.TaskDone {
+				before = append(before, r.Key)
+			}
+		}
+		parts = append(parts, "waits for "+strings.Join(before, ", "))
+	case t.OpenBlocked == 1:
+		parts = append(parts, "another task waits for it")
+	case t.OpenBlocked > 1:
+		parts = append(parts, fmt.Sprintf("%d other tasks wait for it", t.OpenBlocked))
+	}
+	if shown.Lease != nil {
+		parts = append(parts, shown.Lease.Holder.Name+" is at work on it")
+	}
+	return strings.Join(parts, "; ")
+}
+
+// CommentTask writes a comment on a task. An agent's run comments on its own. Rights: member.
+func (e *Engine) CommentTask(ctx context.Context, c Caller, ref string, in api.TaskCommentInput) (out api.TaskComment, err error) {
+	var v api.Invalid
+	text := strings.TrimSpace(in.Text)
+	if text == "" {
+		v.Add("text", "is missing: write the comment")
+	}
+	v.CheckText("text", text, maxComment)
+	v.CheckWritten("text", text)
+	if err := v.Err(); err != nil {
+		return out, err
+	}
+	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
+		t, err := taskOf(tx.Context(), tx, c, ref)
+		if err != nil {
+			return err
+		}
+		row := queries.TaskComment{ID: api.CommentID(tx.NewID()), TaskID: t.ID, UserID: c.UserID, Text: text, At: db.Micros(tx.Now)}
+		if c.Run != nil {
+			row.SessionID = c.Run.Session
+		} else if err := c.May(account.EditTasks); err != nil {
+			return err
+		}
+		if err := tx.InsertTaskComment(tx.Context(), queries.InsertTaskCommentParams(row)); err != nil {
+			return fmt.Errorf("insert a comment on task %s: %w", keyOf(t), err)
+		}
+		if err := db.One(tx.CountComment(tx.Context(), t.ID)); err != nil {
+			return fmt.Errorf("count the comments of task %s: %w", keyOf(t), err)
+		}
+		if out, err = showComment(tx.Context(), newVisibility(tx, c), row, c.Name); err != nil {
+			return err
+		}
+		return e.logTask(tx, t, c.Actor(), api.EventTaskCommented, api.EventData{"comment": row.ID.String()})
+	})
+	return out, err
+}
+
+func showComment(ctx context.Context, y *visibility, row queries.TaskComment, author string) (api.TaskComment, error) {
+	out := api.TaskComment{
+		ID: row.ID, TaskID: row.TaskID, Text: row.Text, At: api.At(row.At),
+		Author: api.Person{Type: api.PersonUser, ID: row.UserID.String(), Name: author},
+	}
+	if row.SessionID == 0 {
+		return out, nil
+	}
+	seen, err := y.seesSession(ctx, row.SessionID)
+	out.Author = api.Person{Type: api.PersonAgent, ID: row.UserID.String(), Name: author + "'s agent"}
+	if seen {
+		out.SessionID = row.SessionID
+	}
+	return out, err
+}
+
+// TaskComments lists the comments of a task, newest first. Rights: viewer.
+func (e *Engine) TaskComments(ctx context.Context, c Caller, ref string, page api.Page) (out api.List[api.TaskComment], err error) {
+	n, before, err := db.PageOf(page, math.MaxInt64)
+	if err != nil {
+		return out, err
+	}
+	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
+		t, err := taskOf(ctx, tx, c, ref)
+		if err != nil {
+			return err
+		}
+		rows, err := tx.TaskComments(ctx, queries.TaskCommentsParams{TaskID: t.ID, Before: api.CommentID(before), N: n + 1})
+		if err != nil {
+			return fmt.Errorf("list the comments of task %s: %w", keyOf(t), err)
+		}
+		y := newVisibility(tx, c)
+		var failed error
+		out = db.ListOf(rows, n, func(r queries.TaskCommentsRow) api.TaskComment {
+			shown, err := showComment(ctx, y, r.TaskComment, r.Author)
+			failed = cmp.Or(failed, err)
+			return shown
+		}, func(r queries.TaskCommentsRow) int64 { return int64(r.TaskComment.ID) })
+		return failed
+	})
+	return out, err
+}
+
+// TaskEvents returns what happened to a task, newest first. Rights: viewer.
+func (e *Engine) TaskEvents(ctx context.Context, c Caller, ref string, page api.Page) (out api.List[api.Event], err error) {
+	n, before, err := db.PageOf(page, math.MaxInt64)
+	if err != nil {
+		return out, err
+	}
+	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
+		t, err := taskOf(ctx, tx, c, ref)
+		if err != nil {
+			return err
+		}
+		rows, err := tx.EventsOfTask(ctx, queries.EventsOfTaskParams{TaskID: t.ID, Before: before, N: n + 1})
+		if err != nil {
+			return fmt.Errorf("list the events of task %s: %w", keyOf(t), err)
+		}
+		out = db.ListOf(rows, n, toEvent, func(r queries.Event) int64 { return r.Seq })
+		return newVisibility(tx, c).redactAll(ctx, out.Items)
+	})
+	return out, err
+}
+
+// TaskSessions lists the sessions about a task that the caller may see, newest first.
+// Rights: viewer.
+func (e *Engine) TaskSessions(ctx context.Context, c Caller, ref string, page api.Page) (api.List[api.Session], error) {
+	out := api.List[api.Session]{Items: []api.Session{}}
+	n, before, err := db.PageOf(page, math.MaxInt64)
+	if err != nil {
+		return out, err
+	}
+	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
+		t, err := taskOf(ctx, tx, c, ref)
+		if err != nil {
+			return err
+		}
+		now := db.Micros(e.Now())
+		out, err = gathering[api.SessionID, api.Session]{
+			read: func(before, n int64) ([]api.SessionID, error) {
+				return tx.SessionsOfTask(ctx, queries.SessionsOfTaskParams{TaskID: t.ID, Before: api.SessionID(before), N: n})
+			},
+			key: func(id api.SessionID) int64 { return int64(id) },
+			take: func(id api.SessionID) (api.Session, bool, error) {
+				s, err := e.sessionTx(ctx, tx, c, id, now)
+				if isRefusal(err) {
+					return s, false, nil // somebody else's local session
+				}
+				return s, err == nil, err
+			},
+			size: func(s *api.Session) int { return len(s.Prompt) + len(s.UntrustedContext) + len(s.Result) },
+		}.page(n, before)
+		return err
+	})
+	return out, err
+}

@@ -1,0 +1,128 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"stint/api"
+	"stint/db"
+	"stint/queries"
+)
+
+// ruleOf is the state that a task gets when the session that holds it goes from one status to
+// another, "" when it keeps its own (contract 7.5).
+func ruleOf(before api.Status, next *sessionRow) api.TaskState {
+	switch next.Status {
+	case api.Active:
+		return api.TaskInProgress
+	case api.AwaitingInput, api.Failed:
+		return api.TaskBlocked
+	case api.Complete:
+		if next.Outcome == api.OutcomeStopped {
+			return api.TaskTodo // a person ended it before its work was done
+		}
+		return api.TaskReview
+	case api.Cancelled:
+		return api.TaskTodo
+	case api.Queued, api.Pending, api.Stale:
+		if before.Running() && next.PromptID == 0 { // else its question still waits for a person
+			return api.TaskTodo
+		}
+	}
+	return ""
+}
+
+// applyRule sets a state for a rule, unless a person has set one since the rules began.
+func applyRule(t *taskRow, state api.TaskState) {
+	if state == "" || t.RuleState == "" || t.State == api.TaskDone {
+		return
+	}
+	t.State, t.RuleState = state, state
+}
+
+// taskFollows does what follows for a task from a move of the session that holds it: its
+// state changes by the rules, and the lease ends with the session, in the same transaction.
+func (e *Engine) taskFollows(tx *db.Tx, before api.Status, s *sessionRow, actor string) error {
+	t, err := taskOfSession(tx.Context(), tx, s)
+	if err != nil || t == nil || t.LeaseSessionID != s.ID {
+		return err
+	}
+	was := *t
+	applyRule(t, ruleOf(before, s))
+	if s.Status.Terminal() {
+		endTaskLease(t)
+	}
+	if err := saveTask(tx, &was, t); err != nil {
+		return err
+	}
+	data := api.EventData{"session": s.ID.String(), "status": s.Status}
+	if t.State != was.State {
+		data["from"], data["to"] = was.State, t.State
+		if err := e.logTask(tx, t, actor, api.EventTaskMoved, data); err != nil {
+			return err
+		}
+	}
+	if s.Status.Terminal() {
+		return e.logTask(tx, t, actor, api.EventTaskReleased, api.EventData{"session": s.ID.String(), "reason": s.Status})
+	}
+	return nil
+}
+
+// bindTask lets a new session hold its task's lease: from now on the rules may change the
+// state that the task has at this moment.
+func bindTask(tx *db.Tx, t *taskRow, s *sessionRow, holder api.UserID) {
+	endTaskLease(t)
+	t.LeaseUserID, t.LeaseSessionID, t.LeasedAt = holder, s.ID, db.Micros(tx.Now)
+	t.RuleState = t.State
+}
+
+// taskOfSession is the task that a session is about; nil for none, and for one whose row is
+// missing, which must not keep the session from being shown or from ending.
+func taskOfSession(ctx context.Context, q queries.Querier, s *sessionRow) (*taskRow, error) {
+	if s.TaskID == 0 {
+		return nil, nil
+	}
+	t, err := q.Task(ctx, s.TaskID)
+	if db.None(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read task %s: %w", s.TaskID, err)
+	}
+	return &t, nil
+}
+
+// claimedTask is the task of a session for its worker; nil for none.
+func claimedTask(tx *db.Tx, s *sessionRow) (*api.ClaimTask, error) {
+	t, err := taskOfSession(tx.Context(), tx, s)
+	if err != nil || t == nil {
+		return nil, err
+	}
+	return &api.ClaimTask{TaskRef: taskRef(t), Description: t.Description, Priority: t.Priority, Labels: t.Labels}, nil
+}
+
+// carryTask hands the task's lease over to the session that goes on with the work of an ended
+// one, if nobody else has it and the task isn't done (contract 2.6, 7.2).
+func (e *Engine) carryTask(tx *db.Tx, s *sessionRow, actor string) error {
+	t, err := taskOfSession(tx.Context(), tx, s)
+	if err != nil || t == nil || t.State == api.TaskDone {
+		return err
+	}
+	holder := s.TriggeredByUserID
+	own := t.LeaseUserID == holder && t.LeaseSessionID == 0
+	if holder == 0 || leased(t, db.Micros(tx.Now)) && !own {
+		return nil
+	}
+	was := *t
+	if err := e.lapseTask(tx, t); err != nil {
+		return err
+	}
+	bindTask(tx, t, s, holder)
+	if s.RetryOf == 0 && was.RuleState == "" {
+		t.RuleState = "" // a message goes on with the work; only a retry begins it again
+	}
+	if err := saveTask(tx, &was, t); err != nil {
+		return err
+	}
+	return e.logTask(tx, t, actor, api.EventTaskClaimed, api.EventData{"session": s.ID.String()})
+}
