@@ -36,6 +36,8 @@ var clockTable = []setClock{
 	{"STINT_MIN_LEASE", "the shortest lease", func(c *clocks) *time.Duration { return &c.engine.MinLease }},
 	{"STINT_DEFAULT_LEASE", "a lease that nobody asked for", func(c *clocks) *time.Duration { return &c.engine.DefaultLease }},
 	{"STINT_MAX_LEASE", "the longest lease", func(c *clocks) *time.Duration { return &c.engine.MaxLease }},
+	{"STINT_TASK_LEASE", "a lease on a task that nobody asked for", func(c *clocks) *time.Duration { return &c.engine.TaskLease }},
+	{"STINT_MAX_TASK_LEASE", "the longest lease on a task", func(c *clocks) *time.Duration { return &c.engine.MaxTaskLease }},
 	{"STINT_ACCESS_LIFE", "how long a program's access token lives", func(c *clocks) *time.Duration { return &c.accounts.AccessLife }},
 	{"STINT_STAGE_INTERRUPT", "what a command gets before TERM", func(c *clocks) *time.Duration { return &c.stages.Interrupt }},
 	{"STINT_STAGE_TERM", "... and then before KILL", func(c *clocks) *time.Duration { return &c.stages.Term }},
@@ -104,6 +106,10 @@ func (c *cli) clocks() (clocks, error) {
 	if e.MinLease > e.DefaultLease || e.DefaultLease > e.MaxLease {
 		return out, usage("cannot use these clocks",
 			fmt.Sprintf("STINT_MIN_LEASE (%v), STINT_DEFAULT_LEASE (%v) and STINT_MAX_LEASE (%v) must not fall", e.MinLease, e.DefaultLease, e.MaxLease), "stint help environment")
+	}
+	if e.MinLease > e.TaskLease || e.TaskLease > e.MaxTaskLease {
+		return out, usage("cannot use these clocks",
+			fmt.Sprintf("STINT_MIN_LEASE (%v), STINT_TASK_LEASE (%v) and STINT_MAX_TASK_LEASE (%v) must not fall", e.MinLease, e.TaskLease, e.MaxTaskLease), "stint help environment")
 	}
 	for _, bad := range out.contradictions() {
 		return out, usage("cannot use these clocks", strings.Join(clockNames[bad.Field], ", ")+": "+bad.Detail, "stint help environment")

@@ -20,6 +20,7 @@ func TestClocks(t *testing.T) {
 		{"less than a second", map[string]string{"STINT_TICK": "500ms"}, "STINT_TICK"},
 		{"no length", map[string]string{"STINT_OUTAGE_GRACE": "soon"}, "STINT_OUTAGE_GRACE"},
 		{"leases that fall", map[string]string{"STINT_MAX_LEASE": "30s"}, "STINT_MAX_LEASE"},
+		{"leases on tasks that fall", map[string]string{"STINT_TASK_LEASE": "25h"}, "STINT_MAX_TASK_LEASE"},
 		{"offline before stale", map[string]string{"STINT_OFFLINE_AFTER": "90s"}, "offline after 1m30s and as stale only after 2m0s"},
 		{"offline before the next beat", map[string]string{"STINT_BEAT": "100s", "STINT_STALE_AFTER": "110s", "STINT_OFFLINE_AFTER": "111s"}, "at least 2m2s"},
 		{"stale between two beats", map[string]string{"STINT_BEAT": "3m"}, "STINT_STALE_AFTER"},
