@@ -25,7 +25,7 @@ func TestReal_WorksAndReadsNoneOfStintsFiles(t *testing.T) {
 	for _, mode := range []string{"folder", "worktree"} {
 		for _, by := range []string{"up", "worker run"} {
 			t.Run(mode+", "+by, func(t *testing.T) {
-				each(t, nil, func(h *realHome) { h.readsNothing(mode, by) })
+				eachProgram(t, nil, func(h *realHome) { h.readsNothing(mode, by) })
 			})
 		}
 	}

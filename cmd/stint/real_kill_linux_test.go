@@ -24,10 +24,10 @@ type realHome struct {
 	agent  map[string]any // how the program's agent is made
 }
 
-// each runs a test for each program, whose model has the given commands run one after the
+// eachProgram runs a test for each program, whose model has the given commands run one after the
 // other. For an empty command the model says nothing. Without any commands the test scripts
 // the model itself.
-func each(t *testing.T, commands []string, do func(h *realHome)) {
+func eachProgram(t *testing.T, commands []string, do func(h *realHome)) {
 	t.Parallel()
 	for program, kind := range map[string]api.AgentType{"claude": api.TypeClaudeCode, "codex": api.TypeCodex} {
 		t.Run(program, func(t *testing.T) {
@@ -107,7 +107,7 @@ func (h *realHome) ends(c *api.Client, was api.Session) {
 // Coordinator and worker, one process, are killed with -9 while the program waits for its
 // model: the next start continues the same agent session.
 func TestReal_KilledAltogether(t *testing.T) {
-	each(t, []string{"touch begun", ""}, func(h *realHome) {
+	eachProgram(t, []string{"touch begun", ""}, func(h *realHome) {
 		p := h.serve(asIs, "up")
 		s := h.begin(p.client(nil))
 		h.until("the model is asked again", func() bool { return len(h.model.Asked()) == 2 })
@@ -126,7 +126,7 @@ func TestReal_KilledAltogether(t *testing.T) {
 // Only the coordinator is killed with -9 while a command runs: the program doesn't notice, and
 // what it says meanwhile is reported later.
 func TestReal_TheCoordinatorIsKilled(t *testing.T) {
-	each(t, []string{"touch begun; cat go"}, func(h *realHome) {
+	eachProgram(t, []string{"touch begun; cat go"}, func(h *realHome) {
 		h.must(syscall.Mkfifo(filepath.Join(h.folder, "go"), 0o600))
 		p := h.serve(asIs, "serve")
 		worker := h.start(asIs, "worker", "run")
@@ -161,7 +161,7 @@ func TestReal_TheCoordinatorIsKilled(t *testing.T) {
 // memory.
 func TestReal_TwoHundredMegabytes(t *testing.T) {
 	const most = 150 << 20
-	each(t, []string{"touch begun; yes 'a line of what a command prints, again and again' | head -c 200000000; echo printed"}, func(h *realHome) {
+	eachProgram(t, []string{"touch begun; yes 'a line of what a command prints, again and again' | head -c 200000000; echo printed"}, func(h *realHome) {
 		p := h.serve(asIs, "up")
 		h.ends(p.client(nil), h.begin(p.client(nil)))
 		if _, peak := p.memory(); peak > most {

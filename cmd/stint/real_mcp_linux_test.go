@@ -1,0 +1,143 @@
+//go:build agents
+
+package main
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"stint/api"
+	"stint/worker/agent/agenttest"
+)
+
+// The real programs use Stint's tools, with the settings that stint mcp config prints: they list
+// agents, run one, wait for it and read what it printed.
+func TestReal_ProgramsUseTheTools(t *testing.T) {
+	for program, tool := range map[string]func(name string, input any) agenttest.Call{
+		"claude": func(name string, input any) agenttest.Call {
+			return agenttest.Call{Tool: "mcp__stint__" + name, Input: input}
+		},
+		"codex": func(name string, input any) agenttest.Call {
+			return agenttest.Call{Tool: name, Namespace: "mcp__stint", Input: input}
+		},
+	} {
+		for _, way := range []string{"stdio", "http"} {
+			t.Run(program+" over "+way, func(t *testing.T) {
+				t.Parallel()
+				useTools(t, program, way, tool)
+			})
+		}
+	}
+}
+
+func useTools(t *testing.T, program, way string, tool func(name string, input any) agenttest.Call) {
+	h := newHomeIn(t, agenttest.Folder(t))
+	agenttest.SignIn(t, h.dir)
+	url := h.serve(asIs, "up").ready()
+	token, err := h.data().readToken()
+	h.must(err)
+	c, err := api.NewClient(api.ClientConfig{URL: url, Token: token})
+	h.must(err)
+	_, err = c.CreateAgent(t.Context(), map[string]any{"slug": "greeter", "run": map[string]any{"command": []string{"echo", "good", "morning"}, "workFolder": h.dir}})
+	h.must(err)
+	// The key makes the program's own call answer this session, so that the script knows its id.
+	s := h.sessionOf(url, token, "greeter", "greeting-1")
+	one := map[string]any{"session": s.ID.String()}
+	m := agenttest.NewModel(
+		t,
+		tool("list_agents", map[string]any{}),
+		tool("run_agent", map[string]any{"agent": "greeter", "prompt": "Greet.", "idempotencyKey": "greeting-1"}),
+		tool("wait_session", one), tool("read_output", one), agenttest.Say("It greeted."),
+	)
+	out := h.runProgram(program, way, token, m)
+	asked := m.Asked()
+	if len(asked) == 0 {
+		t.Fatalf("the model was not asked: %s", out)
+	}
+	last := asked[len(asked)-1].Body
+	for _, want := range []string{"greeter", s.ID.String(), `complete`, "good morning"} {
+		if !strings.Contains(last, want) {
+			t.Errorf("the program never saw %q: %.20000s\n%s", want, last, out)
+		}
+	}
+	list, err := c.Sessions(t.Context(), api.SessionFilter{}, api.Page{})
+	h.must(err)
+	if len(list.Items) != 1 {
+		t.Errorf("%d sessions were made", len(list.Items))
+	}
+}
+
+// sessionOf triggers an agent with a key and the body that the tool sends.
+func (h *home) sessionOf(url, token, agent, key string) (out api.Session) {
+	h.Helper()
+	c, err := api.NewClient(api.ClientConfig{URL: url, Token: token})
+	h.must(err)
+	b, err := c.Raw(h.Context(), api.RawCall{
+		Method: http.MethodPost, Path: "/api/v1/workspaces/default/agents/" + agent + "/sessions",
+		Header: http.Header{"Idempotency-Key": {key}}, Body: map[string]string{"prompt": "Greet."},
+	})
+	h.must(err)
+	h.must(json.Unmarshal(b, &out))
+	return out
+}
+
+// settings are what a command prints, with this binary under the name by which it is stint.
+func (h *home) settings(args ...string) string {
+	h.Helper()
+	self, err := os.Executable()
+	h.must(err)
+	link := filepath.Join(h.dir, "stint")
+	h.must(os.Symlink(self, link))
+	cmd := exec.Command(link, args...)
+	cmd.Env = h.env
+	out, err := cmd.Output()
+	h.must(err)
+	return strings.ReplaceAll(string(out), self, link)
+}
+
+// runProgram has a program take one turn with Stint's tools, and returns what it printed.
+func (h *home) runProgram(program, way, token string, m *agenttest.Model) string {
+	h.Helper()
+	config := []string{"mcp", "config", program}
+	if way == "http" {
+		config = append(config, "--http")
+	}
+	settings := h.settings(config...)
+	start, env := []string{os.Getenv(agenttest.ClaudeVar)}, agenttest.ClaudeEnv(m)
+	if program == "codex" {
+		h.must(os.MkdirAll(filepath.Join(h.dir, ".codex"), 0o700))
+		f, err := os.OpenFile(filepath.Join(h.dir, ".codex", "config.toml"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		h.must(err)
+		_, err = io.WriteString(f, settings)
+		h.must(err)
+		h.must(f.Close())
+		start = append(append([]string{os.Getenv(agenttest.CodexVar)}, agenttest.CodexArgs(m)...), "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "Use Stint.")
+		env = nil
+	} else {
+		file := filepath.Join(h.dir, "stint-mcp.json")
+		h.must(os.WriteFile(file, []byte(settings), 0o600))
+		start = append(start, "-p", "--mcp-config", file, "--strict-mcp-config", "--allowedTools", "mcp__stint", "--max-turns", "8", "Use Stint.")
+	}
+	if way == "http" {
+		env = append(env, "STINT_TOKEN="+token)
+	}
+	ctx, cancel := context.WithTimeout(h.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, start[0], start[1:]...)
+	cmd.Dir, cmd.Env = agenttest.Folder(h), slices.Concat(h.env, env)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		h.Errorf("%s: %v", program, err)
+	}
+	return string(out)
+}
