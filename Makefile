@@ -72,7 +72,7 @@ test: ## run all tests with the race detector; installs on Debian what they need
 # would only show in waiting for them; go test already had it on the same code.
 AGENTS_PKG ?= ./worker/agent ./worker ./cmd/stint
 
-test-agents: ## drive the real Claude Code and Codex, of pinned versions from npm, with a model of our own
+test-agents: ## drive the real Claude Code, Codex and opencode, of pinned versions from npm, with a model of our own; MCP conformance
 	tools/with-agents go test -tags agents -run Real -parallel 4 -count 1 -timeout 10m $(AGENTS_PKG)
 
 bench: ## run the benchmarks, without the race detector

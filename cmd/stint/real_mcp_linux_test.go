@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -29,6 +30,9 @@ func TestReal_ProgramsUseTheTools(t *testing.T) {
 		},
 		"codex": func(name string, input any) agenttest.Call {
 			return agenttest.Call{Tool: name, Namespace: "mcp__stint", Input: input}
+		},
+		"opencode": func(name string, input any) agenttest.Call {
+			return agenttest.Call{Tool: "stint_" + name, Input: input}
 		},
 	} {
 		for _, way := range []string{"stdio", "http"} {
@@ -91,6 +95,18 @@ func (h *home) sessionOf(url, token, agent, key string) (out api.Session) {
 	return out
 }
 
+// write puts a text at the end of a file of the home, and returns its path.
+func (h *home) write(name, text string) string {
+	h.Helper()
+	file := filepath.Join(h.dir, name)
+	h.must(os.MkdirAll(filepath.Dir(file), 0o700))
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	h.must(err)
+	_, err = io.WriteString(f, text)
+	h.must(errors.Join(err, f.Close()))
+	return file
+}
+
 // settings are what a command prints, with this binary under the name by which it is stint.
 func (h *home) settings(args ...string) string {
 	h.Helper()
@@ -114,19 +130,25 @@ func (h *home) runProgram(program, way, token string, m *agenttest.Model) string
 	}
 	settings := h.settings(config...)
 	start, env := []string{os.Getenv(agenttest.ClaudeVar)}, agenttest.ClaudeEnv(m)
-	if program == "codex" {
-		h.must(os.MkdirAll(filepath.Join(h.dir, ".codex"), 0o700))
-		f, err := os.OpenFile(filepath.Join(h.dir, ".codex", "config.toml"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-		h.must(err)
-		_, err = io.WriteString(f, settings)
-		h.must(err)
-		h.must(f.Close())
+	switch program {
+	case "claude":
+		file := h.write("stint-mcp.json", settings)
+		start = append(start, "-p", "--mcp-config", file, "--strict-mcp-config", "--allowedTools", "mcp__stint", "--max-turns", "8", "Use Stint.")
+	case "codex":
+		h.write(".codex/config.toml", settings)
 		start = append(append([]string{os.Getenv(agenttest.CodexVar)}, agenttest.CodexArgs(m)...), "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "Use Stint.")
 		env = nil
-	} else {
-		file := filepath.Join(h.dir, "stint-mcp.json")
-		h.must(os.WriteFile(file, []byte(settings), 0o600))
-		start = append(start, "-p", "--mcp-config", file, "--strict-mcp-config", "--allowedTools", "mcp__stint", "--max-turns", "8", "Use Stint.")
+	case "opencode":
+		var all map[string]any
+		h.must(json.Unmarshal([]byte(settings), &all))
+		all["autoupdate"], all["share"], all["model"], all["small_model"] = false, "disabled", "scripted/one", "scripted/one"
+		all["provider"] = map[string]any{"scripted": map[string]any{
+			"npm": "@ai-sdk/anthropic", "options": map[string]any{"baseURL": m.URL + "/v1", "apiKey": "x"}, "models": map[string]any{"one": map[string]any{}},
+		}}
+		text, err := json.Marshal(all)
+		h.must(err)
+		h.write(".config/opencode/opencode.json", string(text))
+		start, env = []string{os.Getenv(agenttest.OpencodeVar), "run", "Use Stint."}, nil
 	}
 	if way == "http" {
 		env = append(env, "STINT_TOKEN="+token)

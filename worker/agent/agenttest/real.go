@@ -18,8 +18,9 @@ import (
 
 // The variables that name the real programs, set by make test-agents.
 const (
-	ClaudeVar = "STINT_TEST_CLAUDE"
-	CodexVar  = "STINT_TEST_CODEX"
+	ClaudeVar   = "STINT_TEST_CLAUDE"
+	CodexVar    = "STINT_TEST_CODEX"
+	OpencodeVar = "STINT_TEST_OPENCODE"
 )
 
 // RealClaude is a job for the real Claude Code with our model. Its user is signed in by files;
