@@ -14,13 +14,17 @@ import (
 const completionTime = 2 * time.Second
 
 // completeArgs lets the shell complete the arguments that commands name in
-// their usage: AGENT by slug, SESSION by id.
+// their usage: AGENT by slug, SESSION by id, TASK by key.
 func (c *cli) completeArgs(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		c.completeArgs(sub)
 	}
 	switch {
 	case cmd.ValidArgsFunction != nil || !cmd.Runnable():
+	case strings.Contains(cmd.Use, "TASK…"):
+		cmd.ValidArgsFunction = c.suggest(0, taskWords)
+	case strings.Contains(cmd.Use, "TASK"):
+		cmd.ValidArgsFunction = c.suggest(1, taskWords)
 	case strings.Contains(cmd.Use, "AGENT"):
 		cmd.ValidArgsFunction = c.suggest(1, agentWords)
 	case strings.Contains(cmd.Use, "SESSION…"):
@@ -77,4 +81,50 @@ func sessionWords(ctx context.Context, client *api.Client) []string {
 		words[i] = s.ID.String() + "\t" + s.AgentSlug + " " + string(s.Status)
 	}
 	return words
+}
+
+func taskWords(ctx context.Context, client *api.Client) []string {
+	list, err := client.Tasks(ctx, api.TaskFilter{}, api.Page{})
+	if err != nil {
+		return nil
+	}
+	words := make([]string, len(list.Items))
+	for i, t := range list.Items {
+		words[i] = t.Key + "\t" + firstLine(t.Title)
+	}
+	return words
+}
+
+// assigneeWords are whom a task may be assigned to.
+func assigneeWords(ctx context.Context, client *api.Client) []string {
+	words := append([]string{"me", "none"}, agentWords(ctx, client)...)
+	list, err := client.Members(ctx, api.Page{Limit: pageSize})
+	if err != nil {
+		return words
+	}
+	for _, m := range list.Items {
+		words = append(words, m.UserID.String()+"\t"+firstLine(m.Name))
+	}
+	return words
+}
+
+// completeFlag lets the shell complete the value of a flag with words that the coordinator
+// knows.
+func (c *cli) completeFlag(cmd *cobra.Command, flag string, words func(context.Context, *api.Client) []string) {
+	flagValues(cmd, flag, c.suggest(0, words))
+}
+
+// completeWords lets the shell complete the value of a flag with one of a few words.
+func completeWords[W ~string](cmd *cobra.Command, flag string, words []W) {
+	fixed := make([]string, len(words))
+	for i, w := range words {
+		fixed[i] = string(w)
+	}
+	flagValues(cmd, flag, cobra.FixedCompletions(fixed, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func flagValues(cmd *cobra.Command, flag string, values cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, values); err != nil {
+		panic(err) // the command has no such flag
+	}
 }

@@ -113,6 +113,10 @@ var codeOf = map[api.Code]exit{
 	api.CodeIdempotencyReuse:   exitConflict,
 	api.CodePromptClosed:       exitConflict,
 	api.CodePromptOpen:         exitConflict,
+	api.CodeStaleVersion:       exitConflict,
+	api.CodeNotClaimHolder:     exitConflict,
+	api.CodeTaskDone:           exitConflict,
+	api.CodeTaskBlocked:        exitConflict,
 }
 
 // explain turns any error of a call to the coordinator into a problem, and nil
@@ -167,7 +171,7 @@ func refusedBecause(e *api.Error) string {
 		parts = append(parts, f.Field+": "+f.Detail)
 	}
 	text := e.Detail
-	if len(parts) > 0 {
+	if len(parts) > 0 && e.Code != api.CodeStaleVersion { // whose detail has the versions
 		text = strings.Join(parts, "; ")
 	}
 	if text == "" {

@@ -22,8 +22,8 @@ func (c *cli) keyCreateCommand() *cobra.Command {
 		Use:   "create NAME",
 		Short: "Make an API key; it is printed this once",
 		Long: "Makes a key that acts for you in this workspace, as far as its scopes go: read,\n" +
-			"trigger (run agents), cancel. It can't run workers, answer, or change anything\n" +
-			"else. It is printed this once.",
+			"trigger (run agents), cancel, tasks. It can't run workers, answer, or change\n" +
+			"anything else. It is printed this once.",
 		Example: "stint key create ci --scope trigger --scope read --days 30",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -47,7 +47,7 @@ func (c *cli) keyCreateCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringSliceVar(&scopes, "scope", []string{string(api.ScopeRead)}, "what it is good for: read, trigger, cancel; repeat\nfor more")
+	cmd.Flags().StringSliceVar(&scopes, "scope", []string{string(api.ScopeRead)}, "what it is good for: read, trigger, cancel, tasks;\nrepeat for more")
 	cmd.Flags().IntVar(&days, "days", 90, "for how many days it is good, at most 366")
 	return cmd
 }

@@ -10,6 +10,7 @@ import (
 // The groups of the short help, in order.
 const (
 	groupDaily  = "daily"
+	groupTasks  = "tasks"
 	groupAgents = "agents"
 	groupServer = "server"
 	groupPeople = "people"
@@ -41,6 +42,7 @@ func newRoot(c *cli) *cobra.Command {
 
 	root.AddGroup(
 		&cobra.Group{ID: groupDaily, Title: "Daily"},
+		&cobra.Group{ID: groupTasks, Title: "Tasks and leases"},
 		&cobra.Group{ID: groupAgents, Title: "Agents, schedules and workers"},
 		&cobra.Group{ID: groupPeople, Title: "People and programs"},
 		&cobra.Group{ID: groupServer, Title: "Server"},
@@ -53,6 +55,8 @@ func newRoot(c *cli) *cobra.Command {
 	}
 	add(groupDaily, c.runCommand(), c.sessionsCommand(), c.showCommand(), c.logsCommand(), c.watchCommand(), c.waitCommand(),
 		c.inboxCommand(), c.answerCommand(), c.sayCommand(), c.cancelCommand(), c.stopCommand(), c.retryCommand())
+	add(groupTasks, c.nextCommand(), c.taskCommand(), c.dispatchCommand(), c.briefingCommand(), c.claimCommand(), c.renewCommand(), c.extendCommand(),
+		c.releaseCommand(), c.claimsCommand())
 	add(groupAgents, c.agentCommand(), c.scheduleCommand(), c.workerCommand(), c.webhookCommand(), c.triggerURLCommand(), c.hookCommand())
 	add(groupPeople, c.loginCommand(), c.logoutCommand(), c.whoamiCommand(), c.contextCommand(), c.memberCommand(), c.keyCommand(), c.accountCommand(), c.programCommand(), c.workspaceCommand(), c.mcpCommand())
 	add(groupServer, c.upCommand(), c.serveCommand(), c.openCommand(), c.statusCommand(), c.auditCommand(), c.conformanceCommand())

@@ -16,6 +16,7 @@ import (
 type runFlags struct {
 	watch, wait, afterAny            bool
 	title, at, after, key, untrusted string
+	task                             string
 	priority                         int64
 	limit                            time.Duration
 }
@@ -29,7 +30,7 @@ func (c *cli) runCommand() *cobra.Command {
 			"told its own; with '' it is told none, and with - the prompt is read from\n" +
 			"stdin. One that begins with a dash goes after --, behind all flags. With --wait\n" +
 			"or --watch the exit code says how the session ended.",
-		Example: "stint run backup\nstint run review 'Look at the newest commit' --watch\ngit diff | stint run review - --wait --timeout 10m",
+		Example: "stint run backup\nstint run review --task T-42\nstint run review 'Look at the newest commit' --watch\ngit diff | stint run review - --wait --timeout 10m",
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.runAgent(cmd, args, f)
@@ -42,11 +43,13 @@ func (c *cli) runCommand() *cobra.Command {
 	flags.Var(length{&f.limit}, "timeout", "give up waiting after this `TIME`; the session goes on")
 	flags.StringVar(&f.title, "title", "", "what the session is called")
 	flags.StringVar(&f.untrusted, "context", "", "a `TEXT` from elsewhere that the agent is not to trust")
+	flags.StringVar(&f.task, "task", "", "the `TASK` that it is about; its briefing joins the\ncontext, and it isn't claimed")
 	flags.StringVar(&f.at, "at", "", "not before this `TIME`: 2h, tomorrow, 2026-11-28T09:00:00Z")
 	flags.Int64Var(&f.priority, "priority", 0, "higher goes first (the agent's)")
 	flags.StringVar(&f.after, "after", "", "only when this `SESSION` is complete")
 	flags.BoolVar(&f.afterAny, "after-any", false, "with --after: however that one ends")
 	flags.StringVar(&f.key, "idempotency-key", "", "the same `KEY` twice is one session (a new one)")
+	c.completeFlag(cmd, "task", taskWords)
 	return cmd
 }
 
@@ -84,7 +87,7 @@ func (c *cli) runAgent(cmd *cobra.Command, args []string, f runFlags) error {
 }
 
 func (c *cli) sessionInput(cmd *cobra.Command, args []string, f runFlags, what string) (api.SessionInput, error) {
-	in := api.SessionInput{Title: f.title, UntrustedContext: f.untrusted, AfterAny: f.afterAny}
+	in := api.SessionInput{Title: f.title, Task: f.task, UntrustedContext: f.untrusted, AfterAny: f.afterAny}
 	if len(args) > 1 {
 		text, err := c.promptText(args[1])
 		if err != nil {
@@ -117,20 +120,26 @@ func (c *cli) create(ctx context.Context, client *api.Client, agent string, in a
 	if key == "" {
 		key = "cli-" + rand.Text()
 	}
-	for try := range createTries {
-		if s, _, err = client.CreateSession(ctx, agent, in, key); !api.Retriable(err) {
-			return s, err
-		}
-		if try == createTries-1 {
-			break
+	err = untilAnswered(ctx, func() error {
+		s, _, err = client.CreateSession(ctx, agent, in, key)
+		return err
+	})
+	return s, err
+}
+
+// untilAnswered makes a call that a key makes count once, again while its answer is lost.
+func untilAnswered(ctx context.Context, do func() error) error {
+	for try := 1; ; try++ {
+		err := do()
+		if !api.Retriable(err) || try == createTries {
+			return err
 		}
 		select {
 		case <-ctx.Done():
-			return s, context.Cause(ctx)
+			return context.Cause(ctx)
 		case <-time.After(max(api.RetryAfter(err), 100*time.Millisecond)):
 		}
 	}
-	return s, err
 }
 
 // started announces the new session and, if asked, waits for it.

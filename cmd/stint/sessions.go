@@ -219,6 +219,9 @@ func (c *cli) sessionFacts(s api.Session) *facts {
 	f.add("status", c.status(s.Status))
 	f.add("agent", s.AgentSlug)
 	f.add("title", firstLine(s.Title))
+	if s.Task != nil {
+		f.add("task", taskLine(*s.Task))
+	}
 	f.add("prompt", opening(s.Prompt))
 	f.add("triggered by", string(s.TriggeredBy))
 	f.add("triggered", c.when(s.TriggeredAt))
