@@ -29,8 +29,8 @@ var (
 	taskWords = []string{"next", "new", "board", "export", "import", "counts"}
 )
 
-// checkTask tidies what people set on a task and names each field that breaks its rule.
-func checkTask(in *api.TaskInput) error {
+// CheckTask tidies what people set on a task and names each field that breaks its rule.
+func CheckTask(in *api.TaskInput) error {
 	var v api.Invalid
 	in.Title, in.Slug = strings.TrimSpace(in.Title), strings.TrimSpace(in.Slug)
 	switch n := utf8.RuneCountInString(in.Title); {

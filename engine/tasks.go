@@ -96,7 +96,7 @@ func (e *Engine) CreateTask(ctx context.Context, c Caller, in api.TaskInput) (ou
 			ID: api.TaskID(tx.NewID()), WorkspaceID: c.WorkspaceID, Number: number, State: api.TaskTodo, Priority: in.Priority,
 			Version: 1, CreatedBy: c.UserID, CreatedAt: now, UpdatedAt: now,
 		}
-		if err := checkTask(&in); err != nil {
+		if err := CheckTask(&in); err != nil {
 			return err
 		}
 		blockers, err := e.fillTask(tx, c, &t, api.TaskInput{}, in)
@@ -154,7 +154,7 @@ func (e *Engine) EditTask(ctx context.Context, c Caller, ref string, merge func(
 				Fields: []api.FieldError{{Field: "version", Detail: "read the task again and repeat the change if it is still right"}},
 			}
 		}
-		if err := checkTask(&in.TaskInput); err != nil {
+		if err := CheckTask(&in.TaskInput); err != nil {
 			return err
 		}
 		if err := e.editTaskTx(tx, c, t, before, in.TaskInput); err != nil {

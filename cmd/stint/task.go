@@ -31,7 +31,7 @@ dashboard has all the rules.`,
 			"stint dispatch T-42       # give it to an agent; its session holds it\n" +
 			"stint task close T-42",
 	}, c.taskListCommand(), c.taskShowCommand(), c.taskCreateCommand(), c.taskEditCommand(), c.taskCommentCommand(),
-		c.taskCloseCommand())
+		c.taskCloseCommand(), c.taskImportCommand(), c.taskExportCommand())
 }
 
 // taskNext suggests what to do about a refusal that concerns a task.

@@ -1,0 +1,267 @@
+package main
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"stint/api"
+	"stint/engine"
+)
+
+// taskRow is one task of an exported file: what people set on it, and the key by which other
+// rows of the file name it.
+type taskRow struct {
+	Key string `json:"key"`
+	api.TaskInput
+
+	line int // where in the file it begins
+}
+
+// badRow is what is wrong with one row of a file.
+type badRow struct {
+	line int
+	why  string
+}
+
+// taskFile is an exported file in JSON.
+type taskFile struct {
+	Items []taskRow `json:"items"`
+}
+
+// rowOf is a task as a file has it. A lease isn't in it: it says who is at work now.
+func rowOf(t api.Task) taskRow {
+	r := taskRow{Key: t.Key, TaskInput: api.TaskInput{
+		Slug: t.Slug, Title: t.Title, Description: t.Description, State: t.State, Priority: t.Priority,
+		Labels: t.Labels, BlockedBy: []string{}, Links: t.Links,
+	}}
+	if t.Assignee != nil {
+		if r.Assignee = t.Assignee.ID; t.Assignee.Type == api.PersonAgent {
+			r.Assignee = t.Assignee.Name
+		}
+	}
+	for _, b := range t.BlockedBy {
+		r.BlockedBy = append(r.BlockedBy, b.Key)
+	}
+	return r
+}
+
+func writeTasksJSON(w io.Writer, rows []taskRow) error {
+	if err := json.MarshalWrite(w, taskFile{rows}, json.Deterministic(true), jsontext.WithIndent("  ")); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}
+
+// taskColumn is one column of the CSV format.
+type taskColumn struct {
+	name string
+	get  func(taskRow) string
+	set  func(*taskRow, string)
+}
+
+// taskColumns are all of them, in the order in which they are written. Several labels or tasks
+// in one cell are separated by spaces, several links by line breaks.
+var taskColumns = []taskColumn{
+	{"key", func(r taskRow) string { return r.Key }, func(r *taskRow, v string) { r.Key = v }},
+	{"slug", func(r taskRow) string { return r.Slug }, func(r *taskRow, v string) { r.Slug = v }},
+	{"title", func(r taskRow) string { return r.Title }, func(r *taskRow, v string) { r.Title = v }},
+	{"description", func(r taskRow) string { return r.Description }, func(r *taskRow, v string) { r.Description = v }},
+	{"state", func(r taskRow) string { return string(r.State) }, func(r *taskRow, v string) { r.State = api.TaskState(v) }},
+	{"priority", func(r taskRow) string { return string(r.Priority) }, func(r *taskRow, v string) { r.Priority = api.TaskPriority(v) }},
+	{"labels", func(r taskRow) string { return strings.Join(r.Labels, " ") }, func(r *taskRow, v string) { r.Labels = strings.Fields(v) }},
+	{"assignee", func(r taskRow) string { return r.Assignee }, func(r *taskRow, v string) { r.Assignee = v }},
+	{"blockedBy", func(r taskRow) string { return strings.Join(r.BlockedBy, " ") }, func(r *taskRow, v string) { r.BlockedBy = strings.Fields(v) }},
+	{"links", func(r taskRow) string { return linkLines(r.Links) }, func(r *taskRow, v string) { r.Links = linksOf(strings.Split(v, "\n")) }},
+}
+
+func linkLines(links api.TaskLinks) string {
+	lines := make([]string, len(links))
+	for i, l := range links {
+		lines[i] = strings.TrimSpace(l.URL + " " + l.Title)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// A spreadsheet takes a cell that begins with one of these for a formula.
+const formulaStarts = "=+-@\t\r"
+
+// asText marks a cell that a spreadsheet would execute with an apostrophe, as spreadsheets do.
+func asText(cell string) string {
+	if needsMark(cell) {
+		return "'" + cell
+	}
+	return cell
+}
+
+// unmarked undoes asText.
+func unmarked(cell string) string {
+	if rest, ok := strings.CutPrefix(cell, "'"); ok && needsMark(rest) {
+		return rest
+	}
+	return cell
+}
+
+// needsMark reports whether a cell begins like a formula, or like one that was marked already.
+func needsMark(cell string) bool {
+	text := strings.TrimLeft(cell, "'")
+	return text != "" && strings.Contains(formulaStarts, text[:1])
+}
+
+func writeTasksCSV(w io.Writer, rows []taskRow) error {
+	out := csv.NewWriter(w)
+	record := make([]string, len(taskColumns))
+	for i, column := range taskColumns {
+		record[i] = column.name
+	}
+	if err := out.Write(record); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		for i, column := range taskColumns {
+			record[i] = asText(column.get(r))
+		}
+		if err := out.Write(record); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// readTasks reads a file of either format, told apart by how it begins. bad are the rows that
+// can't be read; err is what keeps all from being read.
+func readTasks(text []byte) (rows []taskRow, bad []badRow, err error) {
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // spreadsheets begin their files with it
+	switch start := bytes.TrimLeft(text, " \t\r\n"); {
+	case len(start) == 0:
+		return nil, nil, errors.New("it is empty")
+	case start[0] == '{', start[0] == '[':
+		return readTasksJSON(text)
+	}
+	return readTasksCSV(text)
+}
+
+func newRow(line int) taskRow { return taskRow{TaskInput: engine.DefaultTask(), line: line} }
+
+func readTasksJSON(text []byte) (rows []taskRow, bad []badRow, err error) {
+	in := jsontext.NewDecoder(bytes.NewReader(text))
+	lineAt := func(offset int64) int { return 1 + bytes.Count(text[:offset], []byte("\n")) }
+	broken := func(err error) error {
+		at := in.InputOffset()
+		var syntax *jsontext.SyntacticError
+		if errors.As(err, &syntax) {
+			at, err = syntax.ByteOffset, syntax.Err
+		}
+		return fmt.Errorf("line %d is no JSON of tasks: %w", lineAt(min(at, int64(len(text)))), err)
+	}
+	if in.PeekKind() == '{' {
+		if _, err := in.ReadToken(); err != nil {
+			return nil, nil, broken(err)
+		}
+		if name, err := in.ReadToken(); err != nil {
+			return nil, nil, broken(err)
+		} else if name.Kind() != '"' || name.String() != "items" {
+			return nil, nil, broken(errors.New(`the one member is "items"`))
+		}
+	}
+	if start, err := in.ReadToken(); err != nil {
+		return nil, nil, broken(err)
+	} else if start.Kind() != '[' {
+		return nil, nil, broken(errors.New("a list of tasks is missing"))
+	}
+	for in.PeekKind() != ']' {
+		value, err := in.ReadValue()
+		if err != nil {
+			return nil, nil, broken(err)
+		}
+		r := newRow(lineAt(in.InputOffset() - int64(len(value))))
+		if err := json.Unmarshal(value, &r, json.RejectUnknownMembers(true)); err != nil {
+			bad = append(bad, badRow{r.line, misread(err)})
+			continue
+		}
+		rows = append(rows, r)
+	}
+	for { // what is behind the list has to be JSON too, so that a file that was cut off is found
+		_, err := in.ReadToken()
+		if errors.Is(err, io.EOF) {
+			return rows, bad, nil
+		}
+		if err != nil {
+			return nil, nil, broken(err)
+		}
+	}
+}
+
+// misread puts into words why a value isn't a task.
+func misread(err error) string {
+	var meaning *json.SemanticError
+	if !errors.As(err, &meaning) {
+		return api.Plain(err)
+	}
+	name := meaning.JSONPointer.LastToken()
+	switch {
+	case errors.Is(err, json.ErrUnknownName):
+		return fmt.Sprintf("there is no member %q; the members are %s", name, columnNames())
+	case name == "":
+		return "it is no JSON object"
+	}
+	return name + ": is of the wrong type"
+}
+
+func readTasksCSV(text []byte) (rows []taskRow, bad []badRow, err error) {
+	in := csv.NewReader(bytes.NewReader(text))
+	in.FieldsPerRecord = -1
+	head, err := in.Read()
+	if err != nil {
+		return nil, nil, err
+	}
+	columns := make([]taskColumn, len(head))
+	for i, name := range head {
+		at := slices.IndexFunc(taskColumns, func(c taskColumn) bool { return strings.EqualFold(c.name, strings.TrimSpace(name)) })
+		if at < 0 {
+			return nil, nil, fmt.Errorf("line 1: there is no column %q; the columns are %s", name, columnNames())
+		}
+		columns[i] = taskColumns[at]
+	}
+	if !slices.ContainsFunc(columns, func(c taskColumn) bool { return c.name == "title" }) {
+		return nil, nil, fmt.Errorf("line 1: the column title is missing; the columns are %s", columnNames())
+	}
+	for {
+		record, err := in.Read()
+		if errors.Is(err, io.EOF) {
+			return rows, bad, nil
+		}
+		if err != nil {
+			return nil, nil, err // names its line itself
+		}
+		line, _ := in.FieldPos(0)
+		if len(record) != len(columns) {
+			bad = append(bad, badRow{line, fmt.Sprintf("it has %d cells, the first line has %d", len(record), len(columns))})
+			continue
+		}
+		r := newRow(line)
+		for i, cell := range record {
+			if cell != "" {
+				columns[i].set(&r, unmarked(cell))
+			}
+		}
+		rows = append(rows, r)
+	}
+}
+
+func columnNames() string {
+	names := make([]string, len(taskColumns))
+	for i, c := range taskColumns {
+		names[i] = c.name
+	}
+	return strings.Join(names, ", ")
+}
