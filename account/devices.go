@@ -222,6 +222,6 @@ func (a *Accounts) tradeDeviceTx(tx *db.Tx, by Presented, code string) (out Toke
 	if err := db.One(tx.UseDeviceCode(tx.Context(), queries.UseDeviceCodeParams{Now: now, Hash: d.Hash})); err != nil {
 		return out, nil, fmt.Errorf("use a device's code: %w", err)
 	}
-	_, out, err = a.signInProgram(tx, d.UserID, d.Client, d.Resource, From{Label: d.Label, Address: d.Address})
+	_, out, err = a.signInProgram(tx, d.UserID, Grant{Client: d.Client, Resource: d.Resource}, From{Label: d.Label, Address: d.Address})
 	return out, nil, err
 }

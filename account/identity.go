@@ -41,6 +41,7 @@ type Identity struct {
 
 	Client   string // the program that was signed in through a browser and acts for them; "" = they themselves
 	Resource string // path of the part of the server that the program may call; "" = the API
+	Granted  string // what the program may do there, as words with spaces between them; "" = all
 	Run      *Run   // the agent's run that acts; nil = none
 
 	KeyID       api.KeyID // 0 = the user themselves

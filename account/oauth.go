@@ -16,6 +16,7 @@ import (
 type Grant struct {
 	Client    string // its id
 	Resource  string // path of the part of the server that it is for; "" = the API
+	Scopes    string // what it may do there, as words with spaces between them; "" = all
 	Redirect  string // where the answer goes
 	Challenge string // SHA-256 of the program's verifier, base64url
 }
@@ -65,6 +66,7 @@ func (p Presented) fits(granted string) error {
 type Tokens struct {
 	Access, Refresh string
 	ExpiresIn       time.Duration // of the access token
+	Scopes          string        // as they were granted; "" = all that the resource has
 }
 
 // GiveCode notes that a person said yes and answers the code that the program
@@ -74,7 +76,7 @@ func (a *Accounts) GiveCode(ctx context.Context, who Identity, g Grant) (code st
 		var hash []byte
 		code, hash = randomSecret(codePrefix)
 		return tx.InsertOAuthCode(tx.Context(), queries.InsertOAuthCodeParams{
-			Hash: hash, UserID: who.UserID, Client: g.Client, RedirectUri: g.Redirect, Challenge: g.Challenge, Resource: g.Resource,
+			Hash: hash, UserID: who.UserID, Client: g.Client, RedirectUri: g.Redirect, Challenge: g.Challenge, Resource: g.Resource, Scopes: g.Scopes,
 			ExpiresAt: db.Micros(tx.Now.Add(codeLife)),
 		})
 	})
@@ -140,7 +142,7 @@ func (a *Accounts) tradeCodeTx(tx *db.Tx, by Presented, code, redirect, verifier
 		// Whoever else has the code must not be able to go on trying.
 		return out, refusal, db.One(tx.UseOAuthCode(tx.Context(), use))
 	}
-	if use.ProgramID, out, err = a.signInProgram(tx, row.UserID, row.Client, row.Resource, by.From); err != nil {
+	if use.ProgramID, out, err = a.signInProgram(tx, row.UserID, Grant{Client: row.Client, Resource: row.Resource, Scopes: row.Scopes}, by.From); err != nil {
 		return out, nil, err
 	}
 	return out, nil, db.One(tx.UseOAuthCode(tx.Context(), use))

@@ -21,14 +21,14 @@ const (
 )
 
 // signInProgram begins a family of tokens for a user.
-func (a *Accounts) signInProgram(tx *db.Tx, user api.UserID, client, resource string, from From) (api.TokenID, Tokens, error) {
-	if err := useClient(tx, client); err != nil {
+func (a *Accounts) signInProgram(tx *db.Tx, user api.UserID, g Grant, from From) (api.TokenID, Tokens, error) {
+	if err := useClient(tx, g.Client); err != nil {
 		return 0, Tokens{}, err
 	}
 	id := api.TokenID(tx.NewID())
 	ends := tx.Now.Add(programLife)
 	err := tx.InsertProgram(tx.Context(), queries.InsertProgramParams{
-		ID: id, UserID: user, Client: client, Resource: resource, Label: short(from.Label, maxLabelText), Address: from.Address,
+		ID: id, UserID: user, Client: g.Client, Resource: g.Resource, Scopes: g.Scopes, Label: short(from.Label, maxLabelText), Address: from.Address,
 		CreatedAt: db.Micros(tx.Now), ExpiresAt: db.Micros(ends),
 	})
 	if err != nil {
@@ -40,11 +40,12 @@ func (a *Accounts) signInProgram(tx *db.Tx, user api.UserID, client, resource st
 	if err != nil {
 		return 0, Tokens{}, err
 	}
-	name, err := clientName(tx.Context(), tx, client, db.Micros(tx.Now))
+	out.Scopes = g.Scopes
+	name, err := clientName(tx.Context(), tx, g.Client, db.Micros(tx.Now))
 	if err != nil {
 		return 0, Tokens{}, err
 	}
-	return id, out, a.logSignIn(tx, user, api.EventProgramSignedIn, api.EventData{"program": client, "name": name, "signIn": id.String(), "for": from.Label}, from.Address)
+	return id, out, a.logSignIn(tx, user, api.EventProgramSignedIn, api.EventData{"program": g.Client, "name": name, "signIn": id.String(), "for": from.Label}, from.Address)
 }
 
 func newSalt() []byte {
@@ -120,6 +121,7 @@ func (a *Accounts) refreshTx(tx *db.Tx, by Presented, refresh string) (out Token
 		return out, nil, fmt.Errorf("use a refresh token: %w", err)
 	}
 	out, err = a.keepPair(tx, refresh, salt, p.ID, time.UnixMicro(p.ExpiresAt))
+	out.Scopes = p.Scopes
 	return out, nil, err
 }
 
@@ -138,7 +140,7 @@ func (a *Accounts) sameAgain(tx *db.Tx, p *queries.Program, refresh string, salt
 		return out, errInvalidGrant, a.endProgram(tx, p.ID, "a refresh token was used after the one that followed it")
 	}
 	left := time.Duration(given[0].ExpiresAt-db.Micros(tx.Now)) * time.Microsecond
-	return Tokens{Access: access, Refresh: next, ExpiresIn: left}, nil, nil
+	return Tokens{Access: access, Refresh: next, ExpiresIn: left, Scopes: p.Scopes}, nil, nil
 }
 
 func alive(p *queries.Program, now int64) bool { return p.RevokedAt == 0 && p.ExpiresAt > now }
@@ -205,7 +207,7 @@ func (a *Accounts) authenticateProgram(ctx context.Context, access string) (out 
 		if t.Kind != kindAccess || t.ExpiresAt <= now || !alive(&p, now) {
 			return errNotSignedIn
 		}
-		out = Identity{UserID: p.UserID, Name: row.UserName, TokenID: p.ID, Client: p.Client, Resource: p.Resource}
+		out = Identity{UserID: p.UserID, Name: row.UserName, TokenID: p.ID, Client: p.Client, Resource: p.Resource, Granted: p.Scopes}
 		lastUsed = p.LastUsedAt
 		return nil
 	})

@@ -301,6 +301,7 @@ type OauthCode struct {
 	ExpiresAt   int64
 	UsedAt      int64
 	ProgramID   api.TokenID
+	Scopes      string
 }
 
 type Output struct {
@@ -322,6 +323,7 @@ type Program struct {
 	ExpiresAt  int64
 	LastUsedAt int64
 	RevokedAt  int64
+	Scopes     string
 }
 
 type ProgramToken struct {

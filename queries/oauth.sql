@@ -1,6 +1,6 @@
 -- name: InsertProgram :exec
-INSERT INTO programs (id, user_id, client, resource, label, address, created_at, expires_at, last_used_at, revoked_at)
-VALUES (@id, @user_id, @client, @resource, @label, @address, @created_at, @expires_at, 0, 0);
+INSERT INTO programs (id, user_id, client, resource, scopes, label, address, created_at, expires_at, last_used_at, revoked_at)
+VALUES (@id, @user_id, @client, @resource, @scopes, @label, @address, @created_at, @expires_at, 0, 0);
 
 -- name: Program :one
 SELECT * FROM programs WHERE id = @id;
@@ -33,8 +33,8 @@ UPDATE program_tokens SET used_at = @now, salt = @salt WHERE hash = @hash AND ki
 DELETE FROM program_tokens WHERE expires_at <= @now;
 
 -- name: InsertOAuthCode :exec
-INSERT INTO oauth_codes (hash, user_id, client, redirect_uri, challenge, resource, expires_at, used_at, program_id)
-VALUES (@hash, @user_id, @client, @redirect_uri, @challenge, @resource, @expires_at, 0, 0);
+INSERT INTO oauth_codes (hash, user_id, client, redirect_uri, challenge, resource, scopes, expires_at, used_at, program_id)
+VALUES (@hash, @user_id, @client, @redirect_uri, @challenge, @resource, @scopes, @expires_at, 0, 0);
 
 -- name: OAuthCode :one
 SELECT * FROM oauth_codes WHERE hash = @hash;

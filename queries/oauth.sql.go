@@ -230,8 +230,8 @@ func (q *Queries) InsertOAuthClient(ctx context.Context, arg InsertOAuthClientPa
 }
 
 const insertOAuthCode = `-- name: InsertOAuthCode :exec
-INSERT INTO oauth_codes (hash, user_id, client, redirect_uri, challenge, resource, expires_at, used_at, program_id)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0)
+INSERT INTO oauth_codes (hash, user_id, client, redirect_uri, challenge, resource, scopes, expires_at, used_at, program_id)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, 0)
 `
 
 type InsertOAuthCodeParams struct {
@@ -241,6 +241,7 @@ type InsertOAuthCodeParams struct {
 	RedirectUri string
 	Challenge   string
 	Resource    string
+	Scopes      string
 	ExpiresAt   int64
 }
 
@@ -252,14 +253,15 @@ func (q *Queries) InsertOAuthCode(ctx context.Context, arg InsertOAuthCodeParams
 		arg.RedirectUri,
 		arg.Challenge,
 		arg.Resource,
+		arg.Scopes,
 		arg.ExpiresAt,
 	)
 	return err
 }
 
 const insertProgram = `-- name: InsertProgram :exec
-INSERT INTO programs (id, user_id, client, resource, label, address, created_at, expires_at, last_used_at, revoked_at)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, 0)
+INSERT INTO programs (id, user_id, client, resource, scopes, label, address, created_at, expires_at, last_used_at, revoked_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, 0)
 `
 
 type InsertProgramParams struct {
@@ -267,6 +269,7 @@ type InsertProgramParams struct {
 	UserID    api.UserID
 	Client    string
 	Resource  string
+	Scopes    string
 	Label     string
 	Address   string
 	CreatedAt int64
@@ -279,6 +282,7 @@ func (q *Queries) InsertProgram(ctx context.Context, arg InsertProgramParams) er
 		arg.UserID,
 		arg.Client,
 		arg.Resource,
+		arg.Scopes,
 		arg.Label,
 		arg.Address,
 		arg.CreatedAt,
@@ -389,7 +393,7 @@ func (q *Queries) OAuthClients(ctx context.Context, arg OAuthClientsParams) ([]O
 }
 
 const oAuthCode = `-- name: OAuthCode :one
-SELECT hash, user_id, client, redirect_uri, challenge, resource, expires_at, used_at, program_id FROM oauth_codes WHERE hash = ?1
+SELECT hash, user_id, client, redirect_uri, challenge, resource, expires_at, used_at, program_id, scopes FROM oauth_codes WHERE hash = ?1
 `
 
 func (q *Queries) OAuthCode(ctx context.Context, hash []byte) (OauthCode, error) {
@@ -405,12 +409,13 @@ func (q *Queries) OAuthCode(ctx context.Context, hash []byte) (OauthCode, error)
 		&i.ExpiresAt,
 		&i.UsedAt,
 		&i.ProgramID,
+		&i.Scopes,
 	)
 	return i, err
 }
 
 const program = `-- name: Program :one
-SELECT id, user_id, client, resource, label, address, created_at, expires_at, last_used_at, revoked_at FROM programs WHERE id = ?1
+SELECT id, user_id, client, resource, label, address, created_at, expires_at, last_used_at, revoked_at, scopes FROM programs WHERE id = ?1
 `
 
 func (q *Queries) Program(ctx context.Context, id api.TokenID) (Program, error) {
@@ -427,12 +432,13 @@ func (q *Queries) Program(ctx context.Context, id api.TokenID) (Program, error) 
 		&i.ExpiresAt,
 		&i.LastUsedAt,
 		&i.RevokedAt,
+		&i.Scopes,
 	)
 	return i, err
 }
 
 const programToken = `-- name: ProgramToken :one
-SELECT t.hash, t.program_id, t.kind, t.expires_at, t.used_at, t.salt, p.id, p.user_id, p.client, p.resource, p.label, p.address, p.created_at, p.expires_at, p.last_used_at, p.revoked_at, u.name AS user_name
+SELECT t.hash, t.program_id, t.kind, t.expires_at, t.used_at, t.salt, p.id, p.user_id, p.client, p.resource, p.label, p.address, p.created_at, p.expires_at, p.last_used_at, p.revoked_at, p.scopes, u.name AS user_name
 FROM program_tokens t JOIN programs p ON p.id = t.program_id JOIN users u ON u.id = p.user_id WHERE t.hash = ?1
 `
 
@@ -462,13 +468,14 @@ func (q *Queries) ProgramToken(ctx context.Context, hash []byte) (ProgramTokenRo
 		&i.Program.ExpiresAt,
 		&i.Program.LastUsedAt,
 		&i.Program.RevokedAt,
+		&i.Program.Scopes,
 		&i.UserName,
 	)
 	return i, err
 }
 
 const programsOf = `-- name: ProgramsOf :many
-SELECT id, user_id, client, resource, label, address, created_at, expires_at, last_used_at, revoked_at FROM programs
+SELECT id, user_id, client, resource, label, address, created_at, expires_at, last_used_at, revoked_at, scopes FROM programs
 WHERE user_id = ?1 AND revoked_at = 0 AND expires_at > ?2 AND id < ?3 ORDER BY id DESC LIMIT ?4
 `
 
@@ -504,6 +511,7 @@ func (q *Queries) ProgramsOf(ctx context.Context, arg ProgramsOfParams) ([]Progr
 			&i.ExpiresAt,
 			&i.LastUsedAt,
 			&i.RevokedAt,
+			&i.Scopes,
 		); err != nil {
 			return nil, err
 		}
@@ -519,7 +527,7 @@ func (q *Queries) ProgramsOf(ctx context.Context, arg ProgramsOfParams) ([]Progr
 }
 
 const programsOfClient = `-- name: ProgramsOfClient :many
-SELECT id, user_id, client, resource, label, address, created_at, expires_at, last_used_at, revoked_at FROM programs WHERE client = ?1 AND revoked_at = 0 ORDER BY id
+SELECT id, user_id, client, resource, label, address, created_at, expires_at, last_used_at, revoked_at, scopes FROM programs WHERE client = ?1 AND revoked_at = 0 ORDER BY id
 `
 
 func (q *Queries) ProgramsOfClient(ctx context.Context, client string) ([]Program, error) {
@@ -542,6 +550,7 @@ func (q *Queries) ProgramsOfClient(ctx context.Context, client string) ([]Progra
 			&i.ExpiresAt,
 			&i.LastUsedAt,
 			&i.RevokedAt,
+			&i.Scopes,
 		); err != nil {
 			return nil, err
 		}

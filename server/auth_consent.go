@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"net/http"
@@ -69,8 +70,9 @@ func (x *exchange) asks(form url.Values) (a asked, refusal, err error) {
 		return bad("invalid_request", "The response mode is query.")
 	case form.Get("code_challenge_method") != "S256" || notBase64 != nil || len(sum) != 32:
 		return bad("invalid_request", "A code_challenge by the method S256 is needed (RFC 7636).")
-	case scopeFits(form) != nil:
-		return a, scopeFits(form), nil
+	}
+	if refusal == nil {
+		a.grant.Scopes, refusal = granted(form, a.grant.Resource)
 	}
 	return a, refusal, nil
 }
@@ -112,6 +114,9 @@ func (s *Server) consentPage(x *exchange) (answer, error) {
 			{"Program", a.client.Name}, {"Acts as", x.grant.who.Name}, {"Answer goes to", answerPlace(a.grant.Redirect)},
 		},
 		Choices: []doorChoice{{allow, "Sign it in"}, {deny, "No"}},
+	}
+	if a.grant.Resource == mcpRoute {
+		p.Facts = append(p.Facts, doorFact{"May use", "the tools at " + mcpRoute + ": " + cmp.Or(a.grant.Scopes, "all of them")})
 	}
 	if !a.client.Registered.IsZero() {
 		p.Facts[0].Name = "Calls itself"

@@ -1,14 +1,17 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"stint/account"
 	"stint/api"
+	"stint/server/mcp"
 )
 
 // The paths of the OAuth provider. Programs learn them from the metadata (contract 8.2).
@@ -32,7 +35,7 @@ func (s *Server) authServer(x *exchange) (answer, error) {
 		Issuer: at, AuthorizationEndpoint: at + authorizeRoute, TokenEndpoint: at + tokenRoute,
 		DeviceEndpoint: at + deviceRoute, RevocationEndpoint: at + revokeRoute,
 		ResponseTypes: []string{"code"}, ResponseModes: []string{"query"},
-		GrantTypes: []string{api.GrantCode, api.GrantRefresh, api.GrantDevice}, Scopes: []string{api.ScopeUser},
+		GrantTypes: []string{api.GrantCode, api.GrantRefresh, api.GrantDevice}, Scopes: append(scopesOf(""), scopesOf(mcpRoute)...),
 		TokenAuthMethods: []string{"none"}, RevocationAuthMethods: []string{"none"}, ChallengeMethods: []string{"S256"},
 		IssuerInAnswers: true, RegistrationEndpoint: register,
 	}, nil)
@@ -41,13 +44,13 @@ func (s *Server) authServer(x *exchange) (answer, error) {
 func (s *Server) protectedResource(x *exchange) (answer, error) {
 	at := s.here(x.r)
 	return reply(api.ProtectedResource{
-		Resource: at + partOf(x.r), Name: "Stint", AuthServers: []string{at}, Scopes: []string{api.ScopeUser}, BearerMethods: []string{"header"},
+		Resource: at + partOf(x.r), Name: "Stint", AuthServers: []string{at}, Scopes: scopesOf(partOf(x.r)), BearerMethods: []string{"header"},
 	}, nil)
 }
 
 // challenge is what an answer without a good sign-in asks programs to do next.
 func (x *exchange) challenge() string {
-	text := `Bearer realm="stint", resource_metadata="` + x.server.metadataOf(x.r) + `", scope="` + api.ScopeUser + `"`
+	text := `Bearer realm="stint", resource_metadata="` + x.server.metadataOf(x.r) + `", scope="` + strings.Join(scopesOf(partOf(x.r)), " ") + `"`
 	if x.r.Header["Authorization"] != nil {
 		text += `, error="invalid_token"`
 	}
@@ -98,11 +101,38 @@ func once(form url.Values) error {
 	return nil
 }
 
-func scopeFits(form url.Values) error {
-	if scope := form.Get("scope"); scope != "" && scope != api.ScopeUser {
-		return &account.OAuthError{Code: "invalid_scope", Detail: "The one scope is “" + api.ScopeUser + "”."}
+// scopesOf are the scopes of a part of this server. Those of the tools are scopes of nothing
+// else.
+func scopesOf(part string) []string {
+	if part != mcpRoute {
+		return []string{api.ScopeUser}
 	}
-	return nil
+	var all []string
+	for _, scope := range mcp.Scopes {
+		all = append(all, string(scope))
+	}
+	return all
+}
+
+// granted reads which scopes of a part a program asks for: "" for all of them.
+func granted(form url.Values, part string) (string, error) {
+	all, asked := scopesOf(part), strings.Fields(form.Get("scope"))
+	for _, scope := range asked {
+		if !slices.Contains(all, scope) && scope != api.ScopeUser {
+			return "", &account.OAuthError{Code: "invalid_scope", Detail: "The scopes are " + strings.Join(all, ", ") + "."}
+		}
+	}
+	kept := slices.DeleteFunc(slices.Clone(all), func(scope string) bool { return !slices.Contains(asked, scope) })
+	if len(asked) == 0 || slices.Contains(asked, api.ScopeUser) || len(kept) == len(all) {
+		return "", nil
+	}
+	return strings.Join(kept, " "), nil
+}
+
+// scopeKnown refuses what is no scope at all. A refreshed token keeps the scopes of its sign-in.
+func scopeKnown(form url.Values) error {
+	_, err := granted(form, mcpRoute)
+	return err
 }
 
 // presented reads the form of a program that asks for tokens or for a code.
@@ -113,7 +143,7 @@ func (x *exchange) presented() (form url.Values, by account.Presented, err error
 	if x.r.Header["Authorization"] != nil {
 		return nil, by, &account.OAuthError{Code: "invalid_client", Detail: "Programs have no secret here: send client_id in the form alone."}
 	}
-	if err := errors.Join(once(form), scopeFits(form)); err != nil {
+	if err := errors.Join(once(form), scopeKnown(form)); err != nil {
 		return nil, by, err
 	}
 	client, ok, err := x.server.accounts.ClientOf(x.r.Context(), form.Get("client_id"))
@@ -150,15 +180,18 @@ func (s *Server) token(x *exchange) (answer, error) {
 		return x.oauthRefusal(err)
 	}
 	return reply(api.OAuthTokens{
-		AccessToken: got.Access, TokenType: "Bearer", ExpiresIn: int64(got.ExpiresIn / time.Second), RefreshToken: got.Refresh, Scope: api.ScopeUser,
+		AccessToken: got.Access, TokenType: "Bearer", ExpiresIn: int64(got.ExpiresIn / time.Second), RefreshToken: got.Refresh, Scope: cmp.Or(got.Scopes, api.ScopeUser),
 	}, nil)
 }
 
 // startDevice gives a code to a program that has no browser.
 func (s *Server) startDevice(x *exchange) (answer, error) {
-	_, by, err := x.presented()
+	form, by, err := x.presented()
 	if err != nil {
 		return x.oauthRefusal(err)
+	}
+	if scope := form.Get("scope"); scope != "" && scope != api.ScopeUser {
+		return x.oauthRefusal(&account.OAuthError{Code: "invalid_scope", Detail: "The one scope of a device is “" + api.ScopeUser + "”."})
 	}
 	d, err := s.accounts.StartDevice(x.r.Context(), by)
 	if err != nil {

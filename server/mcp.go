@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -71,6 +72,9 @@ func (s *Server) mcp(x *exchange) (answer, error) {
 		return answer{}, err
 	}
 	caller := mcp.Caller{Client: client, Pages: s.home(x.r)}
+	for _, scope := range strings.Fields(x.grant.who.Granted) {
+		caller.Scopes = append(caller.Scopes, mcp.Scope(scope))
+	}
 	r := x.r.WithContext(context.WithValue(x.r.Context(), mcpCallerKey{}, caller))
 	r.Body = io.NopCloser(bytes.NewReader(bytes.Clone(sent.bytes()))) // a tool may outlive the request
 	handler.ServeHTTP(x, r)

@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
+	"golang.org/x/oauth2"
 
 	"stint/api"
 	"stint/server"
@@ -182,6 +183,46 @@ func TestMCP_AProgramSignsItsPersonIn(t *testing.T) {
 	form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {"x"}, "client_id": {"stint-cli"}, "resource": {l.URL + "/mcp", l.URL}}
 	if _, word, _ := l.trade(form); word != "invalid_target" {
 		t.Errorf("two resources are answered %q", word)
+	}
+}
+
+// A program that asks for less gets less, after a refresh too, and its person is told.
+func TestMCP_Scopes(t *testing.T) {
+	l := newRegistry(t)
+	c := l.registered("Reader", "https://a.test/cb")
+	wish := l.wishOf(c, "https://a.test/cb")
+	verifier := oauth2.GenerateVerifier()
+	wish.Set("code_challenge", oauth2.S256ChallengeFromVerifier(verifier))
+	wish.Set("resource", l.URL+"/mcp")
+	wish.Set("scope", "run read")
+	if page := l.look("/oauth/authorize?" + wish.Encode()); !strings.Contains(string(page.Body), "the tools at /mcp: read run") {
+		t.Errorf("the person is told %s", page.Body)
+	}
+	wish.Set("scope", "read")
+	wish.Set("decision", "allow")
+	code := must(url.Parse(l.send("/oauth/authorize", wish).Header.Get("Location"))).Query().Get("code")
+	form := url.Values{"grant_type": {"authorization_code"}, "client_id": {c.ClientID}, "redirect_uri": {"https://a.test/cb"}, "code": {code}, "code_verifier": {verifier}}
+	_, _, a := l.trade(form)
+	token := decoded[api.OAuthTokens](t, a)
+	form = url.Values{"grant_type": {"refresh_token"}, "client_id": {c.ClientID}, "refresh_token": {token.RefreshToken}, "scope": {"read"}}
+	_, _, a = l.trade(form)
+	next := decoded[api.OAuthTokens](t, a)
+	for _, token := range []api.OAuthTokens{token, next} {
+		if token.Scope != "read" {
+			t.Errorf("the scope is %q", token.Scope)
+		}
+		reader := assistantOf(t, l.As(token.AccessToken), stateless)
+		called[list](reader, "list_agents", nil)
+		if said := reader.refused(api.CodeForbidden, "run_agent", m{"agent": "tidy"}); !strings.Contains(said, "scope “run”") {
+			t.Errorf("a run is refused with %s", said)
+		}
+	}
+	for scope, resource := range map[string]string{"read": l.URL, "everything": l.URL + "/mcp", "read everything": l.URL + "/mcp"} {
+		wish.Set("scope", scope)
+		wish.Set("resource", resource)
+		if to := must(url.Parse(l.send("/oauth/authorize", wish).Header.Get("Location"))); to.Query().Get("error") != "invalid_scope" {
+			t.Errorf("%s for %s is answered %s", scope, resource, to)
+		}
 	}
 }
 
