@@ -19,36 +19,55 @@ import (
 const hookPatience = 3 * time.Second
 
 func (c *cli) hookCommand() *cobra.Command {
+	var task string
 	hook := &cobra.Command{Use: "hook", Short: "Keep a lease by an agent program's own hooks"}
 	claude := &cobra.Command{
 		Use:   "claude",
-		Short: "Print settings with which Claude Code keeps a session's lease",
-		Long: "Prints settings for Claude Code that renew the lease of a session after each use\n" +
-			"of a tool and each turn, and release it at the end. It is for a session that you\n" +
-			"hold by hand; a worker keeps its leases itself.\n\n" +
-			"The hooks read STINT_SESSION_ID, and STINT_CLAIM_ID and STINT_INSTANCE_ID of the\n" +
-			"claim where STINT_TOKEN isn't the run's own. They never fail: when the\n" +
-			"coordinator is away, Claude Code goes on.",
-		Example: `claude --settings "$(stint hook claude)"`,
-		Args:    cobra.NoArgs,
-		RunE:    func(*cobra.Command, []string) error { return c.printHooks() },
+		Short: "Print settings with which Claude Code keeps a lease",
+		Long: "Prints settings for Claude Code that renew a lease after each use of a tool and\n" +
+			"each turn, and release it at the end: that on a task with --task, else that on a\n" +
+			"session that you hold by hand. A worker keeps its leases itself.\n\n" +
+			"For a session the hooks read STINT_SESSION_ID, and STINT_CLAIM_ID and\n" +
+			"STINT_INSTANCE_ID of the claim where STINT_TOKEN isn't the run's own. They never\n" +
+			"fail: when the coordinator is away, Claude Code goes on.",
+		Example: `claude --settings "$(stint hook claude)"
+stint claim T-42 && claude --settings "$(stint hook claude --task T-42)"`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return c.printHooks(task) },
 	}
-	step := func(use, short string, do func(context.Context, *api.Client, api.Session) error) *cobra.Command {
-		return &cobra.Command{
-			Use: use, Short: short, Args: cobra.NoArgs, Hidden: true,
-			RunE: func(cmd *cobra.Command, _ []string) error {
-				if err := c.underHook(cmd.Context(), do); err != nil {
-					c.hint("stint hook %s: %s", use, plain(err.Error()))
+	claude.Flags().StringVar(&task, "task", "", "the `TASK` whose lease is kept")
+	c.completeFlag(claude, "task", taskWords)
+	return group(hook, claude,
+		hookStep(c, "renew", "Renew the lease", c.renewByHook, (*api.Client).RenewTask),
+		hookStep(c, "release", "Release the task or the session", c.releaseByHook, (*api.Client).ReleaseTask))
+}
+
+// hookStep is a command of the settings. It does one thing to the task that its flag names, or
+// to the session that the environment names.
+func hookStep[T any](c *cli, use, short string, session func(context.Context, *api.Client, api.Session) error, onTask func(*api.Client, context.Context, string) (T, error)) *cobra.Command {
+	var task string
+	cmd := &cobra.Command{
+		Use: use, Short: short, Args: cobra.NoArgs, Hidden: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			err := c.underHook(cmd.Context(), func(ctx context.Context, client *api.Client) error {
+				if task == "" {
+					return c.onHeldSession(ctx, client, session)
 				}
-				return nil // whatever happened: the agent goes on
-			},
-		}
+				_, err := onTask(client, ctx, task)
+				return err
+			})
+			if err != nil {
+				c.hint("stint hook %s: %s", use, plain(err.Error()))
+			}
+			return nil // whatever happened: the agent goes on
+		},
 	}
-	return group(hook, claude, step("renew", "Renew the session's lease", c.renewByHook), step("release", "Release the session", c.releaseByHook))
+	cmd.Flags().StringVar(&task, "task", "", "the `TASK`, instead of a session")
+	return cmd
 }
 
 // printHooks prints the settings, in Claude Code's format.
-func (c *cli) printHooks() error {
+func (c *cli) printHooks(task string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
@@ -62,7 +81,14 @@ func (c *cli) printHooks() error {
 		Hooks []command `json:"hooks"`
 	}
 	run := func(step string) []matcher {
-		return []matcher{{[]command{{"command", agent.ShellQuote(self) + " hook " + step, int(2 * hookPatience / time.Second)}}}}
+		line := agent.ShellQuote(self) + " hook " + step
+		if task != "" {
+			line += " --task " + agent.ShellQuote(task)
+		}
+		if c.flags.workspace != "" { // the hooks have the environment, and not this command's flags
+			line += " --workspace " + agent.ShellQuote(c.flags.workspace)
+		}
+		return []matcher{{[]command{{"command", line, int(2 * hookPatience / time.Second)}}}}
 	}
 	b, err := json.Marshal(map[string]any{"hooks": map[string][]matcher{
 		"PostToolUse": run("renew"), "Stop": run("renew"), "SessionEnd": run("release"),
@@ -74,18 +100,23 @@ func (c *cli) printHooks() error {
 	return err
 }
 
-// underHook does something for the session that the environment names. What the agent program
-// says about itself on standard input is not used.
-func (c *cli) underHook(ctx context.Context, do func(context.Context, *api.Client, api.Session) error) error {
+// underHook does something within the time that a hook may take. What the agent program says
+// about itself on standard input is not used.
+func (c *cli) underHook(ctx context.Context, do func(context.Context, *api.Client) error) error {
 	ctx, cancel := context.WithTimeout(ctx, hookPatience)
 	defer cancel()
-	var id api.SessionID
-	if err := id.UnmarshalText([]byte(c.env("STINT_SESSION_ID"))); err != nil || id == 0 {
-		return fmt.Errorf("STINT_SESSION_ID names no session")
-	}
 	client, err := c.connect("cannot reach the coordinator")
 	if err != nil {
 		return err
+	}
+	return do(ctx, client)
+}
+
+// onHeldSession does something for the session that the environment names, unless it is over.
+func (c *cli) onHeldSession(ctx context.Context, client *api.Client, do func(context.Context, *api.Client, api.Session) error) error {
+	var id api.SessionID
+	if err := id.UnmarshalText([]byte(c.env("STINT_SESSION_ID"))); err != nil || id == 0 {
+		return fmt.Errorf("STINT_SESSION_ID names no session")
 	}
 	s, err := client.Session(ctx, id)
 	if err != nil {
