@@ -63,7 +63,9 @@ func fullHouse(t *testing.T) (image []byte, at time.Time) {
 	must[api.SignalAnswer](t)(w.SignalWorker(ctx, w.Owner, other.ID, api.SignalPause))
 	must[api.SignalAnswer](t)(w.SignalWorker(ctx, w.Owner, other.ID, api.SignalStop))
 	w.Task("held by hand", func(in *api.TaskInput) { in.State = api.TaskInProgress })
-	w.Task("held by a session", func(in *api.TaskInput) { in.BlockedBy = []string{w.Task("done", func(in *api.TaskInput) { in.State = api.TaskDone }).Key} })
+	w.Task("held by a session", func(in *api.TaskInput) {
+		in.BlockedBy = []string{w.Task("done", func(in *api.TaskInput) { in.State = api.TaskDone }).Key}
+	})
 	w.Dispatch("T-3", api.DispatchInput{Agent: a.Slug})
 	must[api.TaskComment](t)(w.CommentTask(ctx, w.Owner, "T-3", api.TaskCommentInput{Text: "Go on."}))
 	w.Check()

@@ -18,17 +18,10 @@ import (
 )
 
 const (
-	attemptTimeout    = time.Minute         // after which a try that nobody ended is repeated
 	deliveryRetention = 30 * 24 * time.Hour // how long the outcome of a message is kept
 	maxAnswer         = 1 << 10             // bytes of an answer that are kept
 	testMessage       = "stint.test"
 )
-
-// deliveryPauses are the pauses after each failed try: eight tries over a day
-// (the schedule that the Standard Webhooks specification proposes, and a last one).
-var deliveryPauses = []time.Duration{
-	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 8 * time.Hour, 8 * time.Hour,
-}
 
 // messageTypes are what webhooks can send: the types of events, prefixed with the noun that
 // they are about.
@@ -142,7 +135,7 @@ func (e *Engine) expand(tx *db.Tx, id api.WebhookID) error {
 	if err != nil {
 		return err
 	}
-	workers := freedFolders{last: map[api.AgentID]api.Event{}, announced: map[api.SessionID]bool{}}
+	workers := freedAgents{last: map[api.AgentID]api.Event{}, announced: map[api.SessionID]bool{}}
 	for _, r := range rows {
 		ev, seen, err := visible.shown(tx.Context(), r.Event)
 		if err != nil {
@@ -191,14 +184,14 @@ func saysClaimable(ev api.Event) bool {
 	return ev.Type == api.EventSessionQueued || to == string(api.Queued) || to == string(api.Stale) && ev.Data["held"] == nil
 }
 
-// freedFolders are the agents that have a free place since some events, by the last of these,
+// freedAgents are the agents that have a free place since some events, by the last of these,
 // and the sessions that those events report as claimable themselves.
-type freedFolders struct {
+type freedAgents struct {
 	last      map[api.AgentID]api.Event
 	announced map[api.SessionID]bool
 }
 
-func (p freedFolders) note(ev api.Event) {
+func (p freedAgents) note(ev api.Event) {
 	if saysClaimable(ev) {
 		p.announced[ev.SessionID] = true
 	}
@@ -215,7 +208,7 @@ func (p freedFolders) note(ev api.Event) {
 
 // addFolders adds the agents whose workers share a folder with one that has a free place: the
 // folder may be free too.
-func (p freedFolders) addFolders(tx *db.Tx) error {
+func (p freedAgents) addFolders(tx *db.Tx) error {
 	for agent, ev := range maps.Clone(p.last) {
 		others, err := tx.AgentsInFoldersOf(tx.Context(), agent)
 		if err != nil {
@@ -232,32 +225,32 @@ func (p freedFolders) addFolders(tx *db.Tx) error {
 
 // deliverReady reports sessions that can be claimed because their agent has a free place,
 // unless a worker has taken them meanwhile.
-func (e *Engine) deliverReady(tx *db.Tx, w *queries.Webhook, workers freedFolders) error {
+func (e *Engine) deliverReady(tx *db.Tx, w *queries.Webhook, freed freedAgents) error {
 	kind := messageType(api.EventSessionQueued)
 	if len(w.Types) > 0 && !slices.Contains(w.Types, kind) {
 		return nil
 	}
-	if err := workers.addFolders(tx); err != nil {
+	if err := freed.addFolders(tx); err != nil {
 		return err
 	}
-	for agent, ev := range workers.last {
+	for agent, ev := range freed.last {
 		a, err := agentEvenDeleted(tx.Context(), tx, agent)
 		if err != nil {
 			return fmt.Errorf("read agent %s: %w", agent, err)
 		}
-		freed := gateAgentFull
+		gate := gateAgentFull
 		if agent != ev.AgentID {
-			freed = gateFolderBusy
+			gate = gateFolderBusy
 		}
 		ready, err := readyOf(tx, &a, db.Micros(tx.Now))
 		if err != nil {
 			return err
 		}
 		for _, s := range ready {
-			if workers.announced[s.ID] || s.Mode == api.Local && s.OwnerUserID != w.CreatedBy {
+			if freed.announced[s.ID] || s.Mode == api.Local && s.OwnerUserID != w.CreatedBy {
 				continue
 			}
-			about := api.Event{Seq: ev.Seq, At: ev.At, Actor: api.ActorSystem, AgentID: agent, SessionID: s.ID, Data: api.EventData{"reason": freed}}
+			about := api.Event{Seq: ev.Seq, At: ev.At, Actor: api.ActorSystem, AgentID: agent, SessionID: s.ID, Data: api.EventData{"reason": gate}}
 			id := "evt-" + strconv.FormatInt(ev.Seq, 10) + "-queued-" + s.ID.String()
 			if err := e.deliver(tx, w, message(w.WorkspaceID, about, kind, id)); err != nil {
 				return err

@@ -199,3 +199,12 @@ func (e *Engine) disableWebhook(tx *db.Tx, id api.WebhookID, reason string) erro
 	_, err = e.logWebhook(tx, &w, api.ActorSystem, api.EventWebhookDisabled, api.EventData{"reason": reason})
 	return err
 }
+
+// attemptTimeout is the time after which a try that nobody ended is repeated.
+const attemptTimeout = time.Minute
+
+// deliveryPauses are the pauses after each failed try: eight tries over a day
+// (the schedule that the Standard Webhooks specification proposes, and a last one).
+var deliveryPauses = []time.Duration{
+	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 8 * time.Hour, 8 * time.Hour,
+}

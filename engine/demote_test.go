@@ -46,9 +46,9 @@ func slotsFired(w *enginetest.Fixture, a api.Agent) (n int) {
 	return n
 }
 
-// Who becomes a viewer leaves nothing behind that runs for them alone and that
+// Somebody who becomes a viewer leaves nothing behind that runs for them alone and that
 // nobody could see or end; as a member they keep it.
-func TestSetRole_AViewersLocalSessionsEndAndHisAgentsPause(t *testing.T) {
+func TestSetRole_AViewersLocalSessionsEndAndTheirAgentsPause(t *testing.T) {
 	w, _ := withOwner(t)
 	who, ben := joined(t, w, api.Admin, "ben")
 	a := agentBy(t, w, ben, "bens")
@@ -83,7 +83,7 @@ func TestSetRole_AViewersLocalSessionsEndAndHisAgentsPause(t *testing.T) {
 
 // An agent that runs as somebody who may run nothing here stays paused until it
 // runs as somebody else; what else is set of it can be changed meanwhile.
-func TestEditAgent_ResumesAsNobodyWhoMayNot(t *testing.T) {
+func TestEditAgent_CannotResumeRunningAsSomebodyWithoutTheRight(t *testing.T) {
 	for _, end := range []struct {
 		what string
 		do   func(w *enginetest.Fixture, who account.Identity) error
@@ -213,7 +213,7 @@ func TestTriggerURL_IsGoodWhileItsMakerMayOpenIt(t *testing.T) {
 	}
 }
 
-// An owner who is made less leaves no way back to what they were.
+// An owner who is demoted leaves no way back to what they were.
 func TestInvitation_EndsWithItsMakersRight(t *testing.T) {
 	w, _ := withOwner(t)
 	who, ben := joined(t, w, api.Owner, "ben")
@@ -247,9 +247,9 @@ func TestInvitation_EndsWithItsMakersRight(t *testing.T) {
 	}
 }
 
-// Nobody starts a cloud agent by a way round who may not trigger it: not by a retry,
+// Nobody who may not trigger a cloud agent can start it indirectly: not by a retry,
 // nor by a message to an ended session, nor by one that was left over.
-func TestCloud_IsStartedByWhoMayTriggerIt(t *testing.T) {
+func TestCloud_OnlyThoseWhoMayTriggerItStartIt(t *testing.T) {
 	w, _ := withOwner(t)
 	who, ben := joined(t, w, api.Admin, "ben")
 	cloud := func(in *api.AgentInput) { in.Mode = api.Cloud }

@@ -235,7 +235,7 @@ func (e *Engine) ItemsBefore(ctx context.Context, c Caller, id api.SessionID, be
 }
 
 const (
-	pageBytes = 1 << 20 // of the text of a page of items; more than one item has
+	pageBytes = 1 << 20 // text bytes in a page of items; larger than any single item
 	firstRead = 16      // items: as many of the longest as fit a page
 )
 

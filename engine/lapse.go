@@ -14,7 +14,7 @@ import (
 // drains what must be gone by then: each in a separate step, exactly once. It returns the
 // first instant later than now at which anything can be due.
 func (e *Engine) Lapse(ctx context.Context, now time.Time) (time.Time, error) {
-	return e.handle(ctx, now, e.lapses(), e.offlines(), e.quiets(), e.drains(), e.taskLapses())
+	return e.handle(ctx, now, e.lapses(), e.offlineWorkers(), e.staleWorkers(), e.drains(), e.taskLapses())
 }
 
 // lapses are claims whose lease is over.
@@ -39,9 +39,9 @@ func (e *Engine) lapses() timed {
 	}
 }
 
-// offlines are workers that have been silent for so long that their claims end
+// offlineWorkers are workers that have been silent for so long that their claims end
 // (contract 5.2).
-func (e *Engine) offlines() timed {
+func (e *Engine) offlineWorkers() timed {
 	limit := db.Span(e.cfg.OfflineAfter)
 	return timed{
 		what: "mark a worker offline",
@@ -69,8 +69,8 @@ func (e *Engine) offlines() timed {
 	}
 }
 
-// quiets are workers that have been silent for a while and become stale.
-func (e *Engine) quiets() timed {
+// staleWorkers are workers that have been silent for a while and become stale.
+func (e *Engine) staleWorkers() timed {
 	limit := db.Span(e.cfg.StaleAfter)
 	return timed{
 		what: "mark a worker stale",

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"time"
 
 	"stint/api"
 	"stint/db"
@@ -124,12 +123,4 @@ func (e *Engine) clockBack(tx *db.Tx, last, now int64) error {
 	return tx.Log(db.Event{Actor: api.ActorSystem, Type: api.EventClockBack, Data: api.EventData{
 		"from": api.At(last).String(), "to": api.At(now).String(), "clamped": n,
 	}})
-}
-
-// dropKeys deletes idempotency keys that have expired.
-func (e *Engine) dropKeys(ctx context.Context, _ time.Time) (time.Time, error) {
-	return time.Time{}, e.write(ctx, func(tx *db.Tx) error {
-		_, err := tx.DropIdempotencyKeys(tx.Context(), db.Micros(tx.Now.Add(-e.cfg.KeyLife)))
-		return err
-	})
 }

@@ -51,7 +51,7 @@ func TestStop_TheOutcomeIsInTheEventsOfTheEnd(t *testing.T) {
 
 // It doesn't count as a success: it makes up for no failure, and doesn't count in how long a
 // run takes.
-func TestStop_MakesNoFailureGood(t *testing.T) {
+func TestStop_DoesNotMakeUpForAFailure(t *testing.T) {
 	w := enginetest.New(t)
 	a := w.Agent(scheduled("* * * * *"))
 	k := w.Worker(a)
@@ -80,7 +80,7 @@ func TestStop_MakesNoFailureGood(t *testing.T) {
 }
 
 // Nor is a run a success if its agent still ran something when its turn ended.
-func TestUnfinished_MakesNoFailureGood(t *testing.T) {
+func TestUnfinished_DoesNotMakeUpForAFailure(t *testing.T) {
 	w := enginetest.New(t)
 	a := w.Agent(scheduled("* * * * *"))
 	k := w.Worker(a)

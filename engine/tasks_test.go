@@ -411,7 +411,7 @@ func TestTask_NextRanksWhatIsOnesOwnOrNobodys(t *testing.T) {
 	}
 }
 
-func TestTask_WhoLeavesHoldsNothing(t *testing.T) {
+func TestTask_AMemberWhoLeavesHoldsNothing(t *testing.T) {
 	w := enginetest.New(t)
 	ctx := context.Background()
 	bob := w.Colleague("Bob", api.Member)

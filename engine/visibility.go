@@ -163,3 +163,9 @@ func sessionNamed(value any) (api.SessionID, bool) {
 	}
 	return idNamed(value, api.ParseSessionID)
 }
+
+// seesWorker reports whether the caller may see a worker: for a local one its owner and the
+// admins (contract 8.3).
+func seesWorker(c Caller, w *workerRow) bool {
+	return w.WorkspaceID == c.WorkspaceID && (w.Mode == api.Cloud || w.OwnerUserID == c.UserID || c.Role.AtLeast(api.Admin))
+}

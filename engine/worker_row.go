@@ -43,12 +43,6 @@ func sameInstance(w *workerRow, instance string) error {
 	return api.Refuse(api.CodeInstanceSuperseded, "Another process has registered as this worker since; this one must stop.")
 }
 
-// seesWorker reports whether the caller may see a worker: for a local one its owner and the
-// admins (contract 8.3).
-func seesWorker(c Caller, w *workerRow) bool {
-	return w.WorkspaceID == c.WorkspaceID && (w.Mode == api.Cloud || w.OwnerUserID == c.UserID || c.Role.AtLeast(api.Admin))
-}
-
 // pendingSignal reads the signal that a worker has yet to acknowledge, nil when there is none.
 func pendingSignal(ctx context.Context, q queries.Querier, w api.WorkerID) (*api.Signal, error) {
 	row, err := q.PendingSignal(ctx, w)

@@ -133,7 +133,7 @@ func (s *Server) consentPage(x *exchange) (answer, error) {
 
 // consentWords say what a yes means, and what nobody has checked (contract 8.2).
 func consentWords(a asked) string {
-	const may = "It may then do here what you may do, but for approvals and what would outlast it, such as keys and members, until you sign it out under Settings → Account. "
+	const may = "It may then do what you may do here, except give approvals or create anything that outlasts it, such as keys and members, until you sign it out under Settings → Account. "
 	u, err := url.Parse(a.grant.Redirect)
 	switch {
 	case a.client.Registered.IsZero():

@@ -14,9 +14,9 @@ const (
 	invitationRoute = "/invitation"
 )
 
-// setUpCloses answers 404 where there is no set-up: once somebody has a password, and to
+// requireSetUpOpen answers 404 where there is no set-up: once somebody has a password, and to
 // anybody who isn't on this machine (contract 8.1).
-func (x *exchange) setUpCloses() error {
+func (x *exchange) requireSetUpOpen() error {
 	needed, err := x.server.accounts.NeedsSetUp(x.r.Context())
 	if err != nil {
 		return err
@@ -28,7 +28,7 @@ func (x *exchange) setUpCloses() error {
 }
 
 func (s *Server) setUpPage(x *exchange) (answer, error) {
-	if err := x.setUpCloses(); err != nil {
+	if err := x.requireSetUpOpen(); err != nil {
 		return answer{}, err
 	}
 	return x.showSetUp(http.StatusOK, nil)
@@ -66,7 +66,7 @@ func loginOf(form url.Values) api.LoginInput {
 }
 
 func (s *Server) setUp(x *exchange) (answer, error) {
-	if err := x.setUpCloses(); err != nil {
+	if err := x.requireSetUpOpen(); err != nil {
 		return answer{}, err
 	}
 	form, err := x.form()

@@ -143,19 +143,19 @@ func (x *exchange) asPage(err error) (status int, problems []string, ok bool) {
 	return statusOf[refused.Code], problems, true
 }
 
-func (s *Server) signInSheet(x *exchange) (answer, error) {
+func (s *Server) signInStyles(x *exchange) (answer, error) {
 	return x.file("signin.css", "text/css; charset=utf-8")
 }
 
-// signInType serves the dashboard's own typeface, which otherwise needs a sign-in.
-func (s *Server) signInType(x *exchange) (answer, error) {
+// signInTypeface serves the dashboard's own typeface, which otherwise needs a sign-in.
+func (s *Server) signInTypeface(x *exchange) (answer, error) {
 	x.Header().Set("Content-Type", "font/woff2")
 	x.WriteHeader(http.StatusOK)
 	_, _ = x.Write(web.Font()) // a client that went away isn't our failure
 	return answer{written: true}, nil
 }
 
-func (s *Server) signInCode(x *exchange) (answer, error) {
+func (s *Server) signInJS(x *exchange) (answer, error) {
 	return x.file("signin.js", "text/javascript; charset=utf-8")
 }
 

@@ -50,7 +50,7 @@ func TestSignal_IsToldUntilItIsAcknowledged(t *testing.T) {
 	d.Refused(409, api.CodeInstanceSuperseded, "POST", d.atWorker()+"/ack-control-signal", with(ack, m{"instanceId": "boot-0"}))
 }
 
-func TestSignal_HeldLookIsAnsweredAtOnce(t *testing.T) {
+func TestSignal_HeldPollIsAnsweredAtOnce(t *testing.T) {
 	d := newFixture(t, servertest.Options{})
 	known := ""
 	for i := range 6 {

@@ -68,7 +68,7 @@ func TestOutput_IsTextInParts(t *testing.T) {
 	}
 }
 
-// Who waits for a session is answered when it ends, when it asks a person, and when the wait is
+// A caller that waits for a session is answered when it ends, when it asks a person, and when the wait is
 // over.
 func TestSessions_AreWaitedFor(t *testing.T) {
 	d := newFixture(t, servertest.Options{})

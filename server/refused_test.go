@@ -46,7 +46,7 @@ func TestCursors_NonsenseIsRefusedEverywhere(t *testing.T) {
 }
 
 // A compressed body is refused on every path, whatever reads it.
-func TestBody_PackedIsRefused(t *testing.T) {
+func TestBody_CompressedIsRefused(t *testing.T) {
 	d := newFixture(t, servertest.Options{})
 	for _, path := range []string{"agents/tidy/sessions", "agents/tidy/pause", "/oauth/token", "/signin", "/run", "/nowhere"} {
 		for _, encoding := range []string{"gzip", "br", "identity, gzip", "x"} {

@@ -56,7 +56,7 @@ func TestBrowser_AQuestionDoesNotHideTheTranscriptsEnd(t *testing.T) {
 }
 
 // An option without a space in it is as wide as the page at most.
-func TestBrowser_LongOptionsAreBroken(t *testing.T) {
+func TestBrowser_LongOptionsWrap(t *testing.T) {
 	s := newFixture(t, fixtureEnd)
 	j := s.converse(t)
 	j.ask(api.PromptInput{Kind: api.PromptQuestions, Text: "Which?", Choices: []api.Choice{{ID: "q", Text: strings.Repeat("W", 300), Options: []string{strings.Repeat("B", 300)}, Other: true}}})

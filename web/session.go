@@ -219,7 +219,7 @@ func (v *visit) actSession() error {
 		if err != nil {
 			return err
 		}
-		return v.to(back, said(done.Changed, "Cancelled", "It was cancelled already"))
+		return v.to(back, said(done.Changed, "Cancelled", "It was already cancelled"))
 	case "stop":
 		done, err := eng.StopSession(ctx, v.caller, id)
 		if err != nil {
@@ -231,7 +231,7 @@ func (v *visit) actSession() error {
 		if err != nil {
 			return err
 		}
-		return v.to(back, said(done.Changed, "Archived", "It was archived already"))
+		return v.to(back, said(done.Changed, "Archived", "It was already archived"))
 	default:
 		s, err := eng.RetrySession(ctx, v.caller, id)
 		if err != nil {
@@ -243,7 +243,7 @@ func (v *visit) actSession() error {
 
 func retriedWords(id api.SessionID, r api.Retried) string {
 	if !r.Changed {
-		return "It was retried already: this is that attempt"
+		return "It was already retried. This is that attempt"
 	}
 	return said(r.ID == id, "Queued again", "This is the new attempt")
 }

@@ -9,7 +9,7 @@ import (
 )
 
 func stopQuestion(s api.Session) Confirm {
-	text := "A running command is interrupted, then asked to end. The session ends as complete, stopped before its end."
+	text := "A running command is interrupted, then asked to end. The session ends as complete, marked as stopped early."
 	if !s.Status.Running() {
 		text = "It isn't running yet, so stopping cancels it."
 	}
@@ -166,15 +166,15 @@ var advice = map[string]string{
 	"WORK_FOLDER_NOT_A_DIR":      "The work folder names a file; change it on the agent's page.",
 	"WORK_FOLDER_NOT_READABLE":   "Let the worker's user read the work folder.",
 	"AGENT_EXIT_NONZERO":         "The last lines of the output usually say why.",
-	"CHECK_FAILED":               "The command ended well, but its check didn't.",
+	"CHECK_FAILED":               "The command succeeded, but its check failed.",
 	"TURN_TIMEOUT":               "It ran longer than the agent's limit; raise the limit or make the work smaller.",
 	"STALLED":                    "It printed nothing for longer than the agent allows.",
-	"SPEND_LIMIT":                "It has cost what the agent allows; raise the limit on the agent's page, or let it go on tomorrow.",
+	"SPEND_LIMIT":                "It reached the agent's spending limit; raise the limit on the agent's page, or let it go on tomorrow.",
 	"USAGE_LIMIT":                "The model's provider lets this account do no more for now.",
 	"AGENT_NOT_SIGNED_IN":        "Sign the agent's program in on the worker's machine.",
 	"AGENT_CRASHED":              "The agent's program ended in the middle; the transcript's end usually says why.",
-	"THREAD_POST_FAILED":         "The coordinator refuses what the worker reports: bring both to one version.",
-	"THREAD_ITEM_TOO_LARGE":      "The coordinator refuses what the worker reports: bring both to one version.",
+	"THREAD_POST_FAILED":         "The coordinator refuses what the worker reports: upgrade both to the same version.",
+	"THREAD_ITEM_TOO_LARGE":      "The coordinator refuses what the worker reports: upgrade both to the same version.",
 	"POLICY_BLOCKED":             "The worker's owner hasn't accepted what this agent would execute: “stint worker trust”.",
 	"released_repeatedly":        "Workers took it and gave it back again and again; the message says why the last one did.",
 	"lease_lapsed_repeatedly":    "Its worker was lost again and again; look at the workers' page and the machine.",

@@ -14,7 +14,7 @@ import (
 
 // A worker that idled for longer than a lease minus its staging keeps its first claim: it asks
 // how long the lease lasts before it relies on it (contract 4.4).
-func TestClaim_AfterAnIdleTimeIsHeldOn(t *testing.T) {
+func TestClaim_AfterAnIdlePeriodIsKept(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
 	a := w.agentWith("idler", brief, "true")
@@ -28,7 +28,7 @@ func TestClaim_AfterAnIdleTimeIsHeldOn(t *testing.T) {
 }
 
 // A session that is given back continues with the tries it has left.
-func TestTries_AreNotBegunAnewWithEachClaim(t *testing.T) {
+func TestTries_AreNotResetByEachClaim(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
 	runs := filepath.Join(t.TempDir(), "runs")

@@ -260,7 +260,7 @@ func TestSignal_IsLearntOfWithoutTheLiveEvents(t *testing.T) {
 	w.untilWorker(k, "paused", acknowledged)
 }
 
-func TestEnd_RecordDeletedWhileAwayIsNotMadeAnewUnasked(t *testing.T) {
+func TestEnd_RecordDeletedWhileAwayIsNotRecreatedUnasked(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
 	a := w.agent("away", "true")

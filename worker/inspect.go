@@ -235,7 +235,7 @@ func (i *Inspection) sandbox(ctx context.Context, kind api.AgentType, own setup.
 		i.check("sandbox", nil)
 		return
 	}
-	where, mend := "", "See that bubblewrap may make user namespaces here."
+	where, mend := "", "Make sure bubblewrap may create user namespaces on this machine."
 	if len(own.Wrapper) > 0 {
 		where = " within the wrapper"
 		mend = "Run the worker as an ordinary user, or have the wrapper keep the system's /proc: --bind /proc /proc in place of --proc /proc, and no --unshare-pid."
@@ -271,7 +271,7 @@ func (i *Inspection) signIn(ctx context.Context, kind api.AgentType, own setup.A
 	if needs, err := agent.CodexNeedsAccount(ctx, append([]string{path}, argv[min(1, len(argv)):]...), env); err == nil && !needs {
 		i.Program.SignedIn = ""
 		i.check("sign-in", nil)
-		i.Checks[len(i.Checks)-1].Detail = "nobody is signed in to Codex, and its model provider wants no sign-in of Codex's"
+		i.Checks[len(i.Checks)-1].Detail = "nobody is signed in to Codex, and its model provider needs no Codex sign-in"
 		return
 	}
 	i.check("sign-in", refuse("AGENT_NOT_SIGNED_IN", "%s", words))

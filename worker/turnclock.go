@@ -16,7 +16,7 @@ type turnClock struct {
 	mu      sync.Mutex
 	now     func() time.Time
 	awake   func() time.Duration // advances while this worker runs and can read the agent
-	turn    time.Time            // begin of the turn, moved on by what doesn't count; guarded by mu
+	turn    time.Time            // start of the turn, moved on by what doesn't count; guarded by mu
 	alive   time.Duration        // last sign of life, by awake; guarded by mu
 	waiting int                  // guarded by mu
 	since   time.Time            // when the waiting began; guarded by mu

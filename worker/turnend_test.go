@@ -78,7 +78,7 @@ func TestTurnEnd_IsDeliveredWhateverComesBeforeTheReport(t *testing.T) {
 				t.Errorf("it said %q", got)
 			}
 			if n := begun(t, file); name != "what people say meanwhile" && n != 1 {
-				t.Errorf("the program was begun %d times", n)
+				t.Errorf("the program was started %d times", n)
 			}
 			if name != "what people say meanwhile" {
 				return
@@ -96,7 +96,7 @@ func TestTurnEnd_IsDeliveredWhateverComesBeforeTheReport(t *testing.T) {
 }
 
 // The worker is killed with -9 after a turn's end: its next process hands the result in.
-func TestTurnEnd_IsDeliveredByTheNextLife(t *testing.T) {
+func TestTurnEnd_IsDeliveredByTheNextProcess(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
 	a, _, file := w.talks("talker", func(in *api.AgentInput) { in.LeaseSeconds = 60 })
@@ -109,7 +109,7 @@ func TestTurnEnd_IsDeliveredByTheNextLife(t *testing.T) {
 		t.Errorf("it ended as %+v", s)
 	}
 	if n := begun(t, file); n != 1 {
-		t.Errorf("the program was begun %d times", n)
+		t.Errorf("the program was started %d times", n)
 	}
 	second.signal(syscall.SIGTERM)
 	second.wait()
@@ -171,7 +171,7 @@ func TestTurnEnd_IsDeliveredBeforeTheAgentIsServedAgain(t *testing.T) {
 	close(served)
 	s := w.untilStatus(id, api.Complete)
 	if n := begun(t, file); n != 1 || s.Result != "one" || s.Fence != 2 {
-		t.Errorf("the program was begun %d times; it ended with %q at fence %d", n, s.Result, s.Fence)
+		t.Errorf("the program was started %d times; it ended with %q at fence %d", n, s.Result, s.Fence)
 	}
 }
 
@@ -204,6 +204,6 @@ func TestTurnEnd_ANewClaimOnTheSessionDeliversIt(t *testing.T) {
 	again.Store(true)
 	s := w.untilStatus(id, api.Complete)
 	if n := begun(t, file); n != 1 || s.Result != "one" || s.Fence != 2 {
-		t.Errorf("the program was begun %d times; it ended with %q at fence %d", n, s.Result, s.Fence)
+		t.Errorf("the program was started %d times; it ended with %q at fence %d", n, s.Result, s.Fence)
 	}
 }

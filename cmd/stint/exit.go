@@ -223,3 +223,21 @@ func report(w io.Writer, s styles, err error) exit {
 	}
 	return p.code
 }
+
+// exitOf is the exit code for somebody who waited for the session.
+func exitOf(s api.Session) error {
+	switch {
+	case s.Status == api.Complete && s.Stopped():
+		return quietly(exitStopped)
+	case s.Status == api.Complete && s.Outcome == api.OutcomeUnfinished:
+		return quietly(exitCutShort)
+	case s.Status == api.Complete:
+		return nil
+	case s.Status == api.Failed:
+		return quietly(exitError)
+	case s.Status == api.Cancelled:
+		return quietly(exitCancelled)
+	default:
+		return quietly(exitUnfinished)
+	}
+}

@@ -134,24 +134,6 @@ func sentence(s api.Session) string {
 	return s.WaitingFor.Sentence
 }
 
-// exitOf is the exit code for somebody who waited for the session.
-func exitOf(s api.Session) error {
-	switch {
-	case s.Status == api.Complete && s.Stopped():
-		return quietly(exitStopped)
-	case s.Status == api.Complete && s.Outcome == api.OutcomeUnfinished:
-		return quietly(exitCutShort)
-	case s.Status == api.Complete:
-		return nil
-	case s.Status == api.Failed:
-		return quietly(exitError)
-	case s.Status == api.Cancelled:
-		return quietly(exitCancelled)
-	default:
-		return quietly(exitUnfinished)
-	}
-}
-
 // errTimeout is why a wait with --timeout ended.
 var errTimeout = errors.New("--timeout ran out")
 

@@ -78,6 +78,19 @@ func refused(err error) {
 
 func hit(pid int, sig syscall.Signal) { _ = syscall.Kill(pid, sig) }
 
+// halt stops a process and returns once it has stopped: a thread that runs at this moment goes
+// on for a while.
+func halt(t *testing.T, pid int) {
+	t.Helper()
+	hit(pid, syscall.SIGSTOP)
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if e, err := lookup(pid); err == nil && e.stopped {
+			return
+		}
+	}
+	t.Fatal("it doesn't stop")
+}
+
 func limit(pid, which int, most uint64) {
 	_ = unix.Prlimit(pid, which, &unix.Rlimit{Cur: most, Max: most}, nil)
 }
@@ -221,7 +234,7 @@ func TestGuardianAndWorkerKilled_NextLifeFindsAll(t *testing.T) {
 				t.Parallel()
 				w := probes(t.TempDir())
 				worker := startWorker(t, "run", agentArgv("escape", string(w), recipe, "stay"))
-				hit(worker.cmd.Process.Pid, syscall.SIGSTOP) // neither can act
+				halt(t, worker.cmd.Process.Pid) // neither can act
 				hit(worker.record.Guardian.Pid, sig)
 				worker.kill()
 				swept, err := Sweep(t.Context(), worker.record, testStages)
@@ -245,7 +258,7 @@ func TestSweep_SaysThatItCouldNotLook(t *testing.T) {
 			t.Parallel()
 			w := probes(t.TempDir())
 			worker := startWorker(t, "run", agentArgv("escape", string(w), "daemon", "stay"))
-			hit(worker.cmd.Process.Pid, syscall.SIGSTOP)
+			halt(t, worker.cmd.Process.Pid)
 			hit(worker.record.Guardian.Pid, syscall.SIGKILL)
 			worker.kill()
 			record, err := json.Marshal(worker.record)

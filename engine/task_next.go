@@ -1,0 +1,154 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"stint/api"
+	"stint/db"
+	"stint/queries"
+)
+
+// NextTasks ranks what the caller is to do: what is theirs or nobody's and isn't done. Their
+// own p1 come first, then what others wait for, then the oldest; what waits for another task
+// comes last and after that one (contract 7.4). limit is clamped to 1–200.
+func (e *Engine) NextTasks(ctx context.Context, c Caller, limit int) (out api.NextTasks, err error) {
+	out.Items = []api.NextTask{}
+	n := int64(min(max(limit, 1), db.MaxPage))
+	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
+		rows, err := nextRows(ctx, tx, c, n)
+		if err != nil {
+			return err
+		}
+		view := e.taskView(tx, c)
+		for _, t := range rows {
+			shown, err := view.show(ctx, &t)
+			if err != nil {
+				return err
+			}
+			out.Items = append(out.Items, api.NextTask{Task: shown, Why: whyNext(c, &t, shown), InFlight: shown.Lease != nil})
+		}
+		return nil
+	})
+	return out, err
+}
+
+func nextRows(ctx context.Context, q queries.Querier, c Caller, n int64) ([]taskRow, error) {
+	var ready, blocked []taskRow
+	for _, read := range []struct {
+		into *[]taskRow
+		rows func() ([]taskRow, error)
+	}{
+		{&ready, func() ([]taskRow, error) {
+			return q.UrgentTasks(ctx, queries.UrgentTasksParams{WorkspaceID: c.WorkspaceID, AssigneeUserID: c.UserID, N: n})
+		}},
+		{&ready, func() ([]taskRow, error) {
+			return q.ReadyTasks(ctx, queries.ReadyTasksParams{WorkspaceID: c.WorkspaceID, AssigneeUserID: c.UserID, N: n})
+		}},
+		{&ready, func() ([]taskRow, error) {
+			return q.ReadyTasks(ctx, queries.ReadyTasksParams{WorkspaceID: c.WorkspaceID, N: n})
+		}},
+		{&blocked, func() ([]taskRow, error) {
+			return q.BlockedTasks(ctx, queries.BlockedTasksParams{WorkspaceID: c.WorkspaceID, AssigneeUserID: c.UserID, N: n})
+		}},
+		{&blocked, func() ([]taskRow, error) {
+			return q.BlockedTasks(ctx, queries.BlockedTasksParams{WorkspaceID: c.WorkspaceID, N: n})
+		}},
+	} {
+		rows, err := read.rows()
+		if err != nil {
+			return nil, fmt.Errorf("list what is next: %w", err)
+		}
+		*read.into = append(*read.into, rows...)
+	}
+	rank(c, ready)
+	ready = slices.CompactFunc(ready, func(a, b taskRow) bool { return a.ID == b.ID })
+	if left := n - int64(len(ready)); left > 0 {
+		rank(c, blocked)
+		ordered, err := blockersFirst(ctx, q, blocked)
+		if err != nil {
+			return nil, err
+		}
+		ready = append(ready, ordered...)
+	}
+	return ready[:min(int64(len(ready)), n)], nil
+}
+
+// rank sorts tasks by how pressing they are for the caller. Equal ones stand beside each other.
+func rank(c Caller, rows []taskRow) {
+	slices.SortFunc(rows, func(a, b taskRow) int {
+		return cmp.Or(
+			cmp.Compare(db.Flag(urgent(c, &b)), db.Flag(urgent(c, &a))),
+			cmp.Compare(min(b.OpenBlocked, 1), min(a.OpenBlocked, 1)),
+			cmp.Compare(a.ID, b.ID),
+		)
+	})
+}
+
+func urgent(c Caller, t *taskRow) bool { return t.AssigneeUserID == c.UserID && t.Priority == "p1" }
+
+// blockersFirst orders tasks so that none stands before one that it waits for, and else as
+// they are.
+func blockersFirst(ctx context.Context, q queries.Querier, rows []taskRow) ([]taskRow, error) {
+	waits := map[api.TaskID][]api.TaskID{}
+	left := map[api.TaskID]bool{}
+	for _, t := range rows {
+		left[t.ID] = true
+	}
+	for _, t := range rows {
+		before, err := q.BlockerIDs(ctx, t.ID)
+		if err != nil {
+			return nil, fmt.Errorf("list what task %s waits for: %w", keyOf(&t), err)
+		}
+		waits[t.ID] = before
+	}
+	out := make([]taskRow, 0, len(rows))
+	for len(out) < len(rows) {
+		placed := len(out)
+		for _, t := range rows {
+			if left[t.ID] && !slices.ContainsFunc(waits[t.ID], func(id api.TaskID) bool { return left[id] }) {
+				delete(left, t.ID)
+				out = append(out, t)
+				break
+			}
+		}
+		if len(out) == placed {
+			return out, nil // a circle, which no verb makes
+		}
+	}
+	return out, nil
+}
+
+// whyNext says in a line why a task stands where it does.
+func whyNext(c Caller, t *taskRow, shown api.Task) string {
+	var parts []string
+	switch {
+	case urgent(c, t):
+		parts = append(parts, "yours and p1")
+	case t.AssigneeUserID == c.UserID:
+		parts = append(parts, "yours")
+	default:
+		parts = append(parts, "nobody has it")
+	}
+	switch {
+	case t.OpenBlockers > 0:
+		var before []string
+		for _, r := range shown.BlockedBy {
+			if r.State != api.TaskDone {
+				before = append(before, r.Key)
+			}
+		}
+		parts = append(parts, "waits for "+strings.Join(before, ", "))
+	case t.OpenBlocked == 1:
+		parts = append(parts, "another task waits for it")
+	case t.OpenBlocked > 1:
+		parts = append(parts, fmt.Sprintf("%d other tasks wait for it", t.OpenBlocked))
+	}
+	if shown.Lease != nil {
+		parts = append(parts, shown.Lease.Holder.Name+" is at work on it")
+	}
+	return strings.Join(parts, "; ")
+}
