@@ -86,7 +86,7 @@ func (o *Options) call(ctx context.Context, t *tool, sig *signature, raw json.Ra
 	if err != nil {
 		return nil, err
 	}
-	if err := caller.may(t.scope); err != nil {
+	if err := caller.may(t.scope, t.also); err != nil {
 		return nil, err
 	}
 	if t.guard != nil {
@@ -101,11 +101,13 @@ func (o *Options) call(ctx context.Context, t *tool, sig *signature, raw json.Ra
 }
 
 // may refuses what the caller wasn't allowed. Error: forbidden.
-func (c *Caller) may(scope Scope) error {
-	if c.Scopes == nil || slices.Contains(c.Scopes, scope) {
-		return nil
+func (c *Caller) may(scopes ...Scope) error {
+	for _, scope := range scopes {
+		if scope != "" && c.Scopes != nil && !slices.Contains(c.Scopes, scope) {
+			return api.Refuse(api.CodeForbidden, "This program was not given the scope “"+string(scope)+"”.")
+		}
 	}
-	return api.Refuse(api.CodeForbidden, "This program was not given the scope “"+string(scope)+"”.")
+	return nil
 }
 
 // guarded calls do and makes an error of its panic, which would end the whole process: the

@@ -6,6 +6,7 @@ type tool struct {
 
 	operation string // its id in the document
 	scope     Scope
+	also      Scope // another scope that it takes; "" = none
 	hints     hints
 
 	without []string // arguments of the operation that programs can't give
@@ -40,7 +41,9 @@ var (
 	works = hints{open: true}
 )
 
-var tools = []tool{
+var tools = append(sessionTools, taskTools...)
+
+var sessionTools = []tool{
 	{
 		name: "list_agents", title: "List agents", operation: "listAgents", scope: ScopeRead, hints: reads,
 		description: "Lists the agents of the workspace, newest first: what can be run, when it runs by itself, and whether it is paused.",
