@@ -29,22 +29,35 @@ func get(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 func callAPI(ts *testscript.TestScript, _ bool, args []string) {
+	var answer any
+	ts.Check(json.Unmarshal(ownersCall(ts, args[0], args[1], args[2]), &answer))
+	stateOf(ts).answer = answer
+}
+
+// rest compares the last stdout with what the REST interface answers, byte for byte.
+func rest(ts *testscript.TestScript, _ bool, args []string) {
+	want := string(ownersCall(ts, http.MethodGet, args[0], ""))
+	if got := ts.ReadFile("stdout"); strings.TrimSpace(got) != strings.TrimSpace(want) {
+		ts.Fatalf("GET %s answers\n%s\nand the command prints\n%s", args[0], want, got)
+	}
+}
+
+// ownersCall makes a call of the workspace's routes with the owner's token; it must be 2xx.
+func ownersCall(ts *testscript.TestScript, method, path, body string) []byte {
 	token, err := os.ReadFile(filepath.Join(ts.MkAbs(ts.Getenv("STINT_DATA_DIR")), "owner.token"))
 	ts.Check(err)
-	req, err := http.NewRequest(args[0], ts.Getenv("URL")+"/api/v1/workspaces/default/"+args[1], strings.NewReader(args[2]))
+	req, err := http.NewRequest(method, ts.Getenv("URL")+"/api/v1/workspaces/default/"+path, strings.NewReader(body))
 	ts.Check(err)
 	req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
 	ts.Check(err)
-	body, err := io.ReadAll(resp.Body)
+	text, err := io.ReadAll(resp.Body)
 	ts.Check(errors.Join(err, resp.Body.Close()))
 	if resp.StatusCode/100 != 2 {
-		ts.Fatalf("%s %s answers %d: %s", args[0], args[1], resp.StatusCode, body)
+		ts.Fatalf("%s %s answers %d: %s", method, path, resp.StatusCode, text)
 	}
-	var answer any
-	ts.Check(json.Unmarshal(body, &answer))
-	stateOf(ts).answer = answer
+	return text
 }
 
 func letJSON(ts *testscript.TestScript, _ bool, args []string) {

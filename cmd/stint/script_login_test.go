@@ -192,6 +192,17 @@ func consent(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
+// join answers the page of an invitation as somebody new.
+func join(ts *testscript.TestScript, _ bool, args []string) {
+	at, err := url.Parse(args[0])
+	ts.Check(err)
+	code := at.Fragment
+	at.Fragment = ""
+	p := newVisitor(ts)
+	defer p.http.CloseIdleConnections()
+	p.do(http.MethodPost, at.String(), url.Values{"code": {code}, "name": {args[1]}, "login": {args[2]}, "password": {args[3]}})
+}
+
 var shownCode = regexp.MustCompile(`(?s)(https?://\S+/device)\n.*\n  ([A-Z]{4}-[A-Z]{4})`)
 
 func typeCode(ts *testscript.TestScript, _ bool, args []string) {

@@ -54,6 +54,7 @@ func TestMain(m *testing.M) {
 //	mode MODE FILE   a file's permissions
 //	get STATUS PATH  what the server answers without a token
 //	api METHOD PATH BODY        a call of the workspace's routes with the owner's token; must be 2xx
+//	rest PATH        compare the last stdout with what a route of the workspace answers the owner
 //	let-json NAME MEMBER.MEMBER a member of the last api answer
 //	prefix ID [bare] PREFIX is all but the last digit of ID, without "ses_" if bare
 //	signin FILE      post the form of a page that signs in: 303 and a cookie, and then no more
@@ -61,6 +62,7 @@ func TestMain(m *testing.M) {
 //	background CMD ARG…  start a command that goes on beside the script; at the script's end it is killed
 //	finish N [SIGNAL]    send it a signal, wait for it; it must exit with N; stdout and stderr are its
 //	consent FILE NAME PASSWORD allow|deny  wait for a URL in a file, and answer its page as a browser in which a person signs in
+//	join URL NAME LOGIN PASSWORD           accept an invitation as somebody new
 //	device NAME PASSWORD allow|deny        type the code that the background command shows
 //	together N CMD ARG…  run a command N times at once; all must exit with 0
 //	workspace ROOT REPO KEY SESSION [open] make a workspace as a worker does; open leaves its session unfinished
@@ -109,6 +111,7 @@ func scripts() testscript.Params {
 			"get":      get,
 			"api":      callAPI,
 			"let-json": letJSON,
+			"rest":     rest,
 			"signin":   signIn,
 			"detach":   detach,
 			"prefix":   prefix,
@@ -117,6 +120,7 @@ func scripts() testscript.Params {
 			"finish":     finish,
 			"consent":    consent,
 			"device":     typeCode,
+			"join":       join,
 			"together":   together,
 			"workspace":  makeWorkspace,
 			"signal": func(ts *testscript.TestScript, _ bool, args []string) {
