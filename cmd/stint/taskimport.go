@@ -70,6 +70,9 @@ func (c *cli) taskImportCommand() *cobra.Command {
 			"whose slug there is already is left alone, which is said. Nothing of a file in\n" +
 			"which a row is wrong is imported. What was in progress becomes todo, because\n" +
 			"nobody is at work on it here.",
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return []string{"json", "csv"}, cobra.ShellCompDirectiveFilterFileExt
+		},
 		Example: "stint task import tasks.json\nstint --workspace lab task export | stint task import -",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			what := "cannot import the tasks of " + args[0]
