@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"strings"
 )
 
@@ -102,5 +101,3 @@ func (c *Client) TaskEvents(ctx context.Context, ref string, page Page) (List[Ev
 func (c *Client) TaskSessions(ctx context.Context, ref string, page Page) (List[Session], error) {
 	return get[List[Session]](ctx, c, path("tasks", ref, "sessions"), page.query())
 }
-
-var _ = url.Values{}

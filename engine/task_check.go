@@ -153,6 +153,10 @@ func assigneeNamed(ctx context.Context, q queries.Querier, c Caller, text string
 // circle.
 func (e *Engine) blockersNamed(tx *db.Tx, t *taskRow, refs []string, v *api.Invalid) ([]api.TaskID, error) {
 	out := make([]api.TaskID, 0, len(refs))
+	behind, err := tx.BlockedIDs(tx.Context(), t.ID)
+	if err != nil {
+		return nil, fmt.Errorf("list what waits for task %s: %w", keyOf(t), err)
+	}
 	for _, ref := range refs {
 		b, err := findTask(tx.Context(), tx, t.WorkspaceID, ref)
 		switch {
@@ -165,9 +169,11 @@ func (e *Engine) blockersNamed(tx *db.Tx, t *taskRow, refs []string, v *api.Inva
 			v.Add("blockedBy", "names the task itself")
 			continue
 		}
-		circle, err := precedes(tx, t.ID, b.ID)
-		if err != nil {
-			return nil, err
+		circle := false
+		if len(behind) > 0 { // else nothing leads back to it
+			if circle, err = precedes(tx, t.ID, b.ID); err != nil {
+				return nil, err
+			}
 		}
 		if circle {
 			v.Add("blockedBy", fmt.Sprintf("names %s, which waits for this task itself: that would be a circle", keyOf(b)))
