@@ -189,31 +189,6 @@ func (c *cli) public(f serverFlags) (server.Public, error) {
 	return server.ParsePublic(f.baseURL, list(f.hosts, "STINT_ALLOWED_HOSTS"), list(f.proxies, "STINT_TRUSTED_PROXIES"))
 }
 
-// offerSetUp prints the link with which the owner chooses a name and a password, as long as
-// there is none. It works once, for 10 minutes, on this machine. Only a terminal gets it:
-// others may read a log.
-func (c *cli) offerSetUp(ctx context.Context, k *coordinator) error {
-	ctx = context.WithoutCancel(ctx) // an interrupt in between is not a failure
-	needed, err := k.accounts.NeedsSetUp(ctx)
-	if err != nil || !needed {
-		return err
-	}
-	if !c.talks {
-		k.log.Info("Nobody can sign in with a password yet: run stint account password --login NAME.")
-		return nil
-	}
-	owner, err := k.accounts.Owner(ctx)
-	if err != nil {
-		return fmt.Errorf("find the owner: %w", err)
-	}
-	link, err := k.accounts.NewLink(ctx, owner)
-	if err != nil {
-		return fmt.Errorf("make a set-up link: %w", err)
-	}
-	c.hint("Nobody can sign in with a password yet. On this machine, within 10 minutes:\n  %s\nor later: stint account password --login NAME", server.SetUpLink(server.ForBrowsers(k.url()), link))
-	return nil
-}
-
 // taken is the error that another process runs on the data directory.
 func taken(d dataDir, err error) error {
 	what := "cannot run on the data directory " + string(d)

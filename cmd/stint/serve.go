@@ -122,12 +122,3 @@ func await(done <-chan error, patience time.Duration) error {
 		return nil
 	}
 }
-
-// announce prints the one line that says that the server is ready.
-func (c *cli) announce(k *coordinator) error {
-	k.log.Info("Ready.", "url", k.url(), "data", string(k.dir))
-	if c.tty {
-		return c.say("%s", k.browserURL()) // a person will follow it; programs get the one that every resolver knows
-	}
-	return c.say("%s", k.url())
-}

@@ -3,12 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 
 	"github.com/spf13/cobra"
-
-	"stint/server"
 )
 
 type upFlags struct {
@@ -59,49 +56,4 @@ func (c *cli) up(ctx context.Context, f upFlags) error {
 		}
 		return c.work(ctx, k)
 	})
-}
-
-// welcomeWithout says how to sign in if no browser was opened. Without one on this machine the
-// owner's first sign-in is by a link, as for serve.
-func (c *cli) welcomeWithout(ctx context.Context, k *coordinator, f upFlags) error {
-	if f.noOpen && !c.talks {
-		return nil // nobody asked for one, and nobody is reading
-	}
-	if c.opener() != "" {
-		c.hint("%s", c.errLook.quiet("Open the dashboard signed in with: stint open    End with Ctrl-C."))
-		return nil
-	}
-	needed, err := k.accounts.NeedsSetUp(ctx)
-	switch {
-	case err != nil:
-		return fmt.Errorf("see whether anybody can sign in: %w", err)
-	case needed:
-		return c.offerSetUp(ctx, k)
-	}
-	c.hint("%s", c.errLook.quiet("There is no browser here. Sign in at "+k.browserURL()+" with your password, or with the file that stint open --page prints."))
-	return nil
-}
-
-// welcome opens the browser, or says how to.
-func (c *cli) welcome(ctx context.Context, k *coordinator, f upFlags, page string) error {
-	opener := ""
-	if !f.noOpen {
-		opener = c.opener()
-	}
-	if opener == "" {
-		return c.welcomeWithout(ctx, k, f)
-	}
-	owner, err := k.accounts.Owner(ctx)
-	if err != nil {
-		return fmt.Errorf("find the owner: %w", err)
-	}
-	link, err := k.accounts.NewLink(ctx, owner)
-	if err != nil {
-		return fmt.Errorf("make a sign-in link: %w", err)
-	}
-	file, err := k.dir.writeOpenFile(server.ForBrowsers(k.url()), link, page)
-	if err != nil {
-		return err
-	}
-	return show(opener, file)
 }

@@ -119,21 +119,6 @@ func claudeOwn(job Job) string {
 	return filepath.Join(job.talks, claudeNamed.ReplaceAllString(resolve(job.Dir), "-"), or(job.Session, job.Begin))
 }
 
-// claudeOthers are patterns for the conversations other than this one, including later ones:
-// rules have no exceptions, so there is a pattern for each way to differ.
-func claudeOthers(job Job) (out []string) {
-	if job.talks == "" {
-		return nil
-	}
-	const inNames = "0123456789abcdefghijklmnopqrstuvwxyz_.-" // small letters stand for both
-	own := or(job.Session, job.Begin)
-	for i := range own { // the program knows no negated classes
-		others := strings.ReplaceAll(inNames, own[i:i+1], "")
-		out = append(out, fmt.Sprintf("%s/*/%s[%s]*", job.talks, own[:i], others))
-	}
-	return out
-}
-
 // inTalks reports whether a path, links resolved, lies in the folder of all conversations, and
 // whether in this one.
 func (j Job) inTalks(full string) (any, own bool) {
@@ -163,97 +148,9 @@ func (j Job) rounds() int {
 	return j.MaxTurns
 }
 
-// claudeSandbox reports whether Claude Code can confine commands here. On Linux it needs two
-// programs, which Debian calls bubblewrap and socat.
-func claudeSandbox(job Job) bool {
-	if job.boundless() {
-		return false
-	}
-	if onMac {
-		return true
-	}
-	_, bwrap := lookPath(job.Env, "bwrap")
-	_, socat := lookPath(job.Env, "socat")
-	return onLinux && bwrap && socat
-}
-
 // boundless reports whether the owner allowed everything that a sandbox would prevent.
 func (j Job) boundless() bool {
 	return j.Policy.open(Filesystem) && j.Policy.open(Network) && j.Policy.open(Shell)
-}
-
-// claudeSettings are the settings that win over every file of the user and of the work folder.
-// The policy's rules aren't among them: the program asks about each tool call before it runs
-// (see claudeTalk.hook), whatever its settings allow.
-func claudeSettings(job Job) map[string]any {
-	hidden, parts, refused := job.hidden(), []string{}, []string{}
-	for _, path := range hidden {
-		parts = append(parts, beside(path, resolve(job.Dir))...)
-	}
-	// These rules have no exceptions. They keep out searches of enclosing folders; a call that
-	// names a hidden file is refused earlier, see claudeTalk.hook.
-	for _, part := range parts {
-		refused = append(refused, "Read(/"+part+")", "Read(/"+part+"/**)", "Edit(/"+part+")", "Edit(/"+part+"/**)")
-	}
-	for _, pattern := range claudeOthers(job) {
-		refused = append(refused, "Read(/"+pattern+")", "Edit(/"+pattern+")")
-	}
-	out := map[string]any{
-		"autoMemoryEnabled": job.OwnSettings, // one session's notes would be orders to the next
-		"permissions":       map[string]any{"deny": refused, "disableBypassPermissionsMode": "disable"},
-	}
-	if !claudeSandbox(job) {
-		out["sandbox"] = map[string]any{"enabled": false}
-		return out
-	}
-	keys := make([]map[string]any, len(claudeKeys))
-	for i, name := range claudeKeys {
-		keys[i] = map[string]any{"name": name, "mode": "deny"}
-	}
-	if job.Policy.open(Filesystem) { // then a hidden folder isn't opened again even for what may be written
-		hidden = parts
-	}
-	files := map[string]any{"denyRead": hidden, "denyWrite": hidden}
-	if job.talks != "" {
-		files["denyRead"] = append(slices.Clone(hidden), job.talks)
-		files["allowRead"] = []string{claudeOwn(job)}
-	}
-	switch {
-	case job.Policy.shut(Filesystem):
-		files["denyWrite"] = append([]string{resolve(job.Dir)}, hidden...)
-	case job.Policy.open(Filesystem):
-		files["allowWrite"] = []string{"/"}
-	}
-	network := map[string]any{"strictAllowlist": job.Permissions == Autonomous || job.Policy.Unattended || job.Policy.shut(Network)}
-	if job.Policy.open(Network) {
-		network["allowedDomains"] = []string{"*"}
-	}
-	out["sandbox"] = map[string]any{
-		"enabled": true, "failIfUnavailable": true, "autoAllowBashIfSandboxed": true,
-		"allowUnsandboxedCommands": job.Permissions != Autonomous,
-		"filesystem":               files, "network": network,
-		"credentials": map[string]any{"envVars": keys},
-	}
-	return out
-}
-
-// claudeUnheld says which parts of the policy nothing enforces here.
-func claudeUnheld(job Job) []string {
-	if claudeSandbox(job) {
-		return nil
-	}
-	if job.boundless() {
-		return []string{"Everything is allowed, so Claude Code runs commands without its sandbox: they can read the worker's own files and the model's key."}
-	}
-	missing := "Claude Code has no sandbox here: it needs bubblewrap and socat in the agent's PATH. "
-	if !onLinux {
-		missing = "Claude Code has no sandbox on this system. "
-	}
-	out := []string{missing + "A command that is allowed can read and write whatever the worker's user can, the worker's own files and the model's key included."}
-	if job.Policy.shut(Network) {
-		out = append(out, "The refusal of the network holds for Claude Code's web tools and the usual programs, not for every command.")
-	}
-	return out
 }
 
 // Held is part of [Agent].
