@@ -149,8 +149,8 @@ func (e *Engine) newSession(tx *db.Tx, a *agentRow, n newSession) (*sessionRow, 
 	if err := e.logSession(tx, s, n.actor, api.EventSessionCreated, data); err != nil {
 		return nil, err
 	}
-	if s.TaskID != 0 && s.TaskID != n.task {
-		if err := e.carryTask(tx, s, n.actor); err != nil {
+	if from := cmp.Or(n.retryOf, n.goesOn); from != nil && s.TaskID != 0 {
+		if err := e.carryTask(tx, from, s, n.actor); err != nil {
 			return nil, err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"stint/account"
 	"stint/api"
 	"stint/db"
 	"stint/queries"
@@ -23,7 +24,7 @@ const (
 )
 
 var (
-	taskSlugForm = regexp.MustCompile(`^[a-z][a-z0-9-]{1,63}$`)
+	taskSlugForm = regexp.MustCompile(`^[a-z][a-z0-9-]{1,31}$`)
 
 	// taskWords are paths beside tasks, which no slug may be.
 	taskWords = []string{"next", "new", "board", "export", "import", "counts"}
@@ -32,7 +33,7 @@ var (
 // CheckTask tidies what people set on a task and names each field that breaks its rule.
 func CheckTask(in *api.TaskInput) error {
 	var v api.Invalid
-	in.Title, in.Slug = strings.TrimSpace(in.Title), strings.TrimSpace(in.Slug)
+	in.Title, in.Slug = strings.TrimSpace(in.Title), strings.ToLower(strings.TrimSpace(in.Slug))
 	switch n := utf8.RuneCountInString(in.Title); {
 	case n == 0:
 		v.Add("title", "is missing: say in a line what is to be done")
@@ -63,7 +64,7 @@ func checkTaskSlug(v *api.Invalid, slug string) {
 		return
 	}
 	if !taskSlugForm.MatchString(slug) {
-		v.Add("slug", "must be 2 to 64 lowercase letters, digits and dashes, beginning with a letter")
+		v.Add("slug", "must be 2 to 32 lowercase letters, digits and dashes, beginning with a letter")
 		return
 	}
 	if _, number := taskNumber(slug); number || slices.Contains(taskWords, slug) {
@@ -112,7 +113,7 @@ func (e *Engine) fillTask(tx *db.Tx, c Caller, t *taskRow, before, in api.TaskIn
 			if !isRefusal(err) {
 				return nil, err
 			}
-			v.Add("assignee", "names no member and no agent of this workspace: give a user's id, an agent's slug, or me")
+			v.Add("assignee", "names nobody who may work on tasks here, and no agent: give a member's id, an agent's slug, or me")
 		}
 	}
 	blockers, err := e.blockersNamed(tx, t, in.BlockedBy, &v)
@@ -136,8 +137,8 @@ func assigneeNamed(ctx context.Context, q queries.Querier, c Caller, text string
 		return c.UserID, 0, nil
 	}
 	if id, perr := api.ParseUserID(text); perr == nil {
-		_, err := q.Member(ctx, queries.MemberParams{WorkspaceID: c.WorkspaceID, UserID: id})
-		if db.None(err) {
+		role, err := account.RoleOf(ctx, q, c.WorkspaceID, id)
+		if err == nil && !role.AtLeast(account.EditTasks.Role()) {
 			return 0, 0, db.NotFound("member")
 		}
 		return id, 0, err

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"stint/account"
@@ -14,6 +15,7 @@ import (
 const (
 	maxBriefing      = 256 << 10 // bytes
 	briefingComments = 20        // the latest of them
+	briefingEvents   = 10        // likewise
 )
 
 // DispatchTask claims the task and makes a session of an agent that works on it, in one
@@ -96,7 +98,7 @@ func (e *Engine) dispatchTx(tx *db.Tx, c Caller, t *taskRow, in api.DispatchInpu
 		return err
 	}
 	was := *t
-	forced := leased(t, db.Micros(tx.Now)) && !holdsTask(c, t)
+	forced := leased(t, db.Micros(tx.Now)) && (!holdsTask(c, t) || t.LeaseSessionID != 0)
 	if err := e.lapseTask(tx, t); err != nil {
 		return err
 	}
@@ -253,10 +255,41 @@ func (e *Engine) briefing(ctx context.Context, q queries.Querier, t *taskRow) (s
 			fmt.Fprintf(&b, "- %s: <%s>\n", l.Title, l.URL)
 		}
 	}
+	if err := briefActivity(ctx, q, t, &b); err != nil {
+		return "", err
+	}
 	if err := briefComments(ctx, q, t, &b); err != nil {
 		return "", err
 	}
 	return api.Excerpt(b.String(), maxBriefing), nil
+}
+
+// briefActivity adds the latest changes of state and dispatches. It names no session: the
+// text is the same for everybody.
+func briefActivity(ctx context.Context, q queries.Querier, t *taskRow, b *strings.Builder) error {
+	rows, err := q.EventsOfTask(ctx, queries.EventsOfTaskParams{TaskID: t.ID, Before: 1 << 62, N: 4 * briefingEvents})
+	if err != nil {
+		return fmt.Errorf("list the events of task %s: %w", keyOf(t), err)
+	}
+	var lines []string
+	for _, r := range rows {
+		ev, what := toEvent(r), ""
+		switch {
+		case ev.Data["to"] != nil:
+			what = fmt.Sprintf("%v to %v", ev.Data["from"], ev.Data["to"])
+		case ev.Type == api.EventTaskDispatched:
+			what = fmt.Sprintf("dispatched to %v", ev.Data["agent"])
+		}
+		if what != "" && len(lines) < briefingEvents {
+			lines = append(lines, fmt.Sprintf("- %s: %s\n", clock(r.At), what))
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	slices.Reverse(lines)
+	b.WriteString("\n## Recent activity\n\n" + strings.Join(lines, ""))
+	return nil
 }
 
 func briefComments(ctx context.Context, q queries.Querier, t *taskRow, b *strings.Builder) error {

@@ -27,7 +27,7 @@ func holdsTask(c Caller, t *taskRow) bool {
 }
 
 func endTaskLease(t *taskRow) {
-	t.LeaseUserID, t.LeaseSessionID, t.LeaseSeconds, t.LeaseExpiresAt, t.LeasedAt, t.LeaseRenewedAt = 0, 0, 0, 0, 0, 0
+	t.LeaseUserID, t.LeaseSessionID, t.LeaseSeconds, t.LeaseExpiresAt, t.LeasedAt, t.LeaseRenewedAt, t.LeaseGraced = 0, 0, 0, 0, 0, 0, 0
 }
 
 // taskTerm is how long a lease on a task lasts: what is asked for, else the default; more than
@@ -104,7 +104,7 @@ func renewTask(t *taskRow, seconds, now int64) {
 		return
 	}
 	if until := renewedUntil(t.LeaseExpiresAt, seconds, now); until > t.LeaseExpiresAt {
-		t.LeaseExpiresAt, t.LeaseRenewedAt, t.LeaseSeconds = until, now, seconds
+		t.LeaseExpiresAt, t.LeaseRenewedAt, t.LeaseSeconds, t.LeaseGraced = until, now, seconds, 0
 	}
 }
 
@@ -233,7 +233,7 @@ func (e *Engine) ExtendTask(ctx context.Context, c Caller, ref string, in api.Ta
 		now := db.Micros(tx.Now)
 		var until int64
 		if until, capped = extendedUntil(t.LeaseExpiresAt, in.AddSeconds, now, e.cfg.MaxTaskLease); until > t.LeaseExpiresAt {
-			t.LeaseExpiresAt, t.LeaseRenewedAt = until, now
+			t.LeaseExpiresAt, t.LeaseRenewedAt, t.LeaseGraced = until, now, 0
 		}
 		return e.logTask(tx, t, c.Actor(), api.EventTaskExtended, api.EventData{"until": api.At(t.LeaseExpiresAt).String()})
 	})
@@ -243,14 +243,15 @@ func (e *Engine) ExtendTask(ctx context.Context, c Caller, ref string, in api.Ta
 }
 
 // ReleaseTask gives the caller's lease back and ends their assignment, also one without a
-// lease. Repeating it changes nothing. Errors: not_claim_holder naming who holds it.
+// lease. Repeating it changes nothing. A lease that lives with a session is the session's, also
+// for who dispatched it. Errors: not_claim_holder naming who holds it.
 func (e *Engine) ReleaseTask(ctx context.Context, c Caller, ref string) (out api.TaskReleased, err error) {
 	out.Task, _, err = e.onTask(ctx, c, ref, func(tx *db.Tx, t *taskRow) error {
 		if err := c.May(account.EditTasks); err != nil {
 			return err
 		}
 		held := leased(t, db.Micros(tx.Now))
-		out.Released = held && holdsTask(c, t)
+		out.Released = held && holdsTask(c, t) && t.LeaseSessionID == 0
 		switch {
 		case held && !out.Released:
 			return e.taskClaimed(tx, c, t, api.CodeNotClaimHolder)
@@ -276,8 +277,16 @@ func (e *Engine) dropTask(tx *db.Tx, c Caller, t *taskRow, held bool, why string
 	if mine {
 		t.AssigneeUserID, t.AssigneeAgentID = 0, 0
 	}
-	applyRule(t, api.TaskTodo)
+	undoClaim(t)
 	return e.logTask(tx, t, c.Actor(), api.EventTaskReleased, api.EventData{"reason": why})
+}
+
+// undoClaim moves back to todo what a claim moved to in_progress. What is in review or blocked
+// stays so: the work is done, or waits.
+func undoClaim(t *taskRow) {
+	if t.RuleState == api.TaskInProgress {
+		applyRule(t, api.TaskTodo)
+	}
 }
 
 // lapseTask ends a lease whose time is over. The assignment stands (contract 7.2).
@@ -352,15 +361,18 @@ func (e *Engine) retireTask(tx *db.Tx, c Caller, id api.TaskID, from Assigned) e
 		return fmt.Errorf("read task %s: %w", id, err)
 	}
 	was := t
-	held := from.User != 0 && t.LeaseUserID == from.User && t.LeaseSessionID == 0 // else its session ends it
+	held, bound := from.User != 0 && t.LeaseUserID == from.User, t.LeaseSessionID != 0
+	if !held && assigned(&t) != from {
+		return nil
+	}
 	if held {
 		endTaskLease(&t)
-		applyRule(&t, api.TaskTodo)
 	}
 	if assigned(&t) == from {
 		t.AssigneeUserID, t.AssigneeAgentID = 0, 0
-	} else if !held {
-		return nil
+	}
+	if t.LeaseUserID == 0 && !bound { // a session that goes on is still at work on it
+		undoClaim(&t)
 	}
 	if err := saveTask(tx, &was, &t); err != nil {
 		return err

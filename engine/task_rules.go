@@ -40,6 +40,15 @@ func applyRule(t *taskRow, state api.TaskState) {
 	t.State, t.RuleState = state, state
 }
 
+// taskActor names who moved a session in what everybody here reads: a worker is known to
+// fewer people than the task (contract 8.3), so its session stands for it.
+func taskActor(s *sessionRow, actor string) string {
+	if id, err := api.ParseWorkerID(actor); err == nil && id != 0 {
+		return s.ID.String()
+	}
+	return actor
+}
+
 // taskFollows does what follows for a task from a move of the session that holds it: its
 // state changes by the rules, and the lease ends with the session, in the same transaction.
 func (e *Engine) taskFollows(tx *db.Tx, before api.Status, s *sessionRow, actor string) error {
@@ -47,7 +56,7 @@ func (e *Engine) taskFollows(tx *db.Tx, before api.Status, s *sessionRow, actor 
 	if err != nil || t == nil || t.LeaseSessionID != s.ID {
 		return err
 	}
-	was := *t
+	was, actor := *t, taskActor(s, actor)
 	applyRule(t, ruleOf(before, s))
 	if s.Status.Terminal() {
 		endTaskLease(t)
@@ -72,7 +81,7 @@ func (e *Engine) taskFollows(tx *db.Tx, before api.Status, s *sessionRow, actor 
 // state that the task has at this moment.
 func bindTask(tx *db.Tx, t *taskRow, s *sessionRow, holder api.UserID) {
 	endTaskLease(t)
-	t.LeaseUserID, t.LeaseSessionID, t.LeasedAt = holder, s.ID, db.Micros(tx.Now)
+	t.LeaseUserID, t.LeaseSessionID, t.LastSessionID, t.LeasedAt = holder, s.ID, s.ID, db.Micros(tx.Now)
 	t.RuleState = t.State
 }
 
@@ -102,11 +111,21 @@ func claimedTask(tx *db.Tx, s *sessionRow) (*api.ClaimTask, error) {
 }
 
 // carryTask hands the task's lease over to the session that goes on with the work of an ended
-// one, if nobody else has it and the task isn't done (contract 2.6, 7.2).
-func (e *Engine) carryTask(tx *db.Tx, s *sessionRow, actor string) error {
+// one, if that one, or one of its conversation, was the last to hold it, nobody else has it and
+// the task isn't done (contract 2.6, 7.2). A state that a person set stays theirs.
+func (e *Engine) carryTask(tx *db.Tx, from, s *sessionRow, actor string) error {
 	t, err := taskOfSession(tx.Context(), tx, s)
-	if err != nil || t == nil || t.State == api.TaskDone {
+	if err != nil || t == nil || t.State == api.TaskDone || t.LastSessionID == 0 {
 		return err
+	}
+	if t.LastSessionID != from.ID {
+		last, err := tx.Session(tx.Context(), t.LastSessionID)
+		if err != nil {
+			return fmt.Errorf("read session %s: %w", t.LastSessionID, err)
+		}
+		if last.ThreadID != from.ThreadID {
+			return nil
+		}
 	}
 	holder := s.TriggeredByUserID
 	own := t.LeaseUserID == holder && t.LeaseSessionID == 0
@@ -118,8 +137,8 @@ func (e *Engine) carryTask(tx *db.Tx, s *sessionRow, actor string) error {
 		return err
 	}
 	bindTask(tx, t, s, holder)
-	if s.RetryOf == 0 && was.RuleState == "" {
-		t.RuleState = "" // a message goes on with the work; only a retry begins it again
+	if was.RuleState == "" {
+		t.RuleState = ""
 	}
 	if err := saveTask(tx, &was, t); err != nil {
 		return err

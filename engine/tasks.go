@@ -175,8 +175,16 @@ func (e *Engine) editTaskTx(tx *db.Tx, c Caller, t *taskRow, before, in api.Task
 	if err := e.setTaskState(tx, c, t, in.State); err != nil {
 		return err
 	}
+	if t.State == api.TaskDone {
+		t.AssigneeUserID, t.AssigneeAgentID = 0, 0 // contract 7.2
+	}
+	have, err := tx.BlockerIDs(tx.Context(), t.ID)
+	if err != nil {
+		return fmt.Errorf("list what task %s waits for: %w", keyOf(t), err)
+	}
+	slices.Sort(blockers)
 	changed := changedFields(&was, t)
-	if !slices.Equal(before.BlockedBy, in.BlockedBy) {
+	if !slices.Equal(have, blockers) {
 		changed = append(changed, "blockedBy")
 		t.Version++
 		t.UpdatedAt = db.Micros(tx.Now)
@@ -231,7 +239,10 @@ func (e *Engine) setTaskState(tx *db.Tx, c Caller, t *taskRow, state api.TaskSta
 		_, err := e.takeTask(tx, c, t, nil)
 		t.State, t.RuleState = api.TaskInProgress, ""
 		return err
-	case state == "" || state == t.State:
+	case state == "":
+		return nil
+	case state == t.State:
+		t.RuleState = "" // a person has decided, also where nothing changes
 		return nil
 	}
 	t.State, t.RuleState, t.DoneAt = state, "", 0
@@ -275,7 +286,7 @@ func saveTask(tx *db.Tx, was, t *taskRow) error {
 		Slug: t.Slug, Title: t.Title, Description: t.Description, State: t.State, RuleState: t.RuleState, Priority: t.Priority,
 		Labels: t.Labels, Links: t.Links, AssigneeUserID: t.AssigneeUserID, AssigneeAgentID: t.AssigneeAgentID,
 		LeaseUserID: t.LeaseUserID, LeaseSessionID: t.LeaseSessionID, LeaseSeconds: t.LeaseSeconds, LeaseExpiresAt: t.LeaseExpiresAt,
-		LeasedAt: t.LeasedAt, LeaseRenewedAt: t.LeaseRenewedAt, Version: t.Version, UpdatedAt: t.UpdatedAt, DoneAt: t.DoneAt,
+		LeasedAt: t.LeasedAt, LastSessionID: t.LastSessionID, LeaseGraced: t.LeaseGraced, LeaseRenewedAt: t.LeaseRenewedAt, Version: t.Version, UpdatedAt: t.UpdatedAt, DoneAt: t.DoneAt,
 		ID: t.ID, FromVersion: was.Version, FromState: was.State, FromLeaseUserID: was.LeaseUserID, FromLeaseSessionID: was.LeaseSessionID,
 	}))
 	if db.IsUnique(err) {
@@ -292,6 +303,6 @@ func saveTask(tx *db.Tx, was, t *taskRow) error {
 
 func sameTask(was, t *taskRow) bool {
 	return len(changedFields(was, t)) == 0 && was.Version == t.Version && was.RuleState == t.RuleState &&
-		was.LeaseUserID == t.LeaseUserID && was.LeaseSessionID == t.LeaseSessionID && was.LeaseExpiresAt == t.LeaseExpiresAt &&
+		was.LastSessionID == t.LastSessionID && was.LeaseGraced == t.LeaseGraced && was.LeaseUserID == t.LeaseUserID && was.LeaseSessionID == t.LeaseSessionID && was.LeaseExpiresAt == t.LeaseExpiresAt &&
 		was.LeaseSeconds == t.LeaseSeconds && was.LeasedAt == t.LeasedAt && was.LeaseRenewedAt == t.LeaseRenewedAt
 }

@@ -442,6 +442,8 @@ type Task struct {
 	LeaseSeconds    int64
 	LeaseExpiresAt  int64
 	LeasedAt        int64
+	LastSessionID   api.SessionID
+	LeaseGraced     int64
 	LeaseRenewedAt  int64
 	OpenBlockers    int64
 	OpenBlocked     int64

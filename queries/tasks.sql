@@ -1,11 +1,11 @@
 -- name: InsertTask :exec
 INSERT INTO tasks (
     id, workspace_id, number, slug, title, description, state, rule_state, priority, labels, links, assignee_user_id,
-    assignee_agent_id, lease_user_id, lease_session_id, lease_seconds, lease_expires_at, leased_at, lease_renewed_at, open_blockers,
+    assignee_agent_id, lease_user_id, lease_session_id, lease_seconds, lease_expires_at, leased_at, last_session_id, lease_graced, lease_renewed_at, open_blockers,
     open_blocked, comments, version, created_by, created_at, updated_at, done_at
 ) VALUES (
     @id, @workspace_id, @number, @slug, @title, @description, @state, @rule_state, @priority, @labels, @links, @assignee_user_id,
-    @assignee_agent_id, @lease_user_id, @lease_session_id, @lease_seconds, @lease_expires_at, @leased_at, @lease_renewed_at, @open_blockers,
+    @assignee_agent_id, @lease_user_id, @lease_session_id, @lease_seconds, @lease_expires_at, @leased_at, @last_session_id, @lease_graced, @lease_renewed_at, @open_blockers,
     @open_blocked, @comments, @version, @created_by, @created_at, @updated_at, @done_at
 );
 
@@ -27,7 +27,7 @@ UPDATE tasks SET
     slug = @slug, title = @title, description = @description, state = @state, rule_state = @rule_state, priority = @priority,
     labels = @labels, links = @links, assignee_user_id = @assignee_user_id, assignee_agent_id = @assignee_agent_id,
     lease_user_id = @lease_user_id, lease_session_id = @lease_session_id, lease_seconds = @lease_seconds,
-    lease_expires_at = @lease_expires_at, leased_at = @leased_at, lease_renewed_at = @lease_renewed_at, version = @version, updated_at = @updated_at, done_at = @done_at
+    lease_expires_at = @lease_expires_at, leased_at = @leased_at, last_session_id = @last_session_id, lease_graced = @lease_graced, lease_renewed_at = @lease_renewed_at, version = @version, updated_at = @updated_at, done_at = @done_at
 WHERE id = @id AND version = @from_version AND state = @from_state AND lease_user_id = @from_lease_user_id
   AND lease_session_id = @from_lease_session_id;
 
@@ -124,8 +124,8 @@ SELECT id FROM tasks WHERE lease_expires_at > 0 AND lease_expires_at <= @now ORD
 SELECT lease_expires_at FROM tasks WHERE lease_expires_at > 0 AND lease_expires_at > @now ORDER BY lease_expires_at LIMIT 1;
 
 -- name: GraceTasks :execrows
-UPDATE tasks SET lease_expires_at = @until, lease_renewed_at = @now
-WHERE lease_expires_at > 0 AND lease_expires_at > @last_alive AND lease_expires_at < @until;
+UPDATE tasks SET lease_expires_at = @until, lease_renewed_at = @now, lease_graced = 1
+WHERE lease_graced = 0 AND lease_expires_at > 0 AND lease_expires_at > @last_alive AND lease_expires_at < @until;
 
 -- name: ClampTasks :execrows
 UPDATE tasks SET lease_expires_at = @now + (lease_expires_at - lease_renewed_at), lease_renewed_at = @now

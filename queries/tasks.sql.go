@@ -101,7 +101,7 @@ func (q *Queries) BlockedIDs(ctx context.Context, blockerID api.TaskID) ([]api.T
 }
 
 const blockedTasks = `-- name: BlockedTasks :many
-SELECT id, workspace_id, number, slug, title, description, state, rule_state, priority, labels, links, assignee_user_id, assignee_agent_id, lease_user_id, lease_session_id, lease_seconds, lease_expires_at, leased_at, lease_renewed_at, open_blockers, open_blocked, comments, version, created_by, created_at, updated_at, done_at FROM tasks
+SELECT id, workspace_id, number, slug, title, description, state, rule_state, priority, labels, links, assignee_user_id, assignee_agent_id, lease_user_id, lease_session_id, lease_seconds, lease_expires_at, leased_at, last_session_id, lease_graced, lease_renewed_at, open_blockers, open_blocked, comments, version, created_by, created_at, updated_at, done_at FROM tasks
 WHERE workspace_id = ?1 AND assignee_user_id = ?2 AND assignee_agent_id = 0
   AND state <> 'done' AND open_blockers > 0
 ORDER BY id LIMIT ?3
@@ -141,6 +141,8 @@ func (q *Queries) BlockedTasks(ctx context.Context, arg BlockedTasksParams) ([]T
 			&i.LeaseSeconds,
 			&i.LeaseExpiresAt,
 			&i.LeasedAt,
+			&i.LastSessionID,
+			&i.LeaseGraced,
 			&i.LeaseRenewedAt,
 			&i.OpenBlockers,
 			&i.OpenBlocked,
@@ -381,8 +383,8 @@ func (q *Queries) EventsOfTask(ctx context.Context, arg EventsOfTaskParams) ([]E
 }
 
 const graceTasks = `-- name: GraceTasks :execrows
-UPDATE tasks SET lease_expires_at = ?1, lease_renewed_at = ?2
-WHERE lease_expires_at > 0 AND lease_expires_at > ?3 AND lease_expires_at < ?1
+UPDATE tasks SET lease_expires_at = ?1, lease_renewed_at = ?2, lease_graced = 1
+WHERE lease_graced = 0 AND lease_expires_at > 0 AND lease_expires_at > ?3 AND lease_expires_at < ?1
 `
 
 type GraceTasksParams struct {
@@ -402,12 +404,12 @@ func (q *Queries) GraceTasks(ctx context.Context, arg GraceTasksParams) (int64, 
 const insertTask = `-- name: InsertTask :exec
 INSERT INTO tasks (
     id, workspace_id, number, slug, title, description, state, rule_state, priority, labels, links, assignee_user_id,
-    assignee_agent_id, lease_user_id, lease_session_id, lease_seconds, lease_expires_at, leased_at, lease_renewed_at, open_blockers,
+    assignee_agent_id, lease_user_id, lease_session_id, lease_seconds, lease_expires_at, leased_at, last_session_id, lease_graced, lease_renewed_at, open_blockers,
     open_blocked, comments, version, created_by, created_at, updated_at, done_at
 ) VALUES (
     ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,
-    ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
-    ?21, ?22, ?23, ?24, ?25, ?26, ?27
+    ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
+    ?23, ?24, ?25, ?26, ?27, ?28, ?29
 )
 `
 
@@ -430,6 +432,8 @@ type InsertTaskParams struct {
 	LeaseSeconds    int64
 	LeaseExpiresAt  int64
 	LeasedAt        int64
+	LastSessionID   api.SessionID
+	LeaseGraced     int64
 	LeaseRenewedAt  int64
 	OpenBlockers    int64
 	OpenBlocked     int64
@@ -461,6 +465,8 @@ func (q *Queries) InsertTask(ctx context.Context, arg InsertTaskParams) error {
 		arg.LeaseSeconds,
 		arg.LeaseExpiresAt,
 		arg.LeasedAt,
+		arg.LastSessionID,
+		arg.LeaseGraced,
 		arg.LeaseRenewedAt,
 		arg.OpenBlockers,
 		arg.OpenBlocked,
@@ -522,7 +528,7 @@ func (q *Queries) NextTaskNumber(ctx context.Context, workspaceID api.WorkspaceI
 }
 
 const readyTasks = `-- name: ReadyTasks :many
-SELECT id, workspace_id, number, slug, title, description, state, rule_state, priority, labels, links, assignee_user_id, assignee_agent_id, lease_user_id, lease_session_id, lease_seconds, lease_expires_at, leased_at, lease_renewed_at, open_blockers, open_blocked, comments, version, created_by, created_at, updated_at, done_at FROM tasks
+SELECT id, workspace_id, number, slug, title, description, state, rule_state, priority, labels, links, assignee_user_id, assignee_agent_id, lease_user_id, lease_session_id, lease_seconds, lease_expires_at, leased_at, last_session_id, lease_graced, lease_renewed_at, open_blockers, open_blocked, comments, version, created_by, created_at, updated_at, done_at FROM tasks
 WHERE workspace_id = ?1 AND assignee_user_id = ?2 AND assignee_agent_id = 0
   AND state <> 'done' AND open_blockers = 0
 ORDER BY MIN(open_blocked, 1) DESC, id LIMIT ?3
@@ -563,6 +569,8 @@ func (q *Queries) ReadyTasks(ctx context.Context, arg ReadyTasksParams) ([]Task,
 			&i.LeaseSeconds,
 			&i.LeaseExpiresAt,
 			&i.LeasedAt,
+			&i.LastSessionID,
+			&i.LeaseGraced,
 			&i.LeaseRenewedAt,
 			&i.OpenBlockers,
 			&i.OpenBlocked,
@@ -648,7 +656,7 @@ func (q *Queries) SessionsOfTask(ctx context.Context, arg SessionsOfTaskParams) 
 }
 
 const task = `-- name: Task :one
-SELECT id, workspace_id, number, slug, title, description, state, rule_state, priority, labels, links, assignee_user_id, assignee_agent_id, lease_user_id, lease_session_id, lease_seconds, lease_expires_at, leased_at, lease_renewed_at, open_blockers, open_blocked, comments, version, created_by, created_at, updated_at, done_at FROM tasks WHERE id = ?1
+SELECT id, workspace_id, number, slug, title, description, state, rule_state, priority, labels, links, assignee_user_id, assignee_agent_id, lease_user_id, lease_session_id, lease_seconds, lease_expires_at, leased_at, last_session_id, lease_graced, lease_renewed_at, open_blockers, open_blocked, comments, version, created_by, created_at, updated_at, done_at FROM tasks WHERE id = ?1
 `
 
 func (q *Queries) Task(ctx context.Context, id api.TaskID) (Task, error) {
@@ -673,6 +681,8 @@ func (q *Queries) Task(ctx context.Context, id api.TaskID) (Task, error) {
 		&i.LeaseSeconds,
 		&i.LeaseExpiresAt,
 		&i.LeasedAt,
+		&i.LastSessionID,
+		&i.LeaseGraced,
 		&i.LeaseRenewedAt,
 		&i.OpenBlockers,
 		&i.OpenBlocked,
@@ -687,7 +697,7 @@ func (q *Queries) Task(ctx context.Context, id api.TaskID) (Task, error) {
 }
 
 const taskByNumber = `-- name: TaskByNumber :one
-SELECT id, workspace_id, number, slug, title, description, state, rule_state, priority, labels, links, assignee_user_id, assignee_agent_id, lease_user_id, lease_session_id, lease_seconds, lease_expires_at, leased_at, lease_renewed_at, open_blockers, open_blocked, comments, version, created_by, created_at, updated_at, done_at FROM tasks WHERE workspace_id = ?1 AND number = ?2
+SELECT id, workspace_id, number, slug, title, description, state, rule_state, priority, labels, links, assignee_user_id, assignee_agent_id, lease_user_id, lease_session_id, lease_seconds, lease_expires_at, leased_at, last_session_id, lease_graced, lease_renewed_at, open_blockers, open_blocked, comments, version, created_by, created_at, updated_at, done_at FROM tasks WHERE workspace_id = ?1 AND number = ?2
 `
 
 type TaskByNumberParams struct {
@@ -717,6 +727,8 @@ func (q *Queries) TaskByNumber(ctx context.Context, arg TaskByNumberParams) (Tas
 		&i.LeaseSeconds,
 		&i.LeaseExpiresAt,
 		&i.LeasedAt,
+		&i.LastSessionID,
+		&i.LeaseGraced,
 		&i.LeaseRenewedAt,
 		&i.OpenBlockers,
 		&i.OpenBlocked,
@@ -731,7 +743,7 @@ func (q *Queries) TaskByNumber(ctx context.Context, arg TaskByNumberParams) (Tas
 }
 
 const taskBySlug = `-- name: TaskBySlug :one
-SELECT id, workspace_id, number, slug, title, description, state, rule_state, priority, labels, links, assignee_user_id, assignee_agent_id, lease_user_id, lease_session_id, lease_seconds, lease_expires_at, leased_at, lease_renewed_at, open_blockers, open_blocked, comments, version, created_by, created_at, updated_at, done_at FROM tasks WHERE workspace_id = ?1 AND slug = ?2 AND slug <> ''
+SELECT id, workspace_id, number, slug, title, description, state, rule_state, priority, labels, links, assignee_user_id, assignee_agent_id, lease_user_id, lease_session_id, lease_seconds, lease_expires_at, leased_at, last_session_id, lease_graced, lease_renewed_at, open_blockers, open_blocked, comments, version, created_by, created_at, updated_at, done_at FROM tasks WHERE workspace_id = ?1 AND slug = ?2 AND slug <> ''
 `
 
 type TaskBySlugParams struct {
@@ -761,6 +773,8 @@ func (q *Queries) TaskBySlug(ctx context.Context, arg TaskBySlugParams) (Task, e
 		&i.LeaseSeconds,
 		&i.LeaseExpiresAt,
 		&i.LeasedAt,
+		&i.LastSessionID,
+		&i.LeaseGraced,
 		&i.LeaseRenewedAt,
 		&i.OpenBlockers,
 		&i.OpenBlocked,
@@ -822,7 +836,7 @@ func (q *Queries) TaskComments(ctx context.Context, arg TaskCommentsParams) ([]T
 }
 
 const tasksAssigned = `-- name: TasksAssigned :many
-SELECT id, workspace_id, number, slug, title, description, state, rule_state, priority, labels, links, assignee_user_id, assignee_agent_id, lease_user_id, lease_session_id, lease_seconds, lease_expires_at, leased_at, lease_renewed_at, open_blockers, open_blocked, comments, version, created_by, created_at, updated_at, done_at FROM tasks
+SELECT id, workspace_id, number, slug, title, description, state, rule_state, priority, labels, links, assignee_user_id, assignee_agent_id, lease_user_id, lease_session_id, lease_seconds, lease_expires_at, leased_at, last_session_id, lease_graced, lease_renewed_at, open_blockers, open_blocked, comments, version, created_by, created_at, updated_at, done_at FROM tasks
 WHERE workspace_id = ?1 AND assignee_user_id = ?2 AND assignee_agent_id = ?3
   AND state <> 'done' AND id < ?4
 ORDER BY id DESC LIMIT ?5
@@ -870,6 +884,8 @@ func (q *Queries) TasksAssigned(ctx context.Context, arg TasksAssignedParams) ([
 			&i.LeaseSeconds,
 			&i.LeaseExpiresAt,
 			&i.LeasedAt,
+			&i.LastSessionID,
+			&i.LeaseGraced,
 			&i.LeaseRenewedAt,
 			&i.OpenBlockers,
 			&i.OpenBlocked,
@@ -894,7 +910,7 @@ func (q *Queries) TasksAssigned(ctx context.Context, arg TasksAssignedParams) ([
 }
 
 const tasksBefore = `-- name: TasksBefore :many
-SELECT id, workspace_id, number, slug, title, description, state, rule_state, priority, labels, links, assignee_user_id, assignee_agent_id, lease_user_id, lease_session_id, lease_seconds, lease_expires_at, leased_at, lease_renewed_at, open_blockers, open_blocked, comments, version, created_by, created_at, updated_at, done_at FROM tasks WHERE workspace_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3
+SELECT id, workspace_id, number, slug, title, description, state, rule_state, priority, labels, links, assignee_user_id, assignee_agent_id, lease_user_id, lease_session_id, lease_seconds, lease_expires_at, leased_at, last_session_id, lease_graced, lease_renewed_at, open_blockers, open_blocked, comments, version, created_by, created_at, updated_at, done_at FROM tasks WHERE workspace_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3
 `
 
 type TasksBeforeParams struct {
@@ -931,6 +947,8 @@ func (q *Queries) TasksBefore(ctx context.Context, arg TasksBeforeParams) ([]Tas
 			&i.LeaseSeconds,
 			&i.LeaseExpiresAt,
 			&i.LeasedAt,
+			&i.LastSessionID,
+			&i.LeaseGraced,
 			&i.LeaseRenewedAt,
 			&i.OpenBlockers,
 			&i.OpenBlocked,
@@ -955,7 +973,7 @@ func (q *Queries) TasksBefore(ctx context.Context, arg TasksBeforeParams) ([]Tas
 }
 
 const tasksHeldBy = `-- name: TasksHeldBy :many
-SELECT id, workspace_id, number, slug, title, description, state, rule_state, priority, labels, links, assignee_user_id, assignee_agent_id, lease_user_id, lease_session_id, lease_seconds, lease_expires_at, leased_at, lease_renewed_at, open_blockers, open_blocked, comments, version, created_by, created_at, updated_at, done_at FROM tasks WHERE workspace_id = ?1 AND lease_user_id > 0 AND lease_user_id = ?2 ORDER BY id
+SELECT id, workspace_id, number, slug, title, description, state, rule_state, priority, labels, links, assignee_user_id, assignee_agent_id, lease_user_id, lease_session_id, lease_seconds, lease_expires_at, leased_at, last_session_id, lease_graced, lease_renewed_at, open_blockers, open_blocked, comments, version, created_by, created_at, updated_at, done_at FROM tasks WHERE workspace_id = ?1 AND lease_user_id > 0 AND lease_user_id = ?2 ORDER BY id
 `
 
 type TasksHeldByParams struct {
@@ -991,6 +1009,8 @@ func (q *Queries) TasksHeldBy(ctx context.Context, arg TasksHeldByParams) ([]Tas
 			&i.LeaseSeconds,
 			&i.LeaseExpiresAt,
 			&i.LeasedAt,
+			&i.LastSessionID,
+			&i.LeaseGraced,
 			&i.LeaseRenewedAt,
 			&i.OpenBlockers,
 			&i.OpenBlocked,
@@ -1015,7 +1035,7 @@ func (q *Queries) TasksHeldBy(ctx context.Context, arg TasksHeldByParams) ([]Tas
 }
 
 const tasksInState = `-- name: TasksInState :many
-SELECT id, workspace_id, number, slug, title, description, state, rule_state, priority, labels, links, assignee_user_id, assignee_agent_id, lease_user_id, lease_session_id, lease_seconds, lease_expires_at, leased_at, lease_renewed_at, open_blockers, open_blocked, comments, version, created_by, created_at, updated_at, done_at FROM tasks WHERE workspace_id = ?1 AND state = ?2 AND id < ?3 ORDER BY id DESC LIMIT ?4
+SELECT id, workspace_id, number, slug, title, description, state, rule_state, priority, labels, links, assignee_user_id, assignee_agent_id, lease_user_id, lease_session_id, lease_seconds, lease_expires_at, leased_at, last_session_id, lease_graced, lease_renewed_at, open_blockers, open_blocked, comments, version, created_by, created_at, updated_at, done_at FROM tasks WHERE workspace_id = ?1 AND state = ?2 AND id < ?3 ORDER BY id DESC LIMIT ?4
 `
 
 type TasksInStateParams struct {
@@ -1058,6 +1078,8 @@ func (q *Queries) TasksInState(ctx context.Context, arg TasksInStateParams) ([]T
 			&i.LeaseSeconds,
 			&i.LeaseExpiresAt,
 			&i.LeasedAt,
+			&i.LastSessionID,
+			&i.LeaseGraced,
 			&i.LeaseRenewedAt,
 			&i.OpenBlockers,
 			&i.OpenBlocked,
@@ -1082,7 +1104,7 @@ func (q *Queries) TasksInState(ctx context.Context, arg TasksInStateParams) ([]T
 }
 
 const tasksLeased = `-- name: TasksLeased :many
-SELECT id, workspace_id, number, slug, title, description, state, rule_state, priority, labels, links, assignee_user_id, assignee_agent_id, lease_user_id, lease_session_id, lease_seconds, lease_expires_at, leased_at, lease_renewed_at, open_blockers, open_blocked, comments, version, created_by, created_at, updated_at, done_at FROM tasks WHERE workspace_id = ?1 AND lease_user_id > 0 AND id < ?2 ORDER BY id DESC LIMIT ?3
+SELECT id, workspace_id, number, slug, title, description, state, rule_state, priority, labels, links, assignee_user_id, assignee_agent_id, lease_user_id, lease_session_id, lease_seconds, lease_expires_at, leased_at, last_session_id, lease_graced, lease_renewed_at, open_blockers, open_blocked, comments, version, created_by, created_at, updated_at, done_at FROM tasks WHERE workspace_id = ?1 AND lease_user_id > 0 AND id < ?2 ORDER BY id DESC LIMIT ?3
 `
 
 type TasksLeasedParams struct {
@@ -1119,6 +1141,8 @@ func (q *Queries) TasksLeased(ctx context.Context, arg TasksLeasedParams) ([]Tas
 			&i.LeaseSeconds,
 			&i.LeaseExpiresAt,
 			&i.LeasedAt,
+			&i.LastSessionID,
+			&i.LeaseGraced,
 			&i.LeaseRenewedAt,
 			&i.OpenBlockers,
 			&i.OpenBlocked,
@@ -1143,7 +1167,7 @@ func (q *Queries) TasksLeased(ctx context.Context, arg TasksLeasedParams) ([]Tas
 }
 
 const tasksOfAgent = `-- name: TasksOfAgent :many
-SELECT id, workspace_id, number, slug, title, description, state, rule_state, priority, labels, links, assignee_user_id, assignee_agent_id, lease_user_id, lease_session_id, lease_seconds, lease_expires_at, leased_at, lease_renewed_at, open_blockers, open_blocked, comments, version, created_by, created_at, updated_at, done_at FROM tasks WHERE workspace_id = ?1 AND assignee_user_id = 0 AND assignee_agent_id = ?2 AND state <> 'done' ORDER BY id
+SELECT id, workspace_id, number, slug, title, description, state, rule_state, priority, labels, links, assignee_user_id, assignee_agent_id, lease_user_id, lease_session_id, lease_seconds, lease_expires_at, leased_at, last_session_id, lease_graced, lease_renewed_at, open_blockers, open_blocked, comments, version, created_by, created_at, updated_at, done_at FROM tasks WHERE workspace_id = ?1 AND assignee_user_id = 0 AND assignee_agent_id = ?2 AND state <> 'done' ORDER BY id
 `
 
 type TasksOfAgentParams struct {
@@ -1179,6 +1203,8 @@ func (q *Queries) TasksOfAgent(ctx context.Context, arg TasksOfAgentParams) ([]T
 			&i.LeaseSeconds,
 			&i.LeaseExpiresAt,
 			&i.LeasedAt,
+			&i.LastSessionID,
+			&i.LeaseGraced,
 			&i.LeaseRenewedAt,
 			&i.OpenBlockers,
 			&i.OpenBlocked,
@@ -1203,7 +1229,7 @@ func (q *Queries) TasksOfAgent(ctx context.Context, arg TasksOfAgentParams) ([]T
 }
 
 const tasksOfUser = `-- name: TasksOfUser :many
-SELECT id, workspace_id, number, slug, title, description, state, rule_state, priority, labels, links, assignee_user_id, assignee_agent_id, lease_user_id, lease_session_id, lease_seconds, lease_expires_at, leased_at, lease_renewed_at, open_blockers, open_blocked, comments, version, created_by, created_at, updated_at, done_at FROM tasks WHERE workspace_id = ?1 AND assignee_user_id = ?2 AND assignee_agent_id = 0 AND state <> 'done' ORDER BY id
+SELECT id, workspace_id, number, slug, title, description, state, rule_state, priority, labels, links, assignee_user_id, assignee_agent_id, lease_user_id, lease_session_id, lease_seconds, lease_expires_at, leased_at, last_session_id, lease_graced, lease_renewed_at, open_blockers, open_blocked, comments, version, created_by, created_at, updated_at, done_at FROM tasks WHERE workspace_id = ?1 AND assignee_user_id = ?2 AND assignee_agent_id = 0 AND state <> 'done' ORDER BY id
 `
 
 type TasksOfUserParams struct {
@@ -1239,6 +1265,8 @@ func (q *Queries) TasksOfUser(ctx context.Context, arg TasksOfUserParams) ([]Tas
 			&i.LeaseSeconds,
 			&i.LeaseExpiresAt,
 			&i.LeasedAt,
+			&i.LastSessionID,
+			&i.LeaseGraced,
 			&i.LeaseRenewedAt,
 			&i.OpenBlockers,
 			&i.OpenBlocked,
@@ -1267,9 +1295,9 @@ UPDATE tasks SET
     slug = ?1, title = ?2, description = ?3, state = ?4, rule_state = ?5, priority = ?6,
     labels = ?7, links = ?8, assignee_user_id = ?9, assignee_agent_id = ?10,
     lease_user_id = ?11, lease_session_id = ?12, lease_seconds = ?13,
-    lease_expires_at = ?14, leased_at = ?15, lease_renewed_at = ?16, version = ?17, updated_at = ?18, done_at = ?19
-WHERE id = ?20 AND version = ?21 AND state = ?22 AND lease_user_id = ?23
-  AND lease_session_id = ?24
+    lease_expires_at = ?14, leased_at = ?15, last_session_id = ?16, lease_graced = ?17, lease_renewed_at = ?18, version = ?19, updated_at = ?20, done_at = ?21
+WHERE id = ?22 AND version = ?23 AND state = ?24 AND lease_user_id = ?25
+  AND lease_session_id = ?26
 `
 
 type UpdateTaskParams struct {
@@ -1288,6 +1316,8 @@ type UpdateTaskParams struct {
 	LeaseSeconds       int64
 	LeaseExpiresAt     int64
 	LeasedAt           int64
+	LastSessionID      api.SessionID
+	LeaseGraced        int64
 	LeaseRenewedAt     int64
 	Version            int64
 	UpdatedAt          int64
@@ -1317,6 +1347,8 @@ func (q *Queries) UpdateTask(ctx context.Context, arg UpdateTaskParams) (int64, 
 		arg.LeaseSeconds,
 		arg.LeaseExpiresAt,
 		arg.LeasedAt,
+		arg.LastSessionID,
+		arg.LeaseGraced,
 		arg.LeaseRenewedAt,
 		arg.Version,
 		arg.UpdatedAt,
@@ -1334,7 +1366,7 @@ func (q *Queries) UpdateTask(ctx context.Context, arg UpdateTaskParams) (int64, 
 }
 
 const urgentTasks = `-- name: UrgentTasks :many
-SELECT id, workspace_id, number, slug, title, description, state, rule_state, priority, labels, links, assignee_user_id, assignee_agent_id, lease_user_id, lease_session_id, lease_seconds, lease_expires_at, leased_at, lease_renewed_at, open_blockers, open_blocked, comments, version, created_by, created_at, updated_at, done_at FROM tasks
+SELECT id, workspace_id, number, slug, title, description, state, rule_state, priority, labels, links, assignee_user_id, assignee_agent_id, lease_user_id, lease_session_id, lease_seconds, lease_expires_at, leased_at, last_session_id, lease_graced, lease_renewed_at, open_blockers, open_blocked, comments, version, created_by, created_at, updated_at, done_at FROM tasks
 WHERE workspace_id = ?1 AND assignee_user_id = ?2 AND assignee_agent_id = 0
   AND state <> 'done' AND open_blockers = 0 AND priority = 'p1'
 ORDER BY MIN(open_blocked, 1) DESC, id LIMIT ?3
@@ -1374,6 +1406,8 @@ func (q *Queries) UrgentTasks(ctx context.Context, arg UrgentTasksParams) ([]Tas
 			&i.LeaseSeconds,
 			&i.LeaseExpiresAt,
 			&i.LeasedAt,
+			&i.LastSessionID,
+			&i.LeaseGraced,
 			&i.LeaseRenewedAt,
 			&i.OpenBlockers,
 			&i.OpenBlocked,

@@ -78,8 +78,8 @@ esac`})
 		fine bool
 		says string
 	}{
-		"executable = ['codex', '-c', 'model_provider=mine']\n": {true, "wants no sign-in"},
-		"own_settings = true\nenv = ['CODEX_HOME']\n":           {true, "wants no sign-in"},
+		"executable = ['codex', '-c', 'model_provider=mine']\n": {true, "needs no Codex sign-in"},
+		"own_settings = true\nenv = ['CODEX_HOME']\n":           {true, "needs no Codex sign-in"},
 		"env = ['CODEX_HOME']\n":                                {false, `"mine"`},
 		"":                                                      {false, "codex login"},
 	} {

@@ -21,6 +21,8 @@ CREATE TABLE tasks (
     lease_seconds     INTEGER NOT NULL,
     lease_expires_at  INTEGER NOT NULL, -- 0 = it has no clock
     leased_at         INTEGER NOT NULL,
+    last_session_id   INTEGER NOT NULL, -- the latest that the lease was bound to, which alone a retry carries over
+    lease_graced      INTEGER NOT NULL, -- it got grace after an outage since it was last renewed
     lease_renewed_at  INTEGER NOT NULL, -- what lease_expires_at is counted from
     open_blockers     INTEGER NOT NULL, -- tasks that block this one and aren't done
     open_blocked      INTEGER NOT NULL, -- tasks that this one blocks and that aren't done

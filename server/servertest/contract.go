@@ -120,14 +120,19 @@ func (c *contract) find(method, path string) (Operation, bool) {
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
-	var best Operation
-	found := false
+	// The path that names most decides, whatever its methods are: tasks/next is not a task.
+	best := ""
 	for _, op := range c.operations {
-		if op.Method == method && fits(op.Path, path) && (!found || strings.Count(op.Path, "{") < strings.Count(best.Path, "{")) {
-			best, found = op, true
+		if fits(op.Path, path) && (best == "" || strings.Count(op.Path, "{") < strings.Count(best, "{")) {
+			best = op.Path
 		}
 	}
-	return best, found
+	for _, op := range c.operations {
+		if op.Method == method && op.Path == best {
+			return op, true
+		}
+	}
+	return Operation{}, false
 }
 
 func fits(template, path string) bool {
