@@ -20,7 +20,7 @@ func checkAgent(in *api.AgentInput, c Caller, ranAs api.UserID, lease leaseRange
 	var v api.Invalid
 	in.Slug = strings.ToLower(strings.TrimSpace(in.Slug))
 	switch {
-	case !slugForm.MatchString(in.Slug):
+	case !api.SlugForm.MatchString(in.Slug):
 		v.Add("slug", "must be 2 to 32 characters: a lowercase letter, then letters, digits or hyphens")
 	case strings.HasPrefix(in.Slug, "agt_"):
 		v.Add("slug", "must not look like an id")

@@ -20,7 +20,6 @@ const (
 )
 
 var (
-	slugForm  = regexp.MustCompile(`^[a-z][a-z0-9-]{1,31}$`)
 	labelForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._/-]{0,62}$`)
 	envForm   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 )

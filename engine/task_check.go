@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -24,8 +23,6 @@ const (
 )
 
 var (
-	taskSlugForm = regexp.MustCompile(`^[a-z][a-z0-9-]{1,31}$`)
-
 	// taskWords are paths beside tasks, which no slug may be.
 	taskWords = []string{"next", "new", "board", "export", "import", "counts"}
 )
@@ -63,7 +60,7 @@ func checkTaskSlug(v *api.Invalid, slug string) {
 	if slug == "" {
 		return
 	}
-	if !taskSlugForm.MatchString(slug) {
+	if !api.SlugForm.MatchString(slug) {
 		v.Add("slug", "must be 2 to 32 lowercase letters, digits and dashes, beginning with a letter")
 		return
 	}

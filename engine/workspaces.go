@@ -22,7 +22,7 @@ func (e *Engine) CreateWorkspace(ctx context.Context, who account.Identity, in a
 		in.Name = in.Slug
 	}
 	var v api.Invalid
-	if !slugForm.MatchString(in.Slug) {
+	if !api.SlugForm.MatchString(in.Slug) {
 		v.Add("slug", "must be 2 to 32 characters: a lowercase letter, then letters, digits or hyphens")
 	}
 	account.CheckPersonName(&v, &in.Name)

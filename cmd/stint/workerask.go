@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -42,8 +41,6 @@ func (c *cli) agrees(ctx context.Context, question string) (yes bool, err error)
 	return yes, err
 }
 
-var slugWord = regexp.MustCompile(`^[a-z][a-z0-9-]{1,31}$`)
-
 func (c *cli) askAgent(ctx context.Context, f *initFlags) error {
 	if f.agent != "" {
 		return nil
@@ -56,7 +53,7 @@ func (c *cli) askAgent(ctx context.Context, f *initFlags) error {
 		}
 	}
 	return c.form(ctx, huh.NewInput().Title("Agent (its slug; a new one is made)").Suggestions(words).Value(&f.agent).Validate(func(s string) error {
-		if !slugWord.MatchString(strings.ToLower(strings.TrimSpace(s))) {
+		if !api.SlugForm.MatchString(strings.ToLower(strings.TrimSpace(s))) {
 			return errors.New("2 to 32 lowercase letters, digits and hyphens, a letter first")
 		}
 		return nil

@@ -8,13 +8,13 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/pelletier/go-toml/v2"
 
+	"stint/api"
 	"stint/worker/places"
 )
 
@@ -35,10 +35,8 @@ func Find(stateDir string) Files {
 	return Files(places.Config())
 }
 
-var slugs = regexp.MustCompile(`^[a-z][a-z0-9-]{1,31}$`)
-
 func (f Files) path(kind, slug string) (string, error) {
-	if !slugs.MatchString(slug) {
+	if !api.SlugForm.MatchString(slug) {
 		return "", fmt.Errorf("%q is not the slug of an agent", slug)
 	}
 	return filepath.Join(string(f), kind, slug+".toml"), nil
@@ -55,7 +53,7 @@ func (f Files) Slugs() ([]string, error) {
 	}
 	found := map[string]bool{}
 	for _, e := range entries {
-		if slug, ok := strings.CutSuffix(e.Name(), ".toml"); ok && slugs.MatchString(slug) {
+		if slug, ok := strings.CutSuffix(e.Name(), ".toml"); ok && api.SlugForm.MatchString(slug) {
 			found[slug] = true
 		}
 	}
