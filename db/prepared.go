@@ -12,10 +12,18 @@ import (
 type prepared struct {
 	conn       *sql.Conn
 	statements map[string]*sql.Stmt
+	unending   bool // the end of a context ends nothing: who gave it doesn't decide about a commit of many
 }
 
-func newPrepared(conn *sql.Conn) *prepared {
-	return &prepared{conn: conn, statements: map[string]*sql.Stmt{}}
+func newPrepared(conn *sql.Conn, unending bool) *prepared {
+	return &prepared{conn: conn, statements: map[string]*sql.Stmt{}, unending: unending}
+}
+
+func (p *prepared) context(ctx context.Context) context.Context {
+	if p.unending {
+		return context.WithoutCancel(ctx)
+	}
+	return ctx
 }
 
 // PrepareContext returns the prepared statement for a query.
@@ -38,7 +46,7 @@ func (p *prepared) ExecContext(ctx context.Context, query string, args ...any) (
 	if err != nil {
 		return nil, err
 	}
-	return stmt.ExecContext(ctx, args...)
+	return stmt.ExecContext(p.context(ctx), args...)
 }
 
 // QueryContext runs a statement that returns rows.
@@ -47,7 +55,7 @@ func (p *prepared) QueryContext(ctx context.Context, query string, args ...any) 
 	if err != nil {
 		return nil, err
 	}
-	return stmt.QueryContext(ctx, args...)
+	return stmt.QueryContext(p.context(ctx), args...)
 }
 
 // QueryRowContext runs a statement that returns one row.
@@ -56,7 +64,7 @@ func (p *prepared) QueryRowContext(ctx context.Context, query string, args ...an
 	if err != nil {
 		return p.conn.QueryRowContext(ctx, query, args...) // it fails in the same way, and a Row can carry that
 	}
-	return stmt.QueryRowContext(ctx, args...)
+	return stmt.QueryRowContext(p.context(ctx), args...)
 }
 
 // Close closes the statements that were kept.

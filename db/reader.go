@@ -130,7 +130,7 @@ func (r *reader) prepare(ctx context.Context) (err error) {
 	if r.guard, err = guardOf(r.conn); err != nil {
 		return err
 	}
-	r.prepared = newPrepared(r.conn)
+	r.prepared = newPrepared(r.conn, false)
 	r.queries = queries.New(r.prepared)
 	if r.begin, err = newControl(ctx, r.guard, "BEGIN"); err != nil {
 		return err

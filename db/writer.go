@@ -79,7 +79,7 @@ func (w *writer) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	w.guard.rowCache = w.rowCache
-	w.prepared = newPrepared(w.conn)
+	w.prepared = newPrepared(w.conn, true)
 	w.queries = queries.New(w.prepared)
 	for _, c := range []struct {
 		control **control

@@ -88,7 +88,7 @@ func TestHooks_TimeLimitEndsAllOfIt(t *testing.T) {
 	spec := b.spec("k")
 	w := b.prepare(spec)
 	w.spec.Hooks.Timeout = 2 * time.Second // so long the programs may take to start
-	w.spec.Hooks.Scripts = map[string]string{BeforeRun: "echo begun; (setsid sh -c 'trap \"\" INT TERM; while :; do date +%s%N > " + b.dir + "/alive; sleep 0.05; done' &) ; sleep 60"}
+	w.spec.Hooks.Scripts = map[string]string{BeforeRun: "echo begun; (setsid sh -c 'trap \"\" INT TERM; while :; do date +%s%N > " + b.dir + "/next; mv " + b.dir + "/next " + b.dir + "/alive; sleep 0.05; done' &) ; sleep 60"}
 	w.spec.Hooks.Start = quick
 	begun := time.Now()
 	err := w.BeforeRun(t.Context())
