@@ -22,10 +22,8 @@ const (
 	maxBlockers = 50
 )
 
-var (
-	// taskWords are paths beside tasks, which no slug may be.
-	taskWords = []string{"next", "new", "board", "export", "import", "counts"}
-)
+// taskWords are paths beside tasks, which no slug may be.
+var taskWords = []string{"next", "new", "board", "export", "import", "counts"}
 
 // CheckTask tidies what people set on a task and names each field that breaks its rule.
 func CheckTask(in *api.TaskInput) error {
