@@ -74,6 +74,7 @@ AGENTS_PKG ?= ./worker/agent ./worker ./cmd/stint
 
 test-agents: ## drive the real Claude Code, Codex and opencode, of pinned versions from npm, with a model of our own; MCP conformance
 	tools/with-agents go test -tags agents -run Real -parallel 4 -count 1 -timeout 10m $(AGENTS_PKG)
+	tools/with-agents go test -tags agents -run TestConformance_ToMCP -count 1 -timeout 5m ./cmd/stint # as whoever started it: the suite is in their folder
 
 bench: ## run the benchmarks, without the race detector
 	go test -run '^$$' -bench . -benchmem -timeout 60m $(PKG)

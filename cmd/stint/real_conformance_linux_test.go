@@ -27,7 +27,7 @@ var applicable = []string{
 
 // The suite knows no token, so a proxy adds it; the proxy's own address becomes the server's,
 // any other is passed on as it is.
-func TestReal_ConformanceToMCP(t *testing.T) {
+func TestConformance_ToMCP(t *testing.T) {
 	bin := os.Getenv(conformanceVar)
 	if bin == "" {
 		t.Fatalf("%s names no folder: run make test-agents", conformanceVar)
