@@ -109,10 +109,7 @@ func typed(code string) string {
 	}, strings.ToUpper(code))
 }
 
-var errNoUserCode = &api.Error{
-	Code: api.CodeInvalid, Detail: "One field is not valid.",
-	Fields: []api.FieldError{{Field: "code", Detail: "is unknown, too old or used: look at what the program shows"}},
-}
+var errNoUserCode = api.BadField("code", "is unknown, too old or used: look at what the program shows")
 
 // Asked looks up the program whose code a person typed. Errors: invalid,
 // too_many_requests after a few wrong ones.

@@ -113,10 +113,7 @@ func (a *Accounts) knows(ctx context.Context, had queries.Login, current string,
 		return err
 	}
 	if !fits {
-		return &api.Error{
-			Code: api.CodeInvalid, Detail: "One field is not valid.",
-			Fields: []api.FieldError{{Field: "current", Detail: "is not your password"}},
-		}
+		return api.BadField("current", "is not your password")
 	}
 	return a.store.Write(ctx, func(tx *db.Tx) error { return forgetGuesses(tx, had.Name, from.Address) })
 }

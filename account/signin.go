@@ -195,10 +195,7 @@ func checkNewLogin(in *api.LoginInput) error {
 func putLogin(tx *db.Tx, user api.UserID, in api.LoginInput, text string) error {
 	err := tx.PutLogin(tx.Context(), queries.PutLoginParams{UserID: user, Name: in.Login, Password: text, ChangedAt: db.Micros(tx.Now)})
 	if db.IsUnique(err) {
-		return &api.Error{
-			Code: api.CodeInvalid, Detail: "One field is not valid.",
-			Fields: []api.FieldError{{Field: "login", Detail: "is taken: choose another"}},
-		}
+		return api.BadField("login", "is taken: choose another")
 	}
 	if err != nil {
 		return fmt.Errorf("keep a login: %w", err)

@@ -93,6 +93,11 @@ func (e *Error) Error() string {
 // Refuse makes an Error of a code and one plain sentence.
 func Refuse(code Code, detail string) *Error { return &Error{Code: code, Detail: detail} }
 
+// BadField refuses one field and says how to correct it.
+func BadField(field, detail string) *Error {
+	return &Error{Code: CodeInvalid, Detail: "One field is not valid.", Fields: []FieldError{{Field: field, Detail: detail}}}
+}
+
 // Invalid gathers field errors; Err is nil while none was added.
 type Invalid struct{ fields []FieldError }
 
@@ -137,9 +142,8 @@ func (v *Invalid) Err() error {
 	if len(v.fields) == 0 {
 		return nil
 	}
-	detail := "One field is not valid."
-	if len(v.fields) > 1 {
-		detail = "Some fields are not valid."
+	if len(v.fields) == 1 {
+		return BadField(v.fields[0].Field, v.fields[0].Detail)
 	}
-	return &Error{Code: CodeInvalid, Detail: detail, Fields: v.fields}
+	return &Error{Code: CodeInvalid, Detail: "Some fields are not valid.", Fields: v.fields}
 }

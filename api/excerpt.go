@@ -5,6 +5,17 @@ import (
 	"unicode/utf8"
 )
 
+// CutAt is the longest beginning of a text of at most n bytes that cuts no character.
+func CutAt(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
+}
+
 // Excerpt is a text of at most a number of bytes: the text itself, or its head and its tail
 // with a line between them that says how much is left out; for a small limit only its head.
 func Excerpt(text string, most int) string {
@@ -16,9 +27,7 @@ func Excerpt(text string, most int) string {
 	if most < 4*note {
 		head = most
 	}
-	for head > 0 && !utf8.RuneStart(text[head]) {
-		head--
-	}
+	head = len(CutAt(text, head))
 	if most < 4*note {
 		return text[:head]
 	}

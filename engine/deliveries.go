@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 
@@ -319,15 +318,4 @@ func (e *Engine) dropDeliveries(ctx context.Context, now time.Time) (time.Time, 
 			return err
 		},
 	})
-}
-
-// cutAt cuts a text to at most n bytes, between characters.
-func cutAt(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n]
 }

@@ -121,7 +121,7 @@ func (e *Engine) EndTry(ctx context.Context, t DeliveryAttempt, got Sent) error 
 		}
 		now := db.Micros(tx.Now)
 		p := queries.EndDeliveryParams{
-			StatusCode: int64(got.StatusCode), Answer: cutAt(got.Answer, maxAnswer), Problem: cutAt(got.Problem, maxAnswer), ID: t.ID, Tries: t.Number,
+			StatusCode: int64(got.StatusCode), Answer: api.CutAt(got.Answer, maxAnswer), Problem: api.CutAt(got.Problem, maxAnswer), ID: t.ID, Tries: t.Number,
 		}
 		gone := got.StatusCode == 410
 		switch {

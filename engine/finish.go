@@ -3,7 +3,6 @@ package engine
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 
 	"stint/account"
@@ -181,7 +180,7 @@ func (e *Engine) finish(ctx context.Context, c Caller, worker api.WorkerID, sess
 		out.Claim, _, err = e.claimNextTx(tx, c, api.ClaimNextRequest{
 			WorkerIDs: f.next.WorkerIDs, RequestID: f.next.RequestID, InstanceID: f.proof.InstanceID,
 		}, 0)
-		if refused := new(api.Error); errors.As(err, &refused) {
+		if api.CodeOf(err) != "" {
 			return nil // the finish stands, whatever is wrong with what came with it
 		}
 		return err

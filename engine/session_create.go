@@ -248,10 +248,7 @@ func (e *Engine) follow(tx *db.Tx, s *sessionRow) error {
 	}
 	if p.Status.Terminal() {
 		if p.Status != api.Complete && s.AfterAny == 0 {
-			return &api.Error{
-				Code: api.CodeInvalid, Detail: "One field is not valid.",
-				Fields: []api.FieldError{{Field: "after", Detail: fmt.Sprintf("session %s has ended as %s; set afterAny to run after it all the same", p.ID, p.Status)}},
-			}
+			return api.BadField("after", fmt.Sprintf("session %s has ended as %s; set afterAny to run after it all the same", p.ID, p.Status))
 		}
 		return nil
 	}

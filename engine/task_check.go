@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -105,7 +104,7 @@ func (e *Engine) fillTask(tx *db.Tx, c Caller, t *taskRow, before, in api.TaskIn
 	if in.Assignee != before.Assignee {
 		var err error
 		if t.AssigneeUserID, t.AssigneeAgentID, err = assigneeNamed(tx.Context(), tx, c, in.Assignee); err != nil {
-			if !isRefusal(err) {
+			if api.CodeOf(err) == "" {
 				return nil, err
 			}
 			v.Add("assignee", "names nobody who may work on tasks here, and no agent: give a member's id, an agent's slug, or me")
@@ -116,11 +115,6 @@ func (e *Engine) fillTask(tx *db.Tx, c Caller, t *taskRow, before, in api.TaskIn
 		return nil, err
 	}
 	return blockers, v.Err()
-}
-
-func isRefusal(err error) bool {
-	refused := new(api.Error)
-	return errors.As(err, &refused)
 }
 
 // assigneeNamed finds whom a text names: a user or an agent, nobody for "".
@@ -156,7 +150,7 @@ func (e *Engine) blockersNamed(tx *db.Tx, t *taskRow, refs []string, v *api.Inva
 	for _, ref := range refs {
 		b, err := findTask(tx.Context(), tx, t.WorkspaceID, ref)
 		switch {
-		case err != nil && isRefusal(err):
+		case api.CodeOf(err) != "":
 			v.Add("blockedBy", fmt.Sprintf("names %q, which is no task of this workspace", ref))
 			continue
 		case err != nil:

@@ -174,8 +174,8 @@ func openKeys(rows []queries.BlockersOfRow) string {
 func dispatchAgent(tx *db.Tx, c Caller, t *taskRow, named string) (*agentRow, error) {
 	if named != "" {
 		a, err := agentOf(tx.Context(), tx, c, named)
-		if isRefusal(err) {
-			return nil, badField("agent", fmt.Sprintf("names %q, which is no agent of this workspace", named))
+		if api.CodeOf(err) != "" {
+			return nil, api.BadField("agent", fmt.Sprintf("names %q, which is no agent of this workspace", named))
 		}
 		return a, err
 	}
@@ -195,13 +195,7 @@ func dispatchAgent(tx *db.Tx, c Caller, t *taskRow, named string) (*agentRow, er
 	if len(rows) == 1 {
 		return &rows[0], nil
 	}
-	return nil, badField("agent", "is missing: name the agent that is to work on the task")
-}
-
-func badField(field, detail string) error {
-	var v api.Invalid
-	v.Add(field, detail)
-	return v.Err()
+	return nil, api.BadField("agent", "is missing: name the agent that is to work on the task")
 }
 
 // TaskBriefing is what an agent is told about a task when it is dispatched. Rights: viewer.
@@ -318,8 +312,8 @@ func (e *Engine) aboutTask(tx *db.Tx, c Caller, n *newSession) error {
 		return nil
 	}
 	t, err := taskOf(tx.Context(), tx, c, n.in.Task)
-	if isRefusal(err) {
-		return badField("task", fmt.Sprintf("names %q, which is no task that you can see in this workspace", n.in.Task))
+	if api.CodeOf(err) != "" {
+		return api.BadField("task", fmt.Sprintf("names %q, which is no task that you can see in this workspace", n.in.Task))
 	}
 	if err != nil {
 		return err
@@ -333,7 +327,7 @@ func (e *Engine) aboutTask(tx *db.Tx, c Caller, n *newSession) error {
 		text += "\n" + n.in.UntrustedContext
 	}
 	if len(text) > maxContext {
-		return badField("untrustedContext", fmt.Sprintf("is too long together with the task's briefing: at most %d bytes fit", maxContext))
+		return api.BadField("untrustedContext", fmt.Sprintf("is too long together with the task's briefing: at most %d bytes fit", maxContext))
 	}
 	n.in.UntrustedContext = text
 	return nil

@@ -205,8 +205,8 @@ func (e *Engine) Tasks(ctx context.Context, c Caller, f api.TaskFilter, page api
 	err = e.store.Search(ctx, "by state or assignee, or ask for fewer at once", func(tx *db.ReadTx) error {
 		list := taskSearch{c: c, f: f, now: db.Micros(e.Now()), only: f.Assignee != ""}
 		if list.only && f.Assignee != "none" {
-			if list.who.User, list.who.Agent, err = assigneeNamed(ctx, tx, c, f.Assignee); isRefusal(err) {
-				return badField("assignee", "names no member and no agent of this workspace: give a user's id, an agent's slug, me or none")
+			if list.who.User, list.who.Agent, err = assigneeNamed(ctx, tx, c, f.Assignee); api.CodeOf(err) != "" {
+				return api.BadField("assignee", "names no member and no agent of this workspace: give a user's id, an agent's slug, me or none")
 			} else if err != nil {
 				return err
 			}
@@ -302,7 +302,7 @@ func (e *Engine) TaskSessions(ctx context.Context, c Caller, ref string, page ap
 			key: func(id api.SessionID) int64 { return int64(id) },
 			take: func(id api.SessionID) (api.Session, bool, error) {
 				s, err := e.sessionTx(ctx, tx, c, id, now)
-				if isRefusal(err) {
+				if api.CodeOf(err) != "" {
 					return s, false, nil // somebody else's local session
 				}
 				return s, err == nil, err

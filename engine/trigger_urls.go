@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"math"
 	"unicode/utf8"
@@ -44,10 +43,7 @@ func (e *Engine) OpenTriggerURL(ctx context.Context, c Caller, agent string, in 
 			return err
 		}
 		if a.Mode == api.Local && a.RunsAsUserID == 0 {
-			return &api.Error{
-				Code: api.CodeInvalid, Detail: "One field is not valid.",
-				Fields: []api.FieldError{{Field: "runsAsUserId", Detail: "is not set on the agent: say whose local worker runs what this address starts"}},
-			}
+			return api.BadField("runsAsUserId", "is not set on the agent: say whose local worker runs what this address starts")
 		}
 		t := queries.TriggerUrl{
 			ID: api.TriggerID(tx.NewID()), WorkspaceID: a.WorkspaceID, AgentID: a.ID, Hash: hash[:], Signature: string(in.Signature),
@@ -232,7 +228,7 @@ func (e *Engine) Trigger(ctx context.Context, id api.TriggerID, messageID string
 		keys := messageKeys(&t, messageID, payload)
 		for _, key := range keys {
 			first, err := e.replay(tx, Caller{UserID: t.CreatedBy}, key)
-			if refused := new(api.Error); errors.As(err, &refused) {
+			if api.CodeOf(err) != "" {
 				return api.Refuse(api.CodeConflict, "Another message came under this id before.")
 			}
 			if err != nil {

@@ -40,10 +40,7 @@ func (e *Engine) RegisterWorker(ctx context.Context, c Caller, agentRef string, 
 			in.Mode = a.Mode
 		}
 		if in.Mode != a.Mode {
-			return &api.Error{
-				Code: api.CodeInvalid, Detail: "One field is not valid.",
-				Fields: []api.FieldError{{Field: "mode", Detail: fmt.Sprintf("must be %s, as the agent is", a.Mode)}},
-			}
+			return api.BadField("mode", fmt.Sprintf("must be %s, as the agent is", a.Mode))
 		}
 		if err := c.May(needed); err != nil {
 			return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
 
@@ -81,7 +80,7 @@ func (s *Server) outputFrom(ctx context.Context, x *exchange, at outputPlace) (s
 				begun = -1
 			}
 			if room := outputPart - b.Len(); len(text) > room {
-				n := wholeRunes(text, room)
+				n := len(api.CutAt(text, room))
 				b.WriteString(text[:n])
 				return b.String(), outputPlace{seq: item.Seq, offset: max(begun+n, 0)}, true, nil
 			}
@@ -92,11 +91,3 @@ func (s *Server) outputFrom(ctx context.Context, x *exchange, at outputPlace) (s
 }
 
 func midLine(text string) bool { return text != "" && !strings.HasSuffix(text, "\n") }
-
-// wholeRunes is the longest part of text of at most n bytes that cuts no character.
-func wholeRunes(text string, n int) int {
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return n
-}

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"stint/api"
+	"stint/worker/proc"
+
 	"github.com/charmbracelet/x/ansi"
 )
 
@@ -18,7 +21,7 @@ func (t *texts) write(piece []byte) string {
 	if len(t.carry) > 0 {
 		buf = append(t.carry, piece...)
 	}
-	n := wholeRunes(buf)
+	n := proc.WholeRunes(buf)
 	out := toText(buf[:n])
 	t.carry = append([]byte(nil), buf[n:]...)
 	return out
@@ -29,20 +32,6 @@ func (t *texts) rest() string {
 	out := toText(t.carry)
 	t.carry = nil
 	return out
-}
-
-// wholeRunes is the length of b without the beginning of a character at its end.
-func wholeRunes(b []byte) int {
-	for back := 1; back < utf8.UTFMax && back <= len(b); back++ {
-		i := len(b) - back
-		if utf8.RuneStart(b[i]) {
-			if !utf8.FullRune(b[i:]) {
-				return i
-			}
-			break
-		}
-	}
-	return len(b)
 }
 
 // toText replaces invalid bytes, and NULs, which not every store accepts in a text.
@@ -70,8 +59,7 @@ func cut(text string, most int) []string {
 	for len(text) > most {
 		n := strings.LastIndexByte(text[:most], '\n') + 1
 		if n < most/2 {
-			for n = most; !utf8.RuneStart(text[n]); n-- {
-			}
+			n = len(api.CutAt(text, most))
 		}
 		out = append(out, text[:n])
 		text = text[n:]

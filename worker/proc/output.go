@@ -160,7 +160,7 @@ func (s *stream) read(deliver func(Chunk)) {
 			s.pass(len(s.buf), deliver)
 			return
 		case waited && !draining:
-			s.pass(wholeRunes(s.buf), deliver)
+			s.pass(WholeRunes(s.buf), deliver)
 			s.since = time.Now() // a split character keeps waiting
 		case len(s.buf) == cap(s.buf):
 			s.pass(fullCut(s.buf), deliver)
@@ -186,12 +186,12 @@ func fullCut(b []byte) int {
 	if n := bytes.LastIndexByte(b, '\n') + 1; n > 0 {
 		return n
 	}
-	return wholeRunes(b)
+	return WholeRunes(b)
 }
 
-// wholeRunes is the length of b without the beginning of a character at its end. Invalid UTF-8
+// WholeRunes is the length of b without the beginning of a character at its end. Invalid UTF-8
 // isn't held back.
-func wholeRunes(b []byte) int {
+func WholeRunes(b []byte) int {
 	for back := 1; back < utf8.UTFMax && back <= len(b); back++ {
 		i := len(b) - back
 		if utf8.RuneStart(b[i]) {

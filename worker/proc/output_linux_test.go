@@ -202,7 +202,7 @@ func TestWholeRunes_HoldsBackOnlyBeginnings(t *testing.T) {
 		"": 0, "a": 1, "aé": 3, "a\xc3": 1, "€": 3, "\xe2\x82": 0, "x\xe2\x82": 1, "𝄞": 4, "\xf0\x9d\x84": 0,
 		"\xff": 1, "a\x80\x80\x80\x80": 5, "\xc3\xc3": 1,
 	} {
-		if got := wholeRunes([]byte(in)); got != want {
+		if got := WholeRunes([]byte(in)); got != want {
 			t.Errorf("%q: %d, want %d", in, got, want)
 		}
 	}
