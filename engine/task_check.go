@@ -98,7 +98,7 @@ func orList[W ~string](words []W) string {
 
 // fillTask puts what people set into a row, the state excepted, and returns the tasks that are
 // to be done before it. What is as it was before isn't checked again.
-func (e *Engine) fillTask(tx *db.Tx, c Caller, t *taskRow, before, in api.TaskInput) ([]api.TaskID, error) {
+func fillTask(tx *db.Tx, c Caller, t *taskRow, before, in api.TaskInput) ([]api.TaskID, error) {
 	var v api.Invalid
 	t.Slug, t.Title, t.Description, t.Priority, t.Labels, t.Links = in.Slug, in.Title, in.Description, in.Priority, in.Labels, in.Links
 	if in.Assignee != before.Assignee {
@@ -110,7 +110,7 @@ func (e *Engine) fillTask(tx *db.Tx, c Caller, t *taskRow, before, in api.TaskIn
 			v.Add("assignee", "names nobody who may work on tasks here, and no agent: give a member's id, an agent's slug, or me")
 		}
 	}
-	blockers, err := e.blockersNamed(tx, t, in.BlockedBy, &v)
+	blockers, err := blockersNamed(tx, t, in.BlockedBy, &v)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func assigneeNamed(ctx context.Context, q queries.Querier, c Caller, text string
 
 // blockersNamed finds the tasks that are named as to be done before another, and refuses a
 // circle.
-func (e *Engine) blockersNamed(tx *db.Tx, t *taskRow, refs []string, v *api.Invalid) ([]api.TaskID, error) {
+func blockersNamed(tx *db.Tx, t *taskRow, refs []string, v *api.Invalid) ([]api.TaskID, error) {
 	out := make([]api.TaskID, 0, len(refs))
 	behind, err := tx.BlockedIDs(tx.Context(), t.ID)
 	if err != nil {
@@ -199,13 +199,13 @@ func precedes(tx *db.Tx, first, then api.TaskID) (bool, error) {
 	return false, nil
 }
 
-// setBlockers makes exactly these the tasks that a task waits for.
-func setBlockers(tx *db.Tx, t *taskRow, want []api.TaskID) error {
+// setBlockers makes exactly these the tasks that a task waits for, and reports whether they
+// weren't already.
+func setBlockers(tx *db.Tx, t *taskRow, want []api.TaskID) (changed bool, err error) {
 	have, err := tx.BlockerIDs(tx.Context(), t.ID)
 	if err != nil {
-		return fmt.Errorf("list what task %s waits for: %w", keyOf(t), err)
+		return false, fmt.Errorf("list what task %s waits for: %w", keyOf(t), err)
 	}
-	changed := false
 	change := func(id api.TaskID, n int64, err error) error {
 		if err := db.One(n, err); err != nil {
 			return fmt.Errorf("change what task %s waits for: %w", keyOf(t), err)
@@ -219,7 +219,7 @@ func setBlockers(tx *db.Tx, t *taskRow, want []api.TaskID) error {
 		}
 		n, err := tx.AddBlocker(tx.Context(), queries.AddBlockerParams{TaskID: t.ID, BlockerID: id})
 		if err := change(id, n, err); err != nil {
-			return err
+			return false, err
 		}
 	}
 	for _, id := range have {
@@ -228,13 +228,13 @@ func setBlockers(tx *db.Tx, t *taskRow, want []api.TaskID) error {
 		}
 		n, err := tx.DropBlocker(tx.Context(), queries.DropBlockerParams{TaskID: t.ID, BlockerID: id})
 		if err := change(id, n, err); err != nil {
-			return err
+			return false, err
 		}
 	}
 	if !changed {
-		return nil
+		return false, nil
 	}
-	return db.One(tx.RecountBlockers(tx.Context(), t.ID))
+	return true, db.One(tx.RecountBlockers(tx.Context(), t.ID))
 }
 
 // recountAround counts again how many open tasks stand before and behind the neighbours of one

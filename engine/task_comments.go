@@ -50,16 +50,24 @@ func (e *Engine) CommentTask(ctx context.Context, c Caller, ref string, in api.T
 	return out, err
 }
 
+// authorOf names who wrote a comment: a user, or their agent.
+func authorOf(row queries.TaskComment, user string) string {
+	if row.SessionID != 0 {
+		return user + "'s agent"
+	}
+	return user
+}
+
 func showComment(ctx context.Context, y *visibility, row queries.TaskComment, author string) (api.TaskComment, error) {
 	out := api.TaskComment{
 		ID: row.ID, TaskID: row.TaskID, Text: row.Text, At: api.At(row.At),
-		Author: api.Person{Type: api.PersonUser, ID: row.UserID.String(), Name: author},
+		Author: api.Person{Type: api.PersonUser, ID: row.UserID.String(), Name: authorOf(row, author)},
 	}
 	if row.SessionID == 0 {
 		return out, nil
 	}
 	seen, err := y.seesSession(ctx, row.SessionID)
-	out.Author = api.Person{Type: api.PersonAgent, ID: row.UserID.String(), Name: author + "'s agent"}
+	out.Author.Type = api.PersonAgent
 	if seen {
 		out.SessionID = row.SessionID
 	}
@@ -72,11 +80,7 @@ func (e *Engine) TaskComments(ctx context.Context, c Caller, ref string, page ap
 	if err != nil {
 		return out, err
 	}
-	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
-		t, err := taskOf(ctx, tx, c, ref)
-		if err != nil {
-			return err
-		}
+	err = e.readTask(ctx, c, ref, func(tx *db.ReadTx, t *taskRow) error {
 		rows, err := tx.TaskComments(ctx, queries.TaskCommentsParams{TaskID: t.ID, Before: api.CommentID(before), N: n + 1})
 		if err != nil {
 			return fmt.Errorf("list the comments of task %s: %w", keyOf(t), err)

@@ -37,7 +37,7 @@ func (e *Engine) DispatchTask(ctx context.Context, c Caller, ref string, in api.
 		if err := mayDispatch(c, in.Force); err != nil {
 			return err
 		}
-		if out.Briefing, err = e.briefing(tx.Context(), tx, t); err != nil {
+		if out.Briefing, err = briefing(tx.Context(), tx, t); err != nil {
 			return err
 		}
 		key := idem
@@ -98,7 +98,7 @@ func (e *Engine) dispatchTx(tx *db.Tx, c Caller, t *taskRow, in api.DispatchInpu
 		return err
 	}
 	was := *t
-	forced := leased(t, db.Micros(tx.Now)) && (!holdsTask(c, t) || t.LeaseSessionID != 0)
+	forced := heldAgainst(c.UserID, t, db.Micros(tx.Now))
 	if err := e.lapseTask(tx, t); err != nil {
 		return err
 	}
@@ -117,14 +117,12 @@ func (e *Engine) dispatchTx(tx *db.Tx, c Caller, t *taskRow, in api.DispatchInpu
 	if forced {
 		data["forced"] = true
 	}
-	if from := assigned(t); from != (Assigned{User: c.UserID}) && from != (Assigned{Agent: a.ID}) {
-		if from != (Assigned{}) {
-			if out.TookOverFrom, err = whoIs(tx.Context(), tx, from); err != nil {
+	if assigned(t) != (assignment{Agent: a.ID}) {
+		if from := assignTo(c.UserID, t, data); from != nil {
+			if out.TookOverFrom, err = whoIs(tx.Context(), tx, *from); err != nil {
 				return err
 			}
-			data["tookOverFrom"] = out.TookOverFrom.ID
 		}
-		t.AssigneeUserID, t.AssigneeAgentID = c.UserID, 0
 	}
 	if err := saveTask(tx, &was, t); err != nil {
 		return err
@@ -142,28 +140,27 @@ func (e *Engine) dispatchTx(tx *db.Tx, c Caller, t *taskRow, in api.DispatchInpu
 
 // mayStart refuses a task that nobody should begin now.
 func (e *Engine) mayStart(tx *db.Tx, c Caller, t *taskRow, force bool) error {
-	now := db.Micros(tx.Now)
 	switch {
 	case t.State == api.TaskDone:
-		return api.Refuse(api.CodeTaskDone, keyOf(t)+" is done: open it again before somebody works on it.")
+		return taskIsDone(t)
 	case t.OpenBlockers > 0:
-		before, err := tx.BlockersOf(tx.Context(), t.ID)
+		before, err := blockersOf(tx.Context(), tx, t)
 		if err != nil {
-			return fmt.Errorf("list what task %s waits for: %w", keyOf(t), err)
+			return err
 		}
 		return api.Refuse(api.CodeTaskBlocked, keyOf(t)+" waits for "+openKeys(before)+".")
-	case leased(t, now) && !force && (!holdsTask(c, t) || t.LeaseSessionID != 0):
+	case !force && heldAgainst(c.UserID, t, db.Micros(tx.Now)):
 		return e.taskClaimed(tx, c, t, api.CodeAlreadyClaimed)
 	}
 	return nil
 }
 
 // openKeys names the tasks that aren't done.
-func openKeys(rows []queries.BlockersOfRow) string {
+func openKeys(refs []api.TaskRef) string {
 	var keys []string
-	for _, b := range rows {
-		if b.State != api.TaskDone {
-			keys = append(keys, api.TaskKey(b.Number))
+	for _, r := range refs {
+		if r.State != api.TaskDone {
+			keys = append(keys, r.Key)
 		}
 	}
 	return strings.Join(keys, ", ")
@@ -200,13 +197,9 @@ func dispatchAgent(tx *db.Tx, c Caller, t *taskRow, named string) (*agentRow, er
 
 // TaskBriefing is what an agent is told about a task when it is dispatched. Rights: viewer.
 func (e *Engine) TaskBriefing(ctx context.Context, c Caller, ref string) (out api.Briefing, err error) {
-	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
-		t, err := taskOf(ctx, tx, c, ref)
-		if err != nil {
-			return err
-		}
+	err = e.readTask(ctx, c, ref, func(tx *db.ReadTx, t *taskRow) error {
 		out.Task = taskRef(t)
-		out.Text, err = e.briefing(ctx, tx, t)
+		out.Text, err = briefing(ctx, tx, t)
 		return err
 	})
 	return out, err
@@ -214,16 +207,16 @@ func (e *Engine) TaskBriefing(ctx context.Context, c Caller, ref string) (out ap
 
 // briefing compiles what is known of a task, in Markdown. Nothing in it depends on who reads
 // it: an agent gets it as text that people wrote (contract 10.3).
-func (e *Engine) briefing(ctx context.Context, q queries.Querier, t *taskRow) (string, error) {
+func briefing(ctx context.Context, q queries.Querier, t *taskRow) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s: %s\n\n", keyOf(t), t.Title)
 	fmt.Fprintf(&b, "State: %s. Priority: %s.", t.State, t.Priority)
 	if len(t.Labels) > 0 {
 		fmt.Fprintf(&b, " Labels: %s.", strings.Join(t.Labels, ", "))
 	}
-	before, err := q.BlockersOf(ctx, t.ID)
+	before, err := blockersOf(ctx, q, t)
 	if err != nil {
-		return "", fmt.Errorf("list what task %s waits for: %w", keyOf(t), err)
+		return "", err
 	}
 	if len(before) > 0 {
 		b.WriteString(" After:")
@@ -232,7 +225,7 @@ func (e *Engine) briefing(ctx context.Context, q queries.Querier, t *taskRow) (s
 			if i == len(before)-1 {
 				sep = "."
 			}
-			fmt.Fprintf(&b, " %s %s (%s)%s", api.TaskKey(r.Number), r.Title, r.State, sep)
+			fmt.Fprintf(&b, " %s %s (%s)%s", r.Key, r.Title, r.State, sep)
 		}
 	}
 	b.WriteString("\n")
@@ -296,11 +289,7 @@ func briefComments(ctx context.Context, q queries.Querier, t *taskRow, b *string
 	}
 	b.WriteString("\n## Comments\n")
 	for i := len(rows) - 1; i >= 0; i-- {
-		by := rows[i].Author
-		if rows[i].TaskComment.SessionID != 0 {
-			by += "'s agent"
-		}
-		fmt.Fprintf(b, "\n%s, %s:\n\n%s\n", by, clock(rows[i].TaskComment.At), strings.TrimSpace(rows[i].TaskComment.Text))
+		fmt.Fprintf(b, "\n%s, %s:\n\n%s\n", authorOf(rows[i].TaskComment, rows[i].Author), clock(rows[i].TaskComment.At), strings.TrimSpace(rows[i].TaskComment.Text))
 	}
 	return nil
 }
@@ -318,7 +307,7 @@ func (e *Engine) aboutTask(tx *db.Tx, c Caller, n *newSession) error {
 	if err != nil {
 		return err
 	}
-	text, err := e.briefing(tx.Context(), tx, t)
+	text, err := briefing(tx.Context(), tx, t)
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,16 @@ func holdsTask(c Caller, t *taskRow) bool {
 	return t.LeaseUserID == c.UserID
 }
 
+// heldAgainst reports whether a task is held by somebody else than a user, or by a session,
+// also one that they dispatched: then they neither dispatch nor release it.
+func heldAgainst(user api.UserID, t *taskRow, now int64) bool {
+	return leased(t, now) && (t.LeaseUserID != user || t.LeaseSessionID != 0)
+}
+
+func taskIsDone(t *taskRow) error {
+	return api.Refuse(api.CodeTaskDone, keyOf(t)+" is done: open it again before somebody works on it.")
+}
+
 func endTaskLease(t *taskRow) {
 	t.LeaseUserID, t.LeaseSessionID, t.LeaseSeconds, t.LeaseExpiresAt, t.LeasedAt, t.LeaseRenewedAt, t.LeaseGraced = 0, 0, 0, 0, 0, 0, 0
 }
@@ -44,16 +54,35 @@ func (e *Engine) taskTerm(asked *int64) (term, error) {
 type taken struct {
 	term    term
 	renewed bool
-	from    *Assigned // whose it was
+	from    *assignment // whose it was
 }
 
-// Assigned is whose a task is: a user or an agent, nobody when both are zero.
-type Assigned struct {
+// assignment is whose a task is: a user's or an agent's, nobody's when both are zero.
+type assignment struct {
 	User  api.UserID
 	Agent api.AgentID
 }
 
-func assigned(t *taskRow) Assigned { return Assigned{t.AssigneeUserID, t.AssigneeAgentID} }
+func (a assignment) id() string {
+	if a.Agent != 0 {
+		return a.Agent.String()
+	}
+	return a.User.String()
+}
+
+func assigned(t *taskRow) assignment { return assignment{t.AssigneeUserID, t.AssigneeAgentID} }
+
+// assignTo makes a task a user's. If it was somebody else's it notes that for the event, and
+// returns whose; else nil.
+func assignTo(user api.UserID, t *taskRow, data api.EventData) *assignment {
+	was := assigned(t)
+	t.AssigneeUserID, t.AssigneeAgentID = user, 0
+	if was == (assignment{}) || was == (assignment{User: user}) {
+		return nil
+	}
+	data["tookOverFrom"] = was.id()
+	return &was
+}
 
 // takeTask gives the caller the task's lease and, once, the assignment; its own lease is
 // renewed. Errors: already_claimed naming the holder, invalid_lease.
@@ -66,7 +95,7 @@ func (e *Engine) takeTask(tx *db.Tx, c Caller, t *taskRow, asked *int64) (taken,
 	now := db.Micros(tx.Now)
 	switch {
 	case t.State == api.TaskDone:
-		return out, api.Refuse(api.CodeTaskDone, keyOf(t)+" is done: open it again before somebody works on it.")
+		return out, taskIsDone(t)
 	case leased(t, now) && !holdsTask(c, t):
 		return out, e.taskClaimed(tx, c, t, api.CodeAlreadyClaimed)
 	case leased(t, now):
@@ -79,20 +108,10 @@ func (e *Engine) takeTask(tx *db.Tx, c Caller, t *taskRow, asked *int64) (taken,
 		t.LeaseUserID, t.LeaseSeconds, t.LeasedAt = c.UserID, out.term.seconds, now
 		t.LeaseExpiresAt, t.LeaseRenewedAt = now+db.Seconds(out.term.seconds), now
 	}
-	if was := assigned(t); was != (Assigned{User: c.UserID}) {
-		if was != (Assigned{}) {
-			out.from = &was
-		}
-		t.AssigneeUserID, t.AssigneeAgentID = c.UserID, 0
-	}
+	data := api.EventData{"leaseSeconds": out.term.seconds}
+	out.from = assignTo(c.UserID, t, data)
 	if out.renewed && out.from == nil {
 		return out, nil
-	}
-	data := api.EventData{"leaseSeconds": out.term.seconds}
-	if out.from != nil {
-		if data["tookOverFrom"] = out.from.User.String(); out.from.Agent != 0 {
-			data["tookOverFrom"] = out.from.Agent.String()
-		}
 	}
 	return out, e.logTask(tx, t, c.Actor(), api.EventTaskClaimed, data)
 }
@@ -250,35 +269,26 @@ func (e *Engine) ReleaseTask(ctx context.Context, c Caller, ref string) (out api
 		if err := c.May(account.EditTasks); err != nil {
 			return err
 		}
-		held := leased(t, db.Micros(tx.Now))
-		out.Released = held && holdsTask(c, t) && t.LeaseSessionID == 0
-		switch {
-		case held && !out.Released:
+		now := db.Micros(tx.Now)
+		if heldAgainst(c.UserID, t, now) {
 			return e.taskClaimed(tx, c, t, api.CodeNotClaimHolder)
-		case !held:
-			if err := e.lapseTask(tx, t); err != nil {
-				return err
-			}
 		}
-		return e.dropTask(tx, c, t, out.Released, "released")
+		if err := e.lapseTask(tx, t); err != nil {
+			return err
+		}
+		out.Released = leased(t, now)
+		mine := assigned(t) == assignment{User: c.UserID}
+		if !out.Released && !mine {
+			return nil
+		}
+		endTaskLease(t)
+		if mine {
+			t.AssigneeUserID, t.AssigneeAgentID = 0, 0
+		}
+		undoClaim(t)
+		return e.logTask(tx, t, c.Actor(), api.EventTaskReleased, api.EventData{"reason": "released"})
 	})
 	return out, err
-}
-
-// dropTask ends the caller's lease, if they have it, and their assignment.
-func (e *Engine) dropTask(tx *db.Tx, c Caller, t *taskRow, held bool, why string) error {
-	mine := assigned(t) == Assigned{User: c.UserID}
-	if !held && !mine {
-		return nil
-	}
-	if held {
-		endTaskLease(t)
-	}
-	if mine {
-		t.AssigneeUserID, t.AssigneeAgentID = 0, 0
-	}
-	undoClaim(t)
-	return e.logTask(tx, t, c.Actor(), api.EventTaskReleased, api.EventData{"reason": why})
 }
 
 // undoClaim moves back to todo what a claim moved to in_progress. What is in review or blocked
@@ -333,7 +343,7 @@ func (e *Engine) endTasksOf(tx *db.Tx, c Caller, user api.UserID) error {
 		return fmt.Errorf("list the tasks of user %s: %w", user, err)
 	}
 	for _, t := range append(held, own...) {
-		if err := e.retireTask(tx, c, t.ID, Assigned{User: user}); err != nil {
+		if err := e.retireTask(tx, c, t.ID, assignment{User: user}); err != nil {
 			return err
 		}
 	}
@@ -347,7 +357,7 @@ func (e *Engine) endTasksOfAgent(tx *db.Tx, c Caller, agent *agentRow) error {
 		return fmt.Errorf("list the tasks of agent %s: %w", agent.ID, err)
 	}
 	for _, t := range own {
-		if err := e.retireTask(tx, c, t.ID, Assigned{Agent: agent.ID}); err != nil {
+		if err := e.retireTask(tx, c, t.ID, assignment{Agent: agent.ID}); err != nil {
 			return err
 		}
 	}
@@ -355,7 +365,7 @@ func (e *Engine) endTasksOfAgent(tx *db.Tx, c Caller, agent *agentRow) error {
 }
 
 // retireTask takes a task from somebody who is gone: their lease and their assignment.
-func (e *Engine) retireTask(tx *db.Tx, c Caller, id api.TaskID, from Assigned) error {
+func (e *Engine) retireTask(tx *db.Tx, c Caller, id api.TaskID, from assignment) error {
 	t, err := tx.Task(tx.Context(), id) // anew: it may have been both held and assigned
 	if err != nil {
 		return fmt.Errorf("read task %s: %w", id, err)

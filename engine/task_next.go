@@ -135,13 +135,7 @@ func whyNext(c Caller, t *taskRow, shown api.Task) string {
 	}
 	switch {
 	case t.OpenBlockers > 0:
-		var before []string
-		for _, r := range shown.BlockedBy {
-			if r.State != api.TaskDone {
-				before = append(before, r.Key)
-			}
-		}
-		parts = append(parts, "waits for "+strings.Join(before, ", "))
+		parts = append(parts, "waits for "+openKeys(shown.BlockedBy))
 	case t.OpenBlocked == 1:
 		parts = append(parts, "another task waits for it")
 	case t.OpenBlocked > 1:

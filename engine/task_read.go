@@ -18,8 +18,21 @@ func taskRef(t *taskRow) api.TaskRef {
 	return api.TaskRef{ID: t.ID, Key: keyOf(t), Title: t.Title, State: t.State}
 }
 
+// blockersOf are the tasks that are to be done before one, done ones too.
+func blockersOf(ctx context.Context, q queries.Querier, t *taskRow) ([]api.TaskRef, error) {
+	rows, err := q.BlockersOf(ctx, t.ID)
+	if err != nil {
+		return nil, fmt.Errorf("list what task %s waits for: %w", keyOf(t), err)
+	}
+	out := make([]api.TaskRef, 0, len(rows))
+	for _, r := range rows {
+		out = append(out, api.TaskRef{ID: r.ID, Key: api.TaskKey(r.Number), Title: r.Title, State: r.State})
+	}
+	return out, nil
+}
+
 // whoIs names whose a task is; nil for nobody.
-func whoIs(ctx context.Context, q queries.Querier, a Assigned) (*api.Person, error) {
+func whoIs(ctx context.Context, q queries.Querier, a assignment) (*api.Person, error) {
 	switch {
 	case a.User != 0:
 		u, err := q.User(ctx, a.User)
@@ -41,15 +54,15 @@ func whoIs(ctx context.Context, q queries.Querier, a Assigned) (*api.Person, err
 type taskView struct {
 	q       queries.Querier
 	visible *visibility
-	people  map[Assigned]*api.Person
+	people  map[assignment]*api.Person
 	now     int64
 }
 
 func (e *Engine) taskView(q queries.Querier, c Caller) *taskView {
-	return &taskView{q: q, visible: newVisibility(q, c), people: map[Assigned]*api.Person{}, now: db.Micros(e.Now())}
+	return &taskView{q: q, visible: newVisibility(q, c), people: map[assignment]*api.Person{}, now: db.Micros(e.Now())}
 }
 
-func (y *taskView) person(ctx context.Context, a Assigned) (*api.Person, error) {
+func (y *taskView) person(ctx context.Context, a assignment) (*api.Person, error) {
 	if p, ok := y.people[a]; ok {
 		return p, nil
 	}
@@ -64,7 +77,7 @@ func (y *taskView) show(ctx context.Context, t *taskRow) (out api.Task, err erro
 	out = api.Task{
 		ID: t.ID, Number: t.Number, Key: keyOf(t), Slug: t.Slug, Title: t.Title, Description: t.Description, State: t.State,
 		Priority: t.Priority, Labels: t.Labels, Links: t.Links, Comments: t.Comments, CreatedBy: t.CreatedBy,
-		BlockedBy: []api.TaskRef{}, Blocks: []api.TaskRef{},
+		Blocks:    []api.TaskRef{},
 		CreatedAt: api.At(t.CreatedAt), UpdatedAt: api.At(t.UpdatedAt), DoneAt: api.At(t.DoneAt), Version: t.Version,
 	}
 	if out.Assignee, err = y.person(ctx, assigned(t)); err != nil {
@@ -73,12 +86,8 @@ func (y *taskView) show(ctx context.Context, t *taskRow) (out api.Task, err erro
 	if out.Lease, err = y.lease(ctx, t); err != nil {
 		return out, err
 	}
-	before, err := y.q.BlockersOf(ctx, t.ID)
-	if err != nil {
-		return out, fmt.Errorf("list what task %s waits for: %w", keyOf(t), err)
-	}
-	for _, r := range before {
-		out.BlockedBy = append(out.BlockedBy, api.TaskRef{ID: r.ID, Key: api.TaskKey(r.Number), Title: r.Title, State: r.State})
+	if out.BlockedBy, err = blockersOf(ctx, y.q, t); err != nil {
+		return out, err
 	}
 	behind, err := y.q.BlockedBy(ctx, queries.BlockedByParams{BlockerID: t.ID, N: maxBlocked})
 	if err != nil {
@@ -94,7 +103,7 @@ func (y *taskView) lease(ctx context.Context, t *taskRow) (*api.TaskLease, error
 	if !leased(t, y.now) {
 		return nil, nil
 	}
-	holder, err := y.person(ctx, Assigned{User: t.LeaseUserID})
+	holder, err := y.person(ctx, assignment{User: t.LeaseUserID})
 	if err != nil {
 		return nil, err
 	}
@@ -130,23 +139,27 @@ func taskInput(ctx context.Context, q queries.Querier, t *taskRow) (api.TaskInpu
 	case t.AssigneeAgentID != 0:
 		in.Assignee = t.AssigneeAgentID.String()
 	}
-	before, err := q.BlockersOf(ctx, t.ID)
-	if err != nil {
-		return in, fmt.Errorf("list what task %s waits for: %w", keyOf(t), err)
-	}
+	before, err := blockersOf(ctx, q, t)
 	for _, r := range before {
-		in.BlockedBy = append(in.BlockedBy, api.TaskKey(r.Number))
+		in.BlockedBy = append(in.BlockedBy, r.Key)
 	}
-	return in, nil
+	return in, err
 }
 
-// Task returns one task. Rights: viewer.
-func (e *Engine) Task(ctx context.Context, c Caller, ref string) (out api.Task, err error) {
-	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
+// readTask reads something of one task.
+func (e *Engine) readTask(ctx context.Context, c Caller, ref string, fn func(tx *db.ReadTx, t *taskRow) error) error {
+	return e.store.Read(ctx, func(tx *db.ReadTx) error {
 		t, err := taskOf(ctx, tx, c, ref)
 		if err != nil {
 			return err
 		}
+		return fn(tx, t)
+	})
+}
+
+// Task returns one task. Rights: viewer.
+func (e *Engine) Task(ctx context.Context, c Caller, ref string) (out api.Task, err error) {
+	err = e.readTask(ctx, c, ref, func(tx *db.ReadTx, t *taskRow) error {
 		out, err = e.taskView(tx, c).show(ctx, t)
 		return err
 	})
@@ -157,7 +170,7 @@ func (e *Engine) Task(ctx context.Context, c Caller, ref string) (out api.Task, 
 type taskSearch struct {
 	c    Caller
 	f    api.TaskFilter
-	who  Assigned
+	who  assignment
 	now  int64
 	only bool // those assigned to who
 }
@@ -167,7 +180,7 @@ func (l *taskSearch) rows(ctx context.Context, q queries.Querier, before, n int6
 	switch {
 	case l.f.Holder != "":
 		return q.TasksLeased(ctx, queries.TasksLeasedParams{WorkspaceID: l.c.WorkspaceID, Before: at, N: n})
-	case l.only && l.who != (Assigned{}):
+	case l.only && l.who != (assignment{}):
 		return q.TasksAssigned(ctx, queries.TasksAssignedParams{WorkspaceID: l.c.WorkspaceID, AssigneeUserID: l.who.User, AssigneeAgentID: l.who.Agent, Before: at, N: n})
 	case len(l.f.States) == 1:
 		return q.TasksInState(ctx, queries.TasksInStateParams{WorkspaceID: l.c.WorkspaceID, State: l.f.States[0], Before: at, N: n})
@@ -266,11 +279,7 @@ func (e *Engine) TaskEvents(ctx context.Context, c Caller, ref string, page api.
 	if err != nil {
 		return out, err
 	}
-	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
-		t, err := taskOf(ctx, tx, c, ref)
-		if err != nil {
-			return err
-		}
+	err = e.readTask(ctx, c, ref, func(tx *db.ReadTx, t *taskRow) error {
 		rows, err := tx.EventsOfTask(ctx, queries.EventsOfTaskParams{TaskID: t.ID, Before: before, N: n + 1})
 		if err != nil {
 			return fmt.Errorf("list the events of task %s: %w", keyOf(t), err)
@@ -289,11 +298,7 @@ func (e *Engine) TaskSessions(ctx context.Context, c Caller, ref string, page ap
 	if err != nil {
 		return out, err
 	}
-	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
-		t, err := taskOf(ctx, tx, c, ref)
-		if err != nil {
-			return err
-		}
+	err = e.readTask(ctx, c, ref, func(tx *db.ReadTx, t *taskRow) error {
 		now := db.Micros(e.Now())
 		out, err = gathering[api.SessionID, api.Session]{
 			read: func(before, n int64) ([]api.SessionID, error) {
@@ -307,7 +312,7 @@ func (e *Engine) TaskSessions(ctx context.Context, c Caller, ref string, page ap
 				}
 				return s, err == nil, err
 			},
-			size: func(s *api.Session) int { return len(s.Prompt) + len(s.UntrustedContext) + len(s.Result) },
+			size: sizeOfSession,
 		}.page(n, before)
 		return err
 	})

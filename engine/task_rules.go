@@ -128,8 +128,7 @@ func (e *Engine) carryTask(tx *db.Tx, from, s *sessionRow, actor string) error {
 		}
 	}
 	holder := s.TriggeredByUserID
-	own := t.LeaseUserID == holder && t.LeaseSessionID == 0
-	if holder == 0 || leased(t, db.Micros(tx.Now)) && !own {
+	if holder == 0 || heldAgainst(holder, t, db.Micros(tx.Now)) {
 		return nil
 	}
 	was := *t

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,14 +100,14 @@ func (e *Engine) CreateTask(ctx context.Context, c Caller, in api.TaskInput) (ou
 		if err := CheckTask(&in); err != nil {
 			return err
 		}
-		blockers, err := e.fillTask(tx, c, &t, api.TaskInput{}, in)
+		blockers, err := fillTask(tx, c, &t, api.TaskInput{}, in)
 		if err != nil {
 			return err
 		}
 		if err := insertTask(tx, &t); err != nil {
 			return err
 		}
-		if err := setBlockers(tx, &t, blockers); err != nil {
+		if _, err := setBlockers(tx, &t, blockers); err != nil {
 			return err
 		}
 		if err := e.logTask(tx, &t, c.Actor(), api.EventTaskCreated, api.EventData{"title": t.Title}); err != nil {
@@ -168,31 +169,25 @@ func (e *Engine) EditTask(ctx context.Context, c Caller, ref string, merge func(
 
 func (e *Engine) editTaskTx(tx *db.Tx, c Caller, t *taskRow, before, in api.TaskInput) error {
 	was := *t
-	blockers, err := e.fillTask(tx, c, t, before, in)
+	blockers, err := fillTask(tx, c, t, before, in)
 	if err != nil {
 		return err
 	}
 	if err := e.setTaskState(tx, c, t, in.State); err != nil {
 		return err
 	}
-	if t.State == api.TaskDone {
-		t.AssigneeUserID, t.AssigneeAgentID = 0, 0 // contract 7.2
-	}
-	have, err := tx.BlockerIDs(tx.Context(), t.ID)
-	if err != nil {
-		return fmt.Errorf("list what task %s waits for: %w", keyOf(t), err)
-	}
-	slices.Sort(blockers)
 	changed := changedFields(&was, t)
-	if !slices.Equal(have, blockers) {
+	// Before the row, whose change recounts what is open around it.
+	rewired, err := setBlockers(tx, t, blockers)
+	if err != nil {
+		return err
+	}
+	if rewired {
 		changed = append(changed, "blockedBy")
 		t.Version++
 		t.UpdatedAt = db.Micros(tx.Now)
 	}
 	if err := saveTask(tx, &was, t); err != nil {
-		return err
-	}
-	if err := setBlockers(tx, t, blockers); err != nil {
 		return err
 	}
 	if len(changed) == 0 {
@@ -231,25 +226,22 @@ func changedFields(was, t *taskRow) []string {
 // setTaskState sets a state for a person. In progress also claims the task; done ends its
 // lease and its assignment (contract 7.2, 7.3).
 func (e *Engine) setTaskState(tx *db.Tx, c Caller, t *taskRow, state api.TaskState) error {
-	switch {
-	case state == api.TaskInProgress:
-		if t.State == api.TaskDone { // opened again by this
-			t.State, t.DoneAt = api.TaskTodo, 0
-		}
-		_, err := e.takeTask(tx, c, t, nil)
-		t.State, t.RuleState = api.TaskInProgress, ""
-		return err
-	case state == "":
-		return nil
-	case state == t.State:
+	if state != "" {
 		t.RuleState = "" // a person has decided, also where nothing changes
-		return nil
 	}
-	t.State, t.RuleState, t.DoneAt = state, "", 0
-	if state == api.TaskDone {
+	if state != "" && state != t.State {
+		t.DoneAt = 0
+		if t.State = state; state == api.TaskDone {
+			t.DoneAt = db.Micros(tx.Now)
+		}
+	}
+	switch {
+	case t.State == api.TaskDone: // also one that was done before and is assigned now
 		endTaskLease(t)
 		t.AssigneeUserID, t.AssigneeAgentID = 0, 0
-		t.DoneAt = db.Micros(tx.Now)
+	case state == api.TaskInProgress:
+		_, err := e.takeTask(tx, c, t, nil)
+		return err
 	}
 	return nil
 }
@@ -301,8 +293,9 @@ func saveTask(tx *db.Tx, was, t *taskRow) error {
 	return recountAround(tx, t)
 }
 
+// sameTask compares all of two rows, those columns too that are added later.
 func sameTask(was, t *taskRow) bool {
-	return len(changedFields(was, t)) == 0 && was.Version == t.Version && was.RuleState == t.RuleState &&
-		was.LastSessionID == t.LastSessionID && was.LeaseGraced == t.LeaseGraced && was.LeaseUserID == t.LeaseUserID && was.LeaseSessionID == t.LeaseSessionID && was.LeaseExpiresAt == t.LeaseExpiresAt &&
-		was.LeaseSeconds == t.LeaseSeconds && was.LeasedAt == t.LeasedAt && was.LeaseRenewedAt == t.LeaseRenewedAt
+	a, b := *was, *t
+	a.Labels, a.Links, b.Labels, b.Links = nil, nil, nil, nil // compared as lists: none is none
+	return len(changedFields(was, t)) == 0 && reflect.DeepEqual(a, b)
 }

@@ -187,3 +187,25 @@ func TestTask_BriefingTellsWhatHappened(t *testing.T) {
 		t.Errorf("the briefing names a session:\n%s", text)
 	}
 }
+
+// State and blockers in one change: the counters of what is open follow both.
+func TestTask_StateAndBlockersChangeTogether(t *testing.T) {
+	w := enginetest.New(t)
+	w.Task("One")
+	w.Task("Two")
+	for _, step := range []struct {
+		state     api.TaskState
+		blockedBy []string
+	}{
+		{api.TaskDone, []string{"T-1"}}, {api.TaskTodo, nil}, {api.TaskTodo, []string{"T-1"}}, {api.TaskDone, nil}, {api.TaskReview, []string{"T-1"}},
+	} {
+		got := must[api.Task](t)(w.EditTask(context.Background(), w.Owner, "T-2", func(in *api.TaskEdit) error {
+			in.State, in.BlockedBy = step.state, step.blockedBy
+			return nil
+		}))
+		if got.State != step.state || len(got.BlockedBy) != len(step.blockedBy) {
+			t.Errorf("it is %s and waits for %v, want %+v", got.State, got.BlockedBy, step)
+		}
+		w.Check()
+	}
+}
