@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"net/http"
 
 	"stint/api"
@@ -39,20 +38,13 @@ func (s *Server) showAgent(x *exchange) (answer, error) {
 }
 
 // editAgent merges the body into the agent: absent = unchanged, null = cleared
-// (contract 9.2). The merge may run more than once, each time on a fresh input.
+// (contract 9.2).
 func (s *Server) editAgent(x *exchange) (answer, error) {
-	sent, err := x.readBody()
+	merge, err := merging(x, s.engine.DefaultAgent())
 	if err != nil {
 		return answer{}, err
 	}
-	defer sent.give()
-	if err := decodeJSON(sent.bytes(), &api.AgentInput{}); err != nil {
-		return answer{}, err
-	}
-	text := bytes.Clone(sent.bytes()) // the write may outlive this request
-	return reply(s.engine.EditAgent(x.r.Context(), x.caller, x.vars["agent"], func(in *api.AgentInput) error {
-		return mergeJSON(text, in, s.engine.DefaultAgent())
-	}))
+	return reply(s.engine.EditAgent(x.r.Context(), x.caller, x.vars["agent"], merge))
 }
 
 func (s *Server) deleteAgent(x *exchange) (answer, error) {

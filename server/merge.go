@@ -26,6 +26,22 @@ func mergeJSON[T any](b []byte, v *T, unset T) error {
 	return nil
 }
 
+// merging reads the body of a PATCH, refuses what is no T, and returns what merges it into
+// the present values. That may run more than once, each time on a fresh value, and after the
+// request: it holds a copy of the body.
+func merging[T any](x *exchange, unset T) (func(*T) error, error) {
+	sent, err := x.readBody()
+	if err != nil {
+		return nil, err
+	}
+	defer sent.give()
+	if err := decodeJSON(sent.bytes(), new(T)); err != nil {
+		return nil, err
+	}
+	text := bytes.Clone(sent.bytes())
+	return func(v *T) error { return mergeJSON(text, v, unset) }, nil
+}
+
 // clearFields sets the named fields, those of embedded structs too, to what they are in from.
 func clearFields(to, from reflect.Value, names []string) {
 	for i := range to.NumField() {

@@ -13,18 +13,8 @@ import (
 const maxKey = 255 // of an Idempotency-Key
 
 func (s *Server) createSession(x *exchange) (answer, error) {
-	sent, err := x.readBody()
-	if err != nil {
-		return answer{}, err
-	}
-	defer sent.give()
 	var in api.SessionInput
-	if !sent.empty() {
-		if err := decodeJSON(sent.bytes(), &in); err != nil {
-			return answer{}, err
-		}
-	}
-	key, err := x.idempotency(sent)
+	key, err := x.decodeKeyed(&in, "POST sessions")
 	if err != nil {
 		return answer{}, err
 	}
@@ -39,9 +29,25 @@ func (s *Server) createSession(x *exchange) (answer, error) {
 	return a, nil
 }
 
+// decodeKeyed reads a body that may be absent, and the Idempotency-Key of a request that makes
+// a session by a route.
+func (x *exchange) decodeKeyed(in any, route string) (engine.Idempotency, error) {
+	sent, err := x.readBody()
+	if err != nil {
+		return engine.Idempotency{}, err
+	}
+	defer sent.give()
+	if !sent.empty() {
+		if err := decodeJSON(sent.bytes(), in); err != nil {
+			return engine.Idempotency{}, err
+		}
+	}
+	return x.idempotency(sent, route)
+}
+
 // idempotency reads the Idempotency-Key (contract 2.8). A key counts for one
 // user and one agent.
-func (x *exchange) idempotency(sent body) (engine.Idempotency, error) {
+func (x *exchange) idempotency(sent body, route string) (engine.Idempotency, error) {
 	keys := x.r.Header["Idempotency-Key"]
 	if len(keys) == 0 {
 		return engine.Idempotency{}, nil
@@ -58,7 +64,7 @@ func (x *exchange) idempotency(sent body) (engine.Idempotency, error) {
 		}
 	}
 	// The write may outlive this request, and with it the buffer.
-	return engine.Idempotency{Key: key, Route: "POST sessions", Body: bytes.Clone(sent.bytes())}, nil
+	return engine.Idempotency{Key: key, Route: route, Body: bytes.Clone(sent.bytes())}, nil
 }
 
 func (s *Server) listSessions(x *exchange) (answer, error) {

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"net/http"
 	"slices"
@@ -93,18 +92,11 @@ func (s *Server) showTask(x *exchange) (answer, error) {
 
 // editTask merges the body into the task: absent = unchanged, null = cleared (contract 9.2).
 func (s *Server) editTask(x *exchange) (answer, error) {
-	sent, err := x.readBody()
+	merge, err := merging(x, api.TaskEdit{TaskInput: engine.DefaultTask()})
 	if err != nil {
 		return answer{}, err
 	}
-	defer sent.give()
-	if err := decodeJSON(sent.bytes(), &api.TaskEdit{}); err != nil {
-		return answer{}, err
-	}
-	text := bytes.Clone(sent.bytes()) // the write may outlive this request
-	return reply(s.engine.EditTask(x.r.Context(), x.caller, x.vars["task"], func(in *api.TaskEdit) error {
-		return mergeJSON(text, in, api.TaskEdit{TaskInput: engine.DefaultTask()})
-	}))
+	return reply(s.engine.EditTask(x.r.Context(), x.caller, x.vars["task"], merge))
 }
 
 func (s *Server) claimTask(x *exchange) (answer, error) {
@@ -138,22 +130,11 @@ func (s *Server) releaseTask(x *exchange) (answer, error) {
 }
 
 func (s *Server) dispatchTask(x *exchange) (answer, error) {
-	sent, err := x.readBody()
-	if err != nil {
-		return answer{}, err
-	}
-	defer sent.give()
 	var in api.DispatchInput
-	if !sent.empty() {
-		if err := decodeJSON(sent.bytes(), &in); err != nil {
-			return answer{}, err
-		}
-	}
-	key, err := x.idempotency(sent)
+	key, err := x.decodeKeyed(&in, "POST dispatch")
 	if err != nil {
 		return answer{}, err
 	}
-	key.Route = "POST dispatch"
 	out, replayed, err := s.engine.DispatchTask(x.r.Context(), x.caller, x.vars["task"], in, key)
 	if err != nil || in.Print || replayed {
 		return answer{body: out, replayed: replayed}, err

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"net/http"
 
@@ -48,18 +47,11 @@ func (s *Server) editWebhook(x *exchange) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	sent, err := x.readBody()
+	merge, err := merging(x, engine.DefaultWebhook())
 	if err != nil {
 		return answer{}, err
 	}
-	defer sent.give()
-	if err := decodeJSON(sent.bytes(), &api.WebhookInput{}); err != nil {
-		return answer{}, err
-	}
-	text := bytes.Clone(sent.bytes()) // the write may outlive this request
-	return reply(s.engine.EditWebhook(x.r.Context(), x.caller, id, func(in *api.WebhookInput) error {
-		return mergeJSON(text, in, engine.DefaultWebhook())
-	}))
+	return reply(s.engine.EditWebhook(x.r.Context(), x.caller, id, merge))
 }
 
 func (s *Server) deleteWebhook(x *exchange) (answer, error) {

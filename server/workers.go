@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -100,18 +99,11 @@ func (x *exchange) pollQuery() (seen api.SignalID, instance string, wait time.Du
 
 // editWorker merges the body into the record: absent = unchanged, null = cleared.
 func (s *Server) editWorker(x *exchange) (answer, error) {
-	sent, err := x.readBody()
+	merge, err := merging(x, api.WorkerEdit{MaxConcurrent: 1})
 	if err != nil {
 		return answer{}, err
 	}
-	defer sent.give()
-	if err := decodeJSON(sent.bytes(), &api.WorkerEdit{}); err != nil {
-		return answer{}, err
-	}
-	text := bytes.Clone(sent.bytes()) // the write may outlive this request
-	return reply(s.engine.EditWorker(x.r.Context(), x.caller, x.worker, func(in *api.WorkerEdit) error {
-		return mergeJSON(text, in, api.WorkerEdit{MaxConcurrent: 1})
-	}))
+	return reply(s.engine.EditWorker(x.r.Context(), x.caller, x.worker, merge))
 }
 
 func (s *Server) signalWorker(x *exchange) (answer, error) {
