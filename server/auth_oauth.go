@@ -50,11 +50,21 @@ func (s *Server) protectedResource(x *exchange) (answer, error) {
 
 // challenge is what an answer without a good sign-in asks programs to do next.
 func (x *exchange) challenge() string {
-	text := `Bearer realm="stint", resource_metadata="` + x.server.metadataOf(x.r) + `", scope="` + strings.Join(scopesOf(partOf(x.r)), " ") + `"`
+	text := x.bearer(scopesOf(partOf(x.r)))
 	if x.r.Header["Authorization"] != nil {
 		text += `, error="invalid_token"`
 	}
 	return text
+}
+
+// scopeChallenge is what an answer to a program that was allowed too little asks it to do next:
+// to ask its person for these scopes too (RFC 6750, 3.1).
+func (x *exchange) scopeChallenge(needs []mcp.Scope) string {
+	return x.bearer(scopeNames(needs)) + `, error="insufficient_scope"`
+}
+
+func (x *exchange) bearer(scopes []string) string {
+	return `Bearer realm="stint", resource_metadata="` + x.server.metadataOf(x.r) + `", scope="` + strings.Join(scopes, " ") + `"`
 }
 
 // resourceOf is the path of the part of this server that `resource` names by any address of
@@ -107,11 +117,14 @@ func scopesOf(part string) []string {
 	if part != mcpRoute {
 		return []string{api.ScopeUser}
 	}
-	var all []string
-	for _, scope := range mcp.Scopes {
-		all = append(all, string(scope))
+	return scopeNames(mcp.Scopes)
+}
+
+func scopeNames(scopes []mcp.Scope) (names []string) {
+	for _, scope := range scopes {
+		names = append(names, string(scope))
 	}
-	return all
+	return names
 }
 
 // granted reads which scopes of a part a program asks for: "" for all of them.

@@ -75,6 +75,13 @@ func (s *Server) mcp(x *exchange) (answer, error) {
 	for _, scope := range strings.Fields(x.grant.who.Granted) {
 		caller.Scopes = append(caller.Scopes, mcp.Scope(scope))
 	}
+	// A program that can ask its person for more learns of it before the tool is called, in the
+	// protocol's own way. A key or a run's token can't be given more: their tool refuses.
+	needs := mcp.Needs(sent.bytes())
+	if err := caller.May(needs...); err != nil {
+		x.Header().Set("WWW-Authenticate", x.scopeChallenge(needs))
+		return answer{}, err
+	}
 	r := x.r.WithContext(context.WithValue(x.r.Context(), mcpCallerKey{}, caller))
 	r.Body = io.NopCloser(bytes.NewReader(bytes.Clone(sent.bytes()))) // a tool may outlive the request
 	handler.ServeHTTP(x, r)

@@ -136,14 +136,15 @@ func rpcIn(s *servertest.Server, workspace string) servertest.Answer {
 	return s.Do("POST", "/mcp?workspace="+workspace, listAgents, servertest.With("Accept", "application/json, text/event-stream"), servertest.With("Mcp-Protocol-Version", handshake))
 }
 
-// signsIn is a client of the protocol that finds out by itself how to sign a person in.
-func (l *lobby) signsIn(scope string) auth.OAuthHandler {
+// signsIn is a client of the protocol that finds out by itself how to sign a person in. Of the
+// scopes that it is told of it asks for those that wants picks.
+func (l *lobby) signsIn(wants func(told []string) []string) auth.OAuthHandler {
 	l.tb.Helper()
 	const there = "http://localhost:9999/oauth/callback"
 	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
-		Client: l.Client,
+		Client: l.Client, ScopeFilter: wants,
 		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
-			ClientName: "MCP client", RedirectURIs: []string{there}, GrantTypes: []string{"authorization_code", "refresh_token"}, Scope: scope,
+			ClientName: "MCP client", RedirectURIs: []string{there}, GrantTypes: []string{"authorization_code", "refresh_token"},
 		}},
 		AuthorizationCodeFetcher: func(_ context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
 			form := shown(l.look(strings.TrimPrefix(args.URL, l.URL)).Body)
@@ -166,7 +167,7 @@ func (l *lobby) signsIn(scope string) auth.OAuthHandler {
 // tools alone.
 func TestMCP_AProgramSignsItsPersonIn(t *testing.T) {
 	l := newRegistry(t)
-	handler := l.signsIn("")
+	handler := l.signsIn(nil)
 	a := assist(t, &sdk.StreamableClientTransport{Endpoint: l.URL + "/mcp", DisableStandaloneSSE: true, OAuthHandler: handler}, stateless)
 	if got := called[list](a, "list_agents", nil); got.Items == nil {
 		t.Errorf("it reads %+v", got)
@@ -183,6 +184,32 @@ func TestMCP_AProgramSignsItsPersonIn(t *testing.T) {
 	form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {"x"}, "client_id": {"stint-cli"}, "resource": {l.URL + "/mcp", l.URL}}
 	if _, word, _ := l.trade(form); word != "invalid_target" {
 		t.Errorf("two resources are answered %q", word)
+	}
+}
+
+// A program that was allowed little asks its person for more when it needs it.
+func TestMCP_AProgramAsksForMore(t *testing.T) {
+	for _, version := range []string{stateless, handshake} {
+		t.Run(version, func(t *testing.T) {
+			l := newRegistry(t)
+			var told [][]string
+			handler := l.signsIn(func(scopes []string) []string {
+				told = append(told, scopes)
+				if len(told) == 1 {
+					return []string{"read"}
+				}
+				return scopes
+			})
+			a := assist(t, &sdk.StreamableClientTransport{Endpoint: l.URL + "/mcp", DisableStandaloneSSE: true, OAuthHandler: handler}, version)
+			called[list](a, "list_agents", nil)
+			if got := called[api.Session](a, "run_agent", m{"agent": "tidy"}); got.Status != api.Queued {
+				t.Errorf("a run is answered %+v", got)
+			}
+			called[list](a, "list_agents", nil)
+			if got := fmt.Sprint(told); got != "[[read run tasks] [run]]" {
+				t.Errorf("it was told of the scopes %s", got)
+			}
+		})
 	}
 }
 
@@ -211,10 +238,19 @@ func TestMCP_Scopes(t *testing.T) {
 		if token.Scope != "read" {
 			t.Errorf("the scope is %q", token.Scope)
 		}
-		reader := assistantOf(t, l.As(token.AccessToken), stateless)
-		called[list](reader, "list_agents", nil)
-		if said := reader.refused(api.CodeForbidden, "run_agent", m{"agent": "tidy"}); !strings.Contains(said, "scope “run”") {
-			t.Errorf("a run is refused with %s", said)
+		reader := l.As(token.AccessToken)
+		called[list](assistantOf(t, reader, stateless), "list_agents", nil)
+		for tool, needs := range map[string]string{"run_agent": "run", "dispatch_task": "tasks run"} {
+			a := rpc(reader, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`","arguments":{}}}`)
+			want := `Bearer realm="stint", resource_metadata="` + l.URL + `/.well-known/oauth-protected-resource/mcp", scope="` + needs + `", error="insufficient_scope"`
+			if told := a.Header.Get("WWW-Authenticate"); a.Status != 403 || told != want || !strings.Contains(string(a.Body), "scope “"+strings.Fields(needs)[0]+"”") {
+				t.Errorf("%s is answered %d %s %s", tool, a.Status, told, a.Body)
+			}
+		}
+		// What isn't one message is not looked into before it comes to the tool, which refuses too.
+		a := rpc(reader, `[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run_agent","arguments":{"agent":"tidy"}}}]`)
+		if strings.Contains(string(a.Body), `"queued"`) {
+			t.Errorf("a batch starts %s", a.Body)
 		}
 	}
 	for scope, resource := range map[string]string{"read": l.URL, "everything": l.URL + "/mcp", "read everything": l.URL + "/mcp"} {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -65,7 +64,9 @@ func NewServer(o Options) (*sdk.Server, error) {
 			return answer(o.guarded(t.name, func() ([]byte, error) { return o.call(ctx, t, sig, r.Params.Arguments) })), nil
 		})
 	}
-	s.AddResourceTemplate(outputTemplate, o.readOutput)
+	for i := range resources {
+		s.AddResourceTemplate(resources[i].template, o.handler(&resources[i]))
+	}
 	return s, nil
 }
 
@@ -86,7 +87,7 @@ func (o *Options) call(ctx context.Context, t *tool, sig *signature, raw json.Ra
 	if err != nil {
 		return nil, err
 	}
-	if err := caller.may(t.scope, t.also); err != nil {
+	if err := caller.May(t.scopes()...); err != nil {
 		return nil, err
 	}
 	if t.guard != nil {
@@ -98,16 +99,6 @@ func (o *Options) call(ctx context.Context, t *tool, sig *signature, raw json.Ra
 		return nil, err
 	}
 	return caller.Client.Raw(ctx, sig.request(args, caller.Client.Workspace(), t.held))
-}
-
-// may refuses what the caller wasn't allowed. Error: forbidden.
-func (c *Caller) may(scopes ...Scope) error {
-	for _, scope := range scopes {
-		if scope != "" && c.Scopes != nil && !slices.Contains(c.Scopes, scope) {
-			return api.Refuse(api.CodeForbidden, "This program was not given the scope “"+string(scope)+"”.")
-		}
-	}
-	return nil
 }
 
 // guarded calls do and makes an error of its panic, which would end the whole process: the

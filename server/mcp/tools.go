@@ -22,19 +22,6 @@ type hints struct {
 	open       bool // what it starts acts outside Stint: an agent works
 }
 
-// Scope is what a program was allowed to do with the tools.
-type Scope string
-
-// The scopes. Each allows the tools that name it, and nothing else.
-const (
-	ScopeRead  Scope = "read"
-	ScopeRun   Scope = "run"
-	ScopeTasks Scope = "tasks"
-)
-
-// Scopes are all scopes.
-var Scopes = []Scope{ScopeRead, ScopeRun, ScopeTasks}
-
 var (
 	reads = hints{reads: true, idempotent: true}
 	ends  = hints{destroys: true, idempotent: true}

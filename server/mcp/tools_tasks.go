@@ -1,7 +1,6 @@
 package mcp
 
-// taskTools are the rows of the table about tasks. Nobody's lease is overridden by a program:
-// that is a person's to decide.
+// taskTools are the rows of the table about tasks.
 var taskTools = []tool{
 	{
 		name: "list_tasks", title: "List tasks", operation: "listTasks", scope: ScopeRead, hints: reads,
@@ -49,9 +48,8 @@ var taskTools = []tool{
 		description: "Gives back a task that is yours, so that others may take it.",
 	},
 	{
-		name: "dispatch_task", title: "Have an agent do a task", operation: "dispatchTask", scope: ScopeTasks, also: ScopeRun, hints: works,
-		without: []string{"force"},
+		name: "dispatch_task", title: "Have an agent do a task", operation: "dispatchTask", scope: ScopeTasks, also: ScopeRun, hints: hints{destroys: true, open: true},
 		description: "Claims a task and starts a session of an agent with its briefing, both or neither. With print it changes nothing and answers what would start. " +
-			"A task that somebody holds, that is done, or that waits for another is refused.",
+			"A task that somebody holds, that is done, or that waits for another is refused; with force, an admin's token takes it over from its holder.",
 	},
 }
