@@ -173,6 +173,25 @@ func (e *Engine) CompleteUnderAny(ctx context.Context, c Caller, session api.Ses
 	return e.Complete(ctx, c, live.WorkerID, session, api.CompleteRequest{UnderClaim: api.UnderClaim{ClaimID: claimID(&live), InstanceID: live.InstanceID}, Result: "done"})
 }
 
+// ClaimTaskLookThenAct looks in one transaction and takes the task in another without looking
+// again, over whoever holds it by then.
+func (e *Engine) ClaimTaskLookThenAct(ctx context.Context, c Caller, ref string, in api.TaskClaimInput) (out api.TaskHeld, err error) {
+	seen, err := e.Task(ctx, c, ref)
+	if err != nil || seen.Lease != nil {
+		return e.ClaimTask(ctx, c, ref, in)
+	}
+	runtime.Gosched()
+	out.Task, out.ServerTime, err = e.onTask(ctx, c, ref, func(tx *db.Tx, t *taskRow) error {
+		endTaskLease(t)
+		got, err := e.takeTask(tx, c, t, in.LeaseSeconds)
+		if err == nil && got.from != nil {
+			out.TookOverFrom, err = whoIs(tx.Context(), tx, *got.from)
+		}
+		return err
+	})
+	return out, err
+}
+
 // Looks counts how often held requests for work looked for some.
 func (e *Engine) Looks() uint64 {
 	e.waiters.mu.Lock()

@@ -2,6 +2,8 @@ package engine_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/anishathalye/porcupine"
 
@@ -20,6 +22,13 @@ type linCall struct {
 	fence    int64 // of the claim that was used
 	lease    int64 // microseconds, of a claim that is asked for
 	from, to int64 // the clock before and after
+}
+
+func (c linCall) about() int64 { return int64(c.session) }
+
+func (c linCall) between(from, to int64) any {
+	c.from, c.to = from, to
+	return c
 }
 
 // linAnswer is what was answered.
@@ -168,25 +177,24 @@ func linRefused(s linState, c linCall, a linAnswer) (bool, linState) {
 	return false, s
 }
 
-var linModel = porcupine.Model{
-	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
-		by := map[api.SessionID][]porcupine.Operation{}
-		for _, op := range history {
-			s := op.Input.(linCall).session
-			by[s] = append(by[s], op)
-		}
-		var parts [][]porcupine.Operation
-		for _, p := range by {
-			parts = append(parts, p)
-		}
-		return parts
-	},
-	Init: func() any { return linState{status: api.Queued} },
-	Step: func(state, input, output any) (bool, any) {
-		ok, next := linStep(state.(linState), input.(linCall), output.(linAnswer))
-		return ok, next
-	},
-	DescribeOperation: func(input, output any) string {
-		return fmt.Sprintf("%+v → %+v", input, output)
-	},
+var linModel = modelOf(linState{status: api.Queued}, linStep)
+
+// modelOf makes a model of one thing's first state and of what each answer makes of it.
+func modelOf[S, C, A any](first S, step func(S, C, A) (bool, S)) porcupine.Model {
+	return porcupine.Model{
+		Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
+			by := map[int64][]porcupine.Operation{}
+			for _, op := range history {
+				id := op.Input.(recorded).about()
+				by[id] = append(by[id], op)
+			}
+			return slices.Collect(maps.Values(by))
+		},
+		Init: func() any { return first },
+		Step: func(state, input, output any) (bool, any) {
+			ok, next := step(state.(S), input.(C), output.(A))
+			return ok, next
+		},
+		DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v → %+v", input, output) },
+	}
 }

@@ -38,15 +38,21 @@ type recorder struct {
 	clock *enginetest.Clock
 }
 
-func (r *recorder) record(client int, in linCall, call func() linAnswer) {
-	in.from = r.clock.Now().UnixMicro()
+// recorded is a call of a history.
+type recorded interface {
+	about() int64               // what it is on: what is on another thing is checked apart
+	between(from, to int64) any // the same call, with the clock before and after it
+}
+
+func (r *recorder) record(client int, in recorded, call func() any) {
+	from := r.clock.Now().UnixMicro()
 	begin := r.ticks.Add(1)
 	out := call()
 	end := r.ticks.Add(1)
-	in.to = r.clock.Now().UnixMicro()
+	done := in.between(from, r.clock.Now().UnixMicro())
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.ops = append(r.ops, porcupine.Operation{ClientId: client, Input: in, Call: begin, Output: out, Return: end})
+	r.ops = append(r.ops, porcupine.Operation{ClientId: client, Input: done, Call: begin, Output: out, Return: end})
 }
 
 // linClient is one worker process: it holds what it was granted, and keeps using claims that
@@ -109,7 +115,7 @@ func (c *linClient) held() api.Claim {
 
 func (c *linClient) claim(s api.SessionID) {
 	const seconds = 60
-	c.rec.record(c.n, linCall{kind: "claim", session: s, worker: c.k.ID, lease: seconds * 1e6}, func() linAnswer {
+	c.rec.record(c.n, linCall{kind: "claim", session: s, worker: c.k.ID, lease: seconds * 1e6}, func() any {
 		got, err := c.e.claim(c.k, s, seconds)
 		if err == nil {
 			c.claims = append(c.claims, got)
@@ -119,14 +125,14 @@ func (c *linClient) claim(s api.SessionID) {
 }
 
 func (c *linClient) renew(held api.Claim) {
-	c.rec.record(c.n, linCall{kind: "renew", session: held.SessionID, worker: c.k.ID, fence: held.Fence}, func() linAnswer {
+	c.rec.record(c.n, linCall{kind: "renew", session: held.SessionID, worker: c.k.ID, fence: held.Fence}, func() any {
 		got, err := c.e.renew(c.k, held)
 		return c.answer(err, linAnswer{at: got.ServerTime.UnixMicro(), expires: got.LeaseExpiresAt.UnixMicro()})
 	})
 }
 
 func (c *linClient) finish(verb string, held api.Claim) {
-	c.rec.record(c.n, linCall{kind: verb, session: held.SessionID, worker: c.k.ID, fence: held.Fence}, func() linAnswer {
+	c.rec.record(c.n, linCall{kind: verb, session: held.SessionID, worker: c.k.ID, fence: held.Fence}, func() any {
 		var got api.Finished
 		var err error
 		switch verb {
@@ -142,7 +148,7 @@ func (c *linClient) finish(verb string, held api.Claim) {
 }
 
 func (c *linClient) cancel(s api.SessionID) {
-	c.rec.record(c.n, linCall{kind: "cancel", session: s}, func() linAnswer {
+	c.rec.record(c.n, linCall{kind: "cancel", session: s}, func() any {
 		got, err := c.w.CancelSession(context.Background(), c.w.Owner, s, api.CancelInput{})
 		return c.answer(err, linAnswer{at: got.Session.EndedAt.UnixMicro(), changed: got.Changed})
 	})

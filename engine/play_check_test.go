@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"stint/api"
@@ -113,11 +112,7 @@ func (p *play) checkNext(k *enginetest.Worker, free []api.Session) {
 // waitingWorker is a session's place among those of its priority.
 func (p *play) waitingWorker(s api.SessionID) int64 {
 	p.Helper()
-	n, err := strconv.ParseInt(p.row("SELECT CAST(place_at AS TEXT) FROM sessions WHERE id = ?1", s), 10, 64)
-	if err != nil {
-		p.broken("read the place of session %s: %v", s, err)
-	}
-	return n
+	return p.number("SELECT place_at FROM sessions WHERE id = ?1", s)
 }
 
 func (p *play) checkPoll(k *enginetest.Worker, free []api.Session) {

@@ -11,7 +11,7 @@ import (
 // write judges a write under a claim: it is accepted exactly while the claim holds.
 func (p *play) write(verb string, do func(g grip) error) (g grip, ok bool) {
 	p.Helper()
-	if g, ok = pick(p, "claim", p.live()); !ok {
+	if g, ok = pick(p, "claim", p.inUse()); !ok {
 		return g, false
 	}
 	p.judge(verb, do(g))
@@ -59,7 +59,7 @@ func (p *play) report() {
 
 // ask opens a prompt, or withdraws the open one.
 func (p *play) ask() {
-	g, ok := pick(p, "claim", p.live())
+	g, ok := pick(p, "claim", p.inUse())
 	if !ok {
 		return
 	}
@@ -98,7 +98,7 @@ func (p *play) complete() {
 // completeAndGoOn completes a claim and asks for the next one in the same call,
 // which grants what claim-next would.
 func (p *play) completeAndGoOn() {
-	g, ok := pick(p, "claim", p.live())
+	g, ok := pick(p, "claim", p.inUse())
 	if !ok {
 		return
 	}
@@ -134,7 +134,7 @@ func (p *play) release() {
 
 // finish ends a claim, sometimes twice, and then in another way, which must change nothing.
 func (p *play) finish(e ending) {
-	g, ok := pick(p, "claim", p.live())
+	g, ok := pick(p, "claim", p.inUse())
 	if !ok {
 		return
 	}

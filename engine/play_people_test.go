@@ -96,6 +96,7 @@ func (p *play) deleteAgent() {
 	}
 	a, _ := pick(p, "agent", p.agents)
 	p.judge("delete agent", p.w.DeleteAgent(p.ctx(), p.w.Owner, a.String()))
+	p.agentGone = a
 	p.agents = slices.DeleteFunc(p.agents, func(id api.AgentID) bool { return id == a })
 	for _, k := range p.workers {
 		if k.Agent == a {
@@ -117,6 +118,9 @@ func (p *play) create() {
 	case 1:
 		priority := int64(p.d.draw("priority", 3) - 1)
 		in.Priority = &priority
+	}
+	if t := p.aTask(); t != nil && p.yes("about a task", 3) {
+		in.Task = t.key() // holds nothing
 	}
 	var codes []api.Code
 	if before, ok := pick(p, "after", p.sessions); ok && p.yes("follows", 3) {
@@ -237,8 +241,12 @@ func (p *play) retry() {
 	case before.Status.Terminal() && (got.ID == s || got.RetryOf != s || got.ThreadID != before.ThreadID || got.Attempt != before.Attempt+1):
 		p.broken("the retry of an ended session is %+v", got)
 	}
-	if got.ID != s {
-		p.sessions = append(p.sessions, got.ID)
+	if got.ID == s {
+		return
+	}
+	p.sessions = append(p.sessions, got.ID)
+	if got.Changed { // else the retry before isn't over
+		p.carried(before, got.Session)
 	}
 }
 

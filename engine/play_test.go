@@ -30,6 +30,13 @@ type play struct {
 	signals  []api.SignalID
 	requests int // request ids and keys given out
 
+	people    []engine.Caller     // who shares tasks; nil = there are none in this play
+	tasks     map[int64]*seenTask // as they must be after this step
+	event     int64               // the last that was followed
+	asking    map[int64]bool      // sessions whose question waits for a person
+	agentGone api.AgentID         // deleted in this step
+	clockSet  bool                // in this step, or the coordinator was away
+
 	calls map[string]int // how often each verb was done, and the answers
 	steps int
 	stale int // writes under a dead claim
@@ -144,7 +151,11 @@ func (p *play) verbs() []verb {
 
 // bag holds each verb as often as its weight says.
 func (p *play) bag() (all []verb) {
-	for _, v := range p.verbs() {
+	verbs := p.verbs()
+	if p.people != nil {
+		verbs = p.withTasks(verbs)
+	}
+	for _, v := range verbs {
 		for range v.weight {
 			all = append(all, v)
 		}
@@ -152,10 +163,12 @@ func (p *play) bag() (all []verb) {
 	return all
 }
 
-// step does one verb out of a bag.
+// step does one verb out of a bag, and looks at what became of the tasks.
 func (p *play) step(bag []verb) {
 	p.steps++
+	p.expect()
 	bag[p.d.draw("verb", len(bag))].do()
+	p.compare()
 }
 
 // ---- time
@@ -171,6 +184,7 @@ func (p *play) wait() {
 
 func (p *play) outage() {
 	d := []time.Duration{16 * time.Second, time.Minute, 10 * time.Minute, 2 * time.Hour}[p.d.draw("away", 4)]
+	p.clockSet = true
 	p.w.Jump(d)
 	p.w.Advance(0)
 	p.judge("outage", nil)
@@ -178,6 +192,7 @@ func (p *play) outage() {
 
 func (p *play) setBack() {
 	d := []time.Duration{500 * time.Millisecond, 3 * time.Second, 45 * time.Second, 2 * time.Hour}[p.d.draw("back", 4)]
+	p.clockSet = true
 	p.w.Jump(-d)
 	p.w.Advance(0)
 	p.judge("set the clock back", nil)
@@ -199,6 +214,16 @@ func (p *play) row(query string, args ...any) string {
 		return ""
 	}
 	return got[0]
+}
+
+// number reads one integer from the database, which must be there.
+func (p *play) number(query string, args ...any) int64 {
+	p.Helper()
+	n, err := strconv.ParseInt(p.row(strings.Replace(query, "SELECT ", "SELECT '' || ", 1), args...), 10, 64)
+	if err != nil {
+		p.broken("%s of %v: %v", query, args, err)
+	}
+	return n
 }
 
 func (p *play) status(s api.SessionID) api.Status {
@@ -228,6 +253,26 @@ func (p *play) live() (out []grip) {
 		}
 	}
 	return out
+}
+
+// inUse are the live claims that a verb chooses from: half of the time, where people share tasks,
+// those on sessions about one.
+func (p *play) inUse() []grip {
+	all := p.live()
+	if p.people == nil || p.yes("any", 2) {
+		return all
+	}
+	about := p.aboutTasks("claim_id <> 0")
+	some := slices.DeleteFunc(slices.Clone(all), func(g grip) bool { return !slices.Contains(about, g.SessionID) })
+	if len(some) == 0 {
+		return all
+	}
+	return some
+}
+
+// aboutTasks are the sessions about tasks, of those that fulfil a condition.
+func (p *play) aboutTasks(where string) []api.SessionID {
+	return p.ids("SELECT CAST(id AS TEXT) FROM sessions WHERE task_id > 0 AND " + where + " ORDER BY id")
 }
 
 // dead are the claims that can't be used any more, of workers that still exist.

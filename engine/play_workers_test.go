@@ -168,10 +168,12 @@ func (p *play) claim() {
 	if !p.yes("any", 5) {
 		sessions = p.sessionsOf(k.Agent)
 	}
-	s, ok := pick(p, "session", sessions)
-	if !ok {
-		return
+	if s, ok := pick(p, "session", sessions); ok {
+		p.claimFor(k, s)
 	}
+}
+
+func (p *play) claimFor(k *enginetest.Worker, s api.SessionID) {
 	before := p.w.Get(s)
 	codes := []api.Code{api.CodeAlreadyClaimed, api.CodeNotReady, api.CodeWorkerNotEligible, api.CodeSessionTerminal}
 	if before.AgentID != k.Agent {

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"stint/db"
 )
@@ -23,7 +24,7 @@ const maxFound = 20
 // hasn't ended can still end. It changes nothing. Each rule is a separate read, so that a
 // working coordinator isn't delayed; an error means that a rule could not be checked.
 //
-// The rules are written in SQL and, for the event log, as a separate reducer: none of the code
+// The rules are written in SQL and, for the event log and for what tasks wait for, apart from the verbs: none of the code
 // that they check takes part.
 func (e *Engine) Check(ctx context.Context) ([]Violation, error) {
 	var found []Violation
@@ -38,7 +39,11 @@ func (e *Engine) Check(ctx context.Context) ([]Violation, error) {
 	if err != nil {
 		return found, fmt.Errorf("replay the event log: %w", err)
 	}
-	return append(found, replayed...), nil
+	circles, err := e.circles(ctx)
+	if err != nil {
+		return found, fmt.Errorf("look for circles of tasks: %w", err)
+	}
+	return slices.Concat(found, replayed, circles), nil
 }
 
 // broken runs one rule: each row that its query returns is a violation.

@@ -109,6 +109,7 @@ func TestCheck_EveryRuleFindsWhatBreaksIt(t *testing.T) {
 		{"the state that a rule may change is the task's", "UPDATE tasks SET rule_state = 'review' WHERE state = 'todo'"},
 		{"a task counts its comments and the open tasks before and behind it", "UPDATE tasks SET comments = comments + 1 WHERE number = 3"},
 		{"a task counts its comments and the open tasks before and behind it", "UPDATE tasks SET open_blockers = 1 WHERE number = 3"},
+		{"no tasks wait for each other in a circle", "INSERT INTO task_blockers SELECT t.blocker_id, t.task_id FROM task_blockers t"},
 		{"a session has ended exactly when its status says so", "UPDATE sessions SET ended_at = 0 WHERE id = (SELECT id FROM sessions WHERE status = 'complete')"},
 		{"a session awaits input on an open prompt", "UPDATE sessions SET prompt_id = 0 WHERE id = " + asking},
 		{"an open prompt is its session's", "UPDATE prompts SET closed_at = 1, closed_by = 'x', resolution = 'answered'"},

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"stint/engine/enginetest"
 )
 
 // rapidDice draws from rapid, which can shrink what it drew.
@@ -17,8 +19,19 @@ func (d rapidDice) draw(label string, n int) int {
 // waiting session names the true reason.
 func TestProperty_NoOrderOfVerbsBreaksAPromise(t *testing.T) {
 	t.Parallel()
+	breakNoPromise(t, newPlay)
+}
+
+// The same, of people and agents that share tasks: at most one holds a task, whose it is lasts
+// while leases lapse, and no rule changes what a person has set.
+func TestProperty_NoOrderOfVerbsBreaksAPromiseOfTasks(t *testing.T) {
+	t.Parallel()
+	breakNoPromise(t, newTaskPlay)
+}
+
+func breakNoPromise(t *testing.T, begin func(enginetest.TB, dice) *play) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := newPlay(t, rapidDice{t})
+		p := begin(t, rapidDice{t})
 		bag := p.bag()
 		t.Repeat(map[string]func(*rapid.T){
 			"":     func(*rapid.T) { p.check() },

@@ -25,6 +25,16 @@ var failedSeeds = []uint64{}
 // end of each the faults stop, and everything must come to its end.
 func TestSimulation_NoLifeBreaksAPromiseOrGetsStuck(t *testing.T) {
 	t.Parallel()
+	manyLives(t, newPlay)
+}
+
+func TestSimulation_NoLifeWithTasksBreaksAPromiseOrGetsStuck(t *testing.T) {
+	t.Parallel()
+	manyLives(t, newTaskPlay)
+}
+
+func manyLives(t *testing.T, begin func(enginetest.TB, dice) *play) {
+	t.Helper()
 	seeds := slices.Clone(failedSeeds)
 	for i := range fewer(10) * *soak {
 		seeds = append(seeds, uint64(i+1))
@@ -33,7 +43,7 @@ func TestSimulation_NoLifeBreaksAPromiseOrGetsStuck(t *testing.T) {
 	steps, stale := 0, 0
 	for _, seed := range seeds {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
-			p := simulate(t, seed, 300)
+			p := simulate(t, begin, seed, 300)
 			steps, stale = steps+p.steps, stale+p.stale
 			for k, n := range p.calls {
 				total[k] += n
@@ -47,10 +57,10 @@ func TestSimulation_NoLifeBreaksAPromiseOrGetsStuck(t *testing.T) {
 }
 
 // simulate plays one seed: the same seed is the same play.
-func simulate(t enginetest.TB, seed uint64, steps int) *play {
+func simulate(t enginetest.TB, begin func(enginetest.TB, dice) *play, seed uint64, steps int) *play {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 1))
-	p := newPlay(t, seededDice{r})
+	p := begin(t, seededDice{r})
 	// The swarm: each seed leaves some verbs out.
 	bag := p.bag()
 	for range r.IntN(4) {

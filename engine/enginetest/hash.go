@@ -15,6 +15,7 @@ import (
 var tables = []string{
 	"workspaces", "users", "members", "tokens", "agents", "agent_versions", "workers", "sessions", "claims", "prompts",
 	"activities", "items", "events", "ledger", "idempotency_keys", "late_results",
+	"tasks", "task_blockers", "task_comments",
 }
 
 // Hash is a fingerprint of every row of the tables above.
@@ -36,7 +37,7 @@ func (w *Fixture) Hash() string {
 }
 
 func hashTable(tx *db.ReadTx, sum hash.Hash, table string) error {
-	rows, err := tx.Query(context.Background(), "SELECT * FROM "+table+" ORDER BY 1, 2, 3")
+	rows, err := tx.Query(context.Background(), "SELECT *, 0 FROM "+table+" ORDER BY 1, 2, 3")
 	if err != nil {
 		return err
 	}
