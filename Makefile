@@ -55,7 +55,7 @@ side := $(shell getconf _NPROCESSORS_ONLN)
 # Tables of one request after the other, scripts of many processes, browsers, and what counts, hashes or walks through slots
 # for long on one goroutine run without it alone: little races there.
 lives := Week_|Linearizable_|Simulation_|Property_|Kill_
-tables := Access_|Document_|OpenAPI_|Body_|Base_|Pages_|APIDocs_|Script|Browser_|Check_EveryRule|Guide_|Example_
+tables := Access_|Document_|OpenAPI_|Body_|Base_|Pages_|APIDocs_|Script|Browser_|Check_EveryRule|Guide_|Example_|Hook_
 counts := Guesses_|Password_|OAuth_Guessed|PowerCut_|Restart_OverTheSlot|AutoPause_|Tick_|CatchUp_|Overlap_|ClockBack_|Output_F|Renderers_|Oracle_|BrokenCoordinators_WithoutADefect
 
 quick: ## vet, and test what your change touches, in about a minute

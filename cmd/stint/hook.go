@@ -2,8 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -14,9 +18,18 @@ import (
 	"stint/worker/agent"
 )
 
-// hookPatience bounds how much of the agent's time a hook may take: if a lease isn't renewed
-// now, the next one does it.
-const hookPatience = 3 * time.Second
+const (
+	// hookShare is how much of the agent's time a hook's calls may take. What takes longer goes
+	// on in a process of its own, which the agent doesn't wait for.
+	hookShare = 40 * time.Millisecond
+
+	// hookPatience bounds those calls in all: if a lease isn't renewed then, the next use of a
+	// tool does it.
+	hookPatience = 10 * time.Second
+
+	// hookLimit is when the agent ends a hook, should the machine be so busy.
+	hookLimit = 6 * time.Second
+)
 
 func (c *cli) hookCommand() *cobra.Command {
 	var task string
@@ -43,27 +56,65 @@ stint claim T-42 && claude --settings "$(stint hook claude --task T-42)"`,
 }
 
 // hookStep is a command of the settings. It does one thing to the task that its flag names, or
-// to the session that the environment names.
+// to the session that the environment names. Whatever comes of it, the agent goes on, and soon:
+// a host that doesn't answer takes nothing but hookShare of its time.
 func hookStep[T any](c *cli, use, short string, session func(context.Context, *api.Client, api.Session) error, onTask func(*api.Client, context.Context, string) (T, error)) *cobra.Command {
 	var task string
+	var aside bool
 	cmd := &cobra.Command{
 		Use: use, Short: short, Args: cobra.NoArgs, Hidden: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := c.underHook(cmd.Context(), func(ctx context.Context, client *api.Client) error {
+			within := hookShare
+			if aside {
+				within = hookPatience
+			}
+			late, err := c.underHook(cmd.Context(), within, func(ctx context.Context, client *api.Client) error {
 				if task == "" {
 					return c.onHeldSession(ctx, client, session)
 				}
 				_, err := onTask(client, ctx, task)
 				return err
 			})
+			if late && !aside {
+				err = goOnAside(c.hookLine(use, task, "--aside"))
+			}
 			if err != nil {
 				c.hint("stint hook %s: %s", use, plain(err.Error()))
 			}
-			return nil // whatever happened: the agent goes on
+			return nil
 		},
 	}
 	cmd.Flags().StringVar(&task, "task", "", "the `TASK`, instead of a session")
+	cmd.Flags().BoolVar(&aside, "aside", false, "nobody waits for it")
 	return cmd
+}
+
+// hookLine are the arguments of a step. It has the environment of the command that prints the
+// settings, and not its flags.
+func (c *cli) hookLine(step, task string, more ...string) []string {
+	line := append([]string{"hook", step}, more...)
+	for _, flag := range [][2]string{{"--task", task}, {"--workspace", c.flags.workspace}, {"--data-dir", c.flags.dataDir}} {
+		if flag[1] != "" {
+			line = append(line, flag[0], flag[1])
+		}
+	}
+	return line
+}
+
+// goOnAside starts a step in a process that outlives this one and holds nothing of the agent's
+// that it might wait for.
+func goOnAside(line []string) error {
+	self, err := ourProgram()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	cmd := exec.CommandContext(context.Background(), self, line...)
+	cmd.Args[0] = os.Args[0]
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("go on aside: %w", err)
+	}
+	return cmd.Process.Release()
 }
 
 // printHooks prints the settings, in Claude Code's format.
@@ -81,14 +132,11 @@ func (c *cli) printHooks(task string) error {
 		Hooks []command `json:"hooks"`
 	}
 	run := func(step string) []matcher {
-		line := agent.ShellQuote(self) + " hook " + step
-		if task != "" {
-			line += " --task " + agent.ShellQuote(task)
+		words := append([]string{self}, c.hookLine(step, task)...)
+		for i := range words {
+			words[i] = agent.ShellQuote(words[i])
 		}
-		if c.flags.workspace != "" { // the hooks have the environment, and not this command's flags
-			line += " --workspace " + agent.ShellQuote(c.flags.workspace)
-		}
-		return []matcher{{[]command{{"command", line, int(2 * hookPatience / time.Second)}}}}
+		return []matcher{{[]command{{"command", strings.Join(words, " "), int(hookLimit / time.Second)}}}}
 	}
 	b, err := json.Marshal(map[string]any{"hooks": map[string][]matcher{
 		"PostToolUse": run("renew"), "Stop": run("renew"), "SessionEnd": run("release"),
@@ -100,16 +148,16 @@ func (c *cli) printHooks(task string) error {
 	return err
 }
 
-// underHook does something within the time that a hook may take. What the agent program says
-// about itself on standard input is not used.
-func (c *cli) underHook(ctx context.Context, do func(context.Context, *api.Client) error) error {
-	ctx, cancel := context.WithTimeout(ctx, hookPatience)
+// underHook does something within a time, and reports whether that was too short. What the
+// agent program says about itself on standard input is not used.
+func (c *cli) underHook(ctx context.Context, within time.Duration, do func(context.Context, *api.Client) error) (late bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	client, err := c.connect("cannot reach the coordinator")
-	if err != nil {
-		return err
+	if err == nil {
+		err = do(ctx, client)
 	}
-	return do(ctx, client)
+	return err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded), err
 }
 
 // onHeldSession does something for the session that the environment names, unless it is over.

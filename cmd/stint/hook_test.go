@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"stint/api"
+)
+
+const (
+	noticeable = 100 * time.Millisecond // more than that of an agent's time is too much for a hook
+
+	// atLeastOnce bounds how often a hook is run until it took no longer than that: a machine
+	// that is busy with other tests makes some of them slow, a host that is waited for all.
+	atLeastOnce = 40
+)
+
+// hook runs one step as Claude Code does, with a pipe at each stream that must end with it, and
+// returns how long that took.
+func (h *home) hook(url, token string, words ...string) time.Duration {
+	h.Helper()
+	self, err := os.Executable()
+	h.must(err)
+	cmd := exec.CommandContext(h.Context(), self, append([]string{"hook"}, words...)...)
+	cmd.Args[0] = "stint"
+	cmd.Env = slices.Concat(h.env, []string{"STINT_URL=" + url, "STINT_TOKEN=" + token})
+	begun := time.Now()
+	out, err := cmd.CombinedOutput()
+	took := time.Since(begun)
+	if err != nil {
+		h.Errorf("a hook failed: %v: %s", err, out)
+	}
+	return took
+}
+
+// unnoticed runs a step until one took no longer than an agent notices.
+func (h *home) unnoticed(url string, words ...string) {
+	h.Helper()
+	best, limit := time.Hour, noticeable
+	if raced { // then the end of each process takes a second
+		limit += time.Second
+	}
+	for range atLeastOnce {
+		best = min(best, h.hook(url, "stint_user_x", words...))
+		if best < limit {
+			h.Logf("%q took %v", words, best)
+			return
+		}
+	}
+	h.Errorf("%q took %v at best", words, best)
+}
+
+// A host that accepts and never answers, and one whose queue of connections is full, so that it
+// drops what comes, cost the agent nothing.
+func TestHook_AHostThatDoesNotAnswerCostsTheAgentNothing(t *testing.T) {
+	h := newHomeIn(t, t.TempDir())
+	for name, addr := range map[string]string{"silent": silent(t), "full": full(t)} {
+		t.Run(name, func(t *testing.T) {
+			in := *h
+			in.TB = t
+			in.unnoticed("http://"+addr, "renew", "--task", "T-1")
+			in.unnoticed("http://"+addr, "release", "--task", "T-1")
+			in.env = append(slices.Clone(h.env), "STINT_SESSION_ID="+api.SessionID(1).String())
+			in.unnoticed("http://"+addr, "renew")
+		})
+	}
+}
+
+// silent is the address of a host that accepts connections and never answers.
+func silent(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ln.Close() })
+	go func() {
+		var held []net.Conn
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				for _, c := range held {
+					_ = c.Close()
+				}
+				return
+			}
+			held = append(held, c)
+		}
+	}()
+	return ln.Addr().String()
+}
+
+// full is the address of a host whose queue of connections is full.
+func full(t *testing.T) string {
+	t.Helper()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err == nil {
+		err = syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}})
+	}
+	if err == nil {
+		err = syscall.Listen(fd, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Close(fd) })
+	at, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := (&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: at.(*syscall.SockaddrInet4).Port}).String()
+	for range 100 {
+		c, err := net.DialTimeout("tcp", addr, 200*time.Millisecond)
+		if late := net.Error(nil); errors.As(err, &late) && late.Timeout() {
+			return addr
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+	}
+	t.Fatal("its queue takes a hundred connections")
+	return ""
+}
+
+// A server that is merely slow renews and releases all the same, though nobody waits for it.
+func TestHook_ASlowServerRenewsAllTheSame(t *testing.T) {
+	h := newHomeIn(t, t.TempDir())
+	at := h.serve(asIs, "serve").ready()
+	token, err := h.data().readToken()
+	h.must(err)
+	c, err := api.NewClient(api.ClientConfig{URL: at, Token: token})
+	h.must(err)
+	made, err := c.CreateTask(t.Context(), map[string]any{"title": "Mend it"})
+	h.must(err)
+	held, err := c.ClaimTask(t.Context(), made.Key, api.TaskClaimInput{})
+	h.must(err)
+	server, err := url.Parse(at)
+	h.must(err)
+	direct := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(server) }} // with the server's own Host
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body) // before that its end isn't noticed
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		select {
+		case <-time.After(300 * time.Millisecond):
+			direct.ServeHTTP(w, r)
+		case <-r.Context().Done(): // whoever asked has gone: it never comes to the server
+		}
+	}))
+	t.Cleanup(slow.Close)
+	h.hook(slow.URL, token, "renew", "--task", made.Key)
+	task := func() api.Task {
+		now, err := c.Task(t.Context(), made.Key)
+		h.must(err)
+		return now
+	}
+	h.until("the lease is renewed", func() bool { return task().Lease.ExpiresAt.After(held.Task.Lease.ExpiresAt.Time) })
+	h.hook(slow.URL, token, "release", "--task", made.Key)
+	h.until("the task is released", func() bool { return task().Lease == nil })
+}
