@@ -106,6 +106,9 @@ func (c Caller) CanEditAgents() bool { return c.Can(EditAgents) }
 // CanManageMembers reports whether the caller may invite, change and remove members.
 func (c Caller) CanManageMembers() bool { return c.Can(ManageMembers) }
 
+// CanEditTasks reports whether the caller makes, changes, claims and dispatches tasks.
+func (c Caller) CanEditTasks() bool { return c.Can(EditTasks) }
+
 // CanHaveKeys reports whether the caller may make API keys.
 func (c Caller) CanHaveKeys() bool { return c.Can(HaveKeys) }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // TaskState says how far a task is.
@@ -39,6 +40,27 @@ type TaskLink struct {
 
 // TaskLinks are the links of a task. The store keeps them as one JSON text, none as "".
 type TaskLinks []TaskLink
+
+// TaskLinksOf reads links of a line each: the address and, after a space, what to call it.
+func TaskLinksOf(lines []string) TaskLinks {
+	out := TaskLinks{}
+	for _, line := range lines {
+		url, title, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if url != "" {
+			out = append(out, TaskLink{URL: url, Title: strings.TrimSpace(title)})
+		}
+	}
+	return out
+}
+
+// Lines writes the links as [TaskLinksOf] reads them.
+func (l TaskLinks) Lines() string {
+	lines := make([]string, len(l))
+	for i, link := range l {
+		lines[i] = strings.TrimSpace(link.URL + " " + link.Title)
+	}
+	return strings.Join(lines, "\n")
+}
 
 // Value is the links' text in the store.
 func (l TaskLinks) Value() (driver.Value, error) {

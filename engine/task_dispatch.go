@@ -79,7 +79,7 @@ func (e *Engine) dispatchedBefore(tx *db.Tx, c Caller, t *taskRow, first api.Ses
 }
 
 func (e *Engine) dispatchTx(tx *db.Tx, c Caller, t *taskRow, in api.DispatchInput, input api.SessionInput, key Idempotency, out *api.Dispatched) error {
-	a, err := dispatchAgent(tx, c, t, in.Agent)
+	a, err := dispatchAgent(tx.Context(), tx, c, t, in.Agent)
 	if err != nil {
 		return err
 	}
@@ -168,16 +168,16 @@ func openKeys(refs []api.TaskRef) string {
 
 // dispatchAgent is the agent that is to work on a task: the one named, else its assignee, else
 // the workspace's only one.
-func dispatchAgent(tx *db.Tx, c Caller, t *taskRow, named string) (*agentRow, error) {
+func dispatchAgent(ctx context.Context, q queries.Querier, c Caller, t *taskRow, named string) (*agentRow, error) {
 	if named != "" {
-		a, err := agentOf(tx.Context(), tx, c, named)
+		a, err := agentOf(ctx, q, c, named)
 		if api.CodeOf(err) != "" {
 			return nil, api.BadField("agent", fmt.Sprintf("names %q, which is no agent of this workspace", named))
 		}
 		return a, err
 	}
 	if t.AssigneeAgentID != 0 {
-		a, err := tx.Agent(tx.Context(), t.AssigneeAgentID)
+		a, err := q.Agent(ctx, t.AssigneeAgentID)
 		if err == nil {
 			return &a, nil
 		}
@@ -185,7 +185,7 @@ func dispatchAgent(tx *db.Tx, c Caller, t *taskRow, named string) (*agentRow, er
 			return nil, fmt.Errorf("read agent %s: %w", t.AssigneeAgentID, err)
 		}
 	}
-	rows, err := tx.ListAgents(tx.Context(), queries.ListAgentsParams{WorkspaceID: c.WorkspaceID, Before: 1 << 62, N: 2})
+	rows, err := q.ListAgents(ctx, queries.ListAgentsParams{WorkspaceID: c.WorkspaceID, Before: 1 << 62, N: 2})
 	if err != nil {
 		return nil, fmt.Errorf("list agents: %w", err)
 	}

@@ -16,24 +16,28 @@ import (
 // own p1 come first, then what others wait for, then the oldest; what waits for another task
 // comes last and after that one (contract 7.4). limit is clamped to 1–200.
 func (e *Engine) NextTasks(ctx context.Context, c Caller, limit int) (out api.NextTasks, err error) {
-	out.Items = []api.NextTask{}
-	n := int64(min(max(limit, 1), db.MaxPage))
 	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
-		rows, err := nextRows(ctx, tx, c, n)
-		if err != nil {
-			return err
-		}
-		view := e.taskView(tx, c)
-		for _, t := range rows {
-			shown, err := view.show(ctx, &t)
-			if err != nil {
-				return err
-			}
-			out.Items = append(out.Items, api.NextTask{Task: shown, Why: whyNext(c, &t, shown), InFlight: shown.Lease != nil})
-		}
-		return nil
+		out.Items, err = e.nextTasks(ctx, tx, c, int64(min(max(limit, 1), db.MaxPage)))
+		return err
 	})
 	return out, err
+}
+
+func (e *Engine) nextTasks(ctx context.Context, q queries.Querier, c Caller, n int64) ([]api.NextTask, error) {
+	out := []api.NextTask{}
+	rows, err := nextRows(ctx, q, c, n)
+	if err != nil {
+		return nil, err
+	}
+	view := e.taskView(q, c)
+	for _, t := range rows {
+		shown, err := view.show(ctx, &t)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, api.NextTask{Task: shown, Why: whyNext(c, &t, shown), InFlight: shown.Lease != nil})
+	}
+	return out, nil
 }
 
 func nextRows(ctx context.Context, q queries.Querier, c Caller, n int64) ([]taskRow, error) {

@@ -73,17 +73,24 @@ func (y *taskView) person(ctx context.Context, a assignment) (*api.Person, error
 	return p, err
 }
 
-func (y *taskView) show(ctx context.Context, t *taskRow) (out api.Task, err error) {
+// summary shows a task without the tasks around it, as lists of many do.
+func (y *taskView) summary(ctx context.Context, t *taskRow) (out api.Task, err error) {
 	out = api.Task{
 		ID: t.ID, Number: t.Number, Key: keyOf(t), Slug: t.Slug, Title: t.Title, Description: t.Description, State: t.State,
 		Priority: t.Priority, Labels: t.Labels, Links: t.Links, Comments: t.Comments, CreatedBy: t.CreatedBy,
-		Blocks:    []api.TaskRef{},
+		BlockedBy: []api.TaskRef{}, Blocks: []api.TaskRef{},
 		CreatedAt: api.At(t.CreatedAt), UpdatedAt: api.At(t.UpdatedAt), DoneAt: api.At(t.DoneAt), Version: t.Version,
 	}
 	if out.Assignee, err = y.person(ctx, assigned(t)); err != nil {
 		return out, err
 	}
-	if out.Lease, err = y.lease(ctx, t); err != nil {
+	out.Lease, err = y.lease(ctx, t)
+	return out, err
+}
+
+func (y *taskView) show(ctx context.Context, t *taskRow) (api.Task, error) {
+	out, err := y.summary(ctx, t)
+	if err != nil {
 		return out, err
 	}
 	if out.BlockedBy, err = blockersOf(ctx, y.q, t); err != nil {
@@ -175,6 +182,19 @@ type taskSearch struct {
 	only bool // those assigned to who
 }
 
+// newTaskSearch resolves the filter's names. Errors: invalid for an assignee that isn't here.
+func (e *Engine) newTaskSearch(ctx context.Context, q queries.Querier, c Caller, f api.TaskFilter) (*taskSearch, error) {
+	l := &taskSearch{c: c, f: f, now: db.Micros(e.Now()), only: f.Assignee != ""}
+	if !l.only || f.Assignee == "none" {
+		return l, nil
+	}
+	var err error
+	if l.who.User, l.who.Agent, err = assigneeNamed(ctx, q, c, f.Assignee); api.CodeOf(err) != "" {
+		return nil, api.BadField("assignee", "names no member and no agent of this workspace: give a user's id, an agent's slug, me or none")
+	}
+	return l, err
+}
+
 func (l *taskSearch) rows(ctx context.Context, q queries.Querier, before, n int64) ([]taskRow, error) {
 	at := api.TaskID(before)
 	switch {
@@ -216,13 +236,9 @@ func (e *Engine) Tasks(ctx context.Context, c Caller, f api.TaskFilter, page api
 		return out, err
 	}
 	err = e.store.Search(ctx, "by state or assignee, or ask for fewer at once", func(tx *db.ReadTx) error {
-		list := taskSearch{c: c, f: f, now: db.Micros(e.Now()), only: f.Assignee != ""}
-		if list.only && f.Assignee != "none" {
-			if list.who.User, list.who.Agent, err = assigneeNamed(ctx, tx, c, f.Assignee); api.CodeOf(err) != "" {
-				return api.BadField("assignee", "names no member and no agent of this workspace: give a user's id, an agent's slug, me or none")
-			} else if err != nil {
-				return err
-			}
+		list, err := e.newTaskSearch(ctx, tx, c, f)
+		if err != nil {
+			return err
 		}
 		view := e.taskView(tx, c)
 		out, err = gathering[taskRow, api.Task]{

@@ -41,6 +41,8 @@ type Querier interface {
 	BlockedTasks(ctx context.Context, arg BlockedTasksParams) ([]Task, error)
 	BlockerIDs(ctx context.Context, taskID api.TaskID) ([]api.TaskID, error)
 	BlockersOf(ctx context.Context, taskID api.TaskID) ([]BlockersOfRow, error)
+	// A column of the board: of one priority the oldest first.
+	BoardTasks(ctx context.Context, arg BoardTasksParams) ([]Task, error)
 	Claim(ctx context.Context, id api.ClaimKey) (Claim, error)
 	ClaimByRequest(ctx context.Context, arg ClaimByRequestParams) (Claim, error)
 	ClampBeats(ctx context.Context, now int64) (int64, error)
@@ -75,6 +77,8 @@ type Querier interface {
 	Delivery(ctx context.Context, id api.DeliveryID) (Delivery, error)
 	DeviceByUserCode(ctx context.Context, userCode []byte) (DeviceCode, error)
 	DeviceCode(ctx context.Context, hash []byte) (DeviceCode, error)
+	// The column of what is done: the latest first.
+	DoneTasks(ctx context.Context, arg DoneTasksParams) ([]Task, error)
 	DrainClaim(ctx context.Context, id api.ClaimKey) (int64, error)
 	DropAttempts(ctx context.Context, key []byte) (int64, error)
 	DropBlocker(ctx context.Context, arg DropBlockerParams) (int64, error)

@@ -77,6 +77,18 @@ SELECT * FROM tasks WHERE workspace_id = @workspace_id AND id < @before ORDER BY
 -- name: TasksInState :many
 SELECT * FROM tasks WHERE workspace_id = @workspace_id AND state = @state AND id < @before ORDER BY id DESC LIMIT @n;
 
+-- A column of the board: of one priority the oldest first.
+-- name: BoardTasks :many
+SELECT * FROM tasks
+WHERE workspace_id = @workspace_id AND state = @state AND priority = @priority AND id > @after
+ORDER BY id LIMIT @n;
+
+-- The column of what is done: the latest first.
+-- name: DoneTasks :many
+SELECT * FROM tasks
+WHERE workspace_id = @workspace_id AND state = 'done' AND done_at <= @before AND (done_at < @before OR id < @before_id)
+ORDER BY done_at DESC, id DESC LIMIT @n;
+
 -- name: TasksAssigned :many
 SELECT * FROM tasks
 WHERE workspace_id = @workspace_id AND assignee_user_id = @assignee_user_id AND assignee_agent_id = @assignee_agent_id

@@ -233,6 +233,80 @@ func (q *Queries) BlockersOf(ctx context.Context, taskID api.TaskID) ([]Blockers
 	return items, nil
 }
 
+const boardTasks = `-- name: BoardTasks :many
+SELECT id, workspace_id, number, slug, title, description, state, rule_state, priority, labels, links, assignee_user_id, assignee_agent_id, lease_user_id, lease_session_id, lease_seconds, lease_expires_at, leased_at, last_session_id, lease_graced, lease_renewed_at, open_blockers, open_blocked, comments, version, created_by, created_at, updated_at, done_at FROM tasks
+WHERE workspace_id = ?1 AND state = ?2 AND priority = ?3 AND id > ?4
+ORDER BY id LIMIT ?5
+`
+
+type BoardTasksParams struct {
+	WorkspaceID api.WorkspaceID
+	State       api.TaskState
+	Priority    api.TaskPriority
+	After       api.TaskID
+	N           int64
+}
+
+// A column of the board: of one priority the oldest first.
+func (q *Queries) BoardTasks(ctx context.Context, arg BoardTasksParams) ([]Task, error) {
+	rows, err := q.db.QueryContext(ctx, boardTasks,
+		arg.WorkspaceID,
+		arg.State,
+		arg.Priority,
+		arg.After,
+		arg.N,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Task{}
+	for rows.Next() {
+		var i Task
+		if err := rows.Scan(
+			&i.ID,
+			&i.WorkspaceID,
+			&i.Number,
+			&i.Slug,
+			&i.Title,
+			&i.Description,
+			&i.State,
+			&i.RuleState,
+			&i.Priority,
+			&i.Labels,
+			&i.Links,
+			&i.AssigneeUserID,
+			&i.AssigneeAgentID,
+			&i.LeaseUserID,
+			&i.LeaseSessionID,
+			&i.LeaseSeconds,
+			&i.LeaseExpiresAt,
+			&i.LeasedAt,
+			&i.LastSessionID,
+			&i.LeaseGraced,
+			&i.LeaseRenewedAt,
+			&i.OpenBlockers,
+			&i.OpenBlocked,
+			&i.Comments,
+			&i.Version,
+			&i.CreatedBy,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+			&i.DoneAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const clampTasks = `-- name: ClampTasks :execrows
 UPDATE tasks SET lease_expires_at = ?1 + (lease_expires_at - lease_renewed_at), lease_renewed_at = ?1
 WHERE lease_expires_at > 0 AND lease_renewed_at > ?1
@@ -277,6 +351,78 @@ func (q *Queries) CountTasks(ctx context.Context, workspaceID api.WorkspaceID) (
 	for rows.Next() {
 		var i CountTasksRow
 		if err := rows.Scan(&i.State, &i.N); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const doneTasks = `-- name: DoneTasks :many
+SELECT id, workspace_id, number, slug, title, description, state, rule_state, priority, labels, links, assignee_user_id, assignee_agent_id, lease_user_id, lease_session_id, lease_seconds, lease_expires_at, leased_at, last_session_id, lease_graced, lease_renewed_at, open_blockers, open_blocked, comments, version, created_by, created_at, updated_at, done_at FROM tasks
+WHERE workspace_id = ?1 AND state = 'done' AND done_at <= ?2 AND (done_at < ?2 OR id < ?3)
+ORDER BY done_at DESC, id DESC LIMIT ?4
+`
+
+type DoneTasksParams struct {
+	WorkspaceID api.WorkspaceID
+	Before      int64
+	BeforeID    api.TaskID
+	N           int64
+}
+
+// The column of what is done: the latest first.
+func (q *Queries) DoneTasks(ctx context.Context, arg DoneTasksParams) ([]Task, error) {
+	rows, err := q.db.QueryContext(ctx, doneTasks,
+		arg.WorkspaceID,
+		arg.Before,
+		arg.BeforeID,
+		arg.N,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Task{}
+	for rows.Next() {
+		var i Task
+		if err := rows.Scan(
+			&i.ID,
+			&i.WorkspaceID,
+			&i.Number,
+			&i.Slug,
+			&i.Title,
+			&i.Description,
+			&i.State,
+			&i.RuleState,
+			&i.Priority,
+			&i.Labels,
+			&i.Links,
+			&i.AssigneeUserID,
+			&i.AssigneeAgentID,
+			&i.LeaseUserID,
+			&i.LeaseSessionID,
+			&i.LeaseSeconds,
+			&i.LeaseExpiresAt,
+			&i.LeasedAt,
+			&i.LastSessionID,
+			&i.LeaseGraced,
+			&i.LeaseRenewedAt,
+			&i.OpenBlockers,
+			&i.OpenBlocked,
+			&i.Comments,
+			&i.Version,
+			&i.CreatedBy,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+			&i.DoneAt,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

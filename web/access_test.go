@@ -39,6 +39,19 @@ var pageAccess = map[string]string{
 	"POST /agents/{agent}/{verb}":                         "3 3 + +",
 	"GET /agents/{agent}/triggers/{trigger}/close":        "3 3 3 +",
 	"POST /agents/{agent}/triggers/{trigger}/close":       "3 3 3 +",
+	"GET /tasks":                                          "+ + + +",
+	"POST /tasks":                                         "3 + + +",
+	"GET /tasks/new":                                      "3 + + +",
+	"GET /tasks/export":                                   "+ + + +",
+	"GET /tasks/export.{format}":                          "+ + + +",
+	"GET /tasks/{task}":                                   "+ + + +",
+	"GET /tasks/{task}/edit":                              "3 + + +",
+	"POST /tasks/{task}/edit":                             "3 + + +",
+	"POST /tasks/{task}/state":                            "3 + + +",
+	"POST /tasks/{task}/comments":                         "3 + + +",
+	"GET /tasks/{task}/dispatch":                          "3 + + +",
+	"POST /tasks/{task}/dispatch":                         "3 + + +",
+	"POST /tasks/{task}/{verb}":                           "3 + + +",
 	"GET /workers":                                        "+ + + +",
 	"GET /workers/{worker}":                               "4 4 + +",
 	"GET /workers/{worker}/edit":                          "4 4 3 +",
@@ -82,7 +95,8 @@ var pageAccess = map[string]string{
 	"POST /ui/preferences":        "+ + + +",
 }
 
-var anyVerb = regexp.MustCompile(`\{verb:[^}]*\}`)
+// anyForm is a part of a route's path that has one of several forms.
+var anyForm = regexp.MustCompile(`\{(\w+):([^}]*)\}`)
 
 func TestAccess_EveryPageForEveryRole(t *testing.T) {
 	s := newFixture(t, fixtureEnd)
@@ -94,7 +108,7 @@ func TestAccess_EveryPageForEveryRole(t *testing.T) {
 		}
 		handler := New(Options{Engine: s.Engine, Accounts: s.Accounts, CallerOf: func(*http.Request) (engine.Caller, account.Identity, bool) { return caller, who, true }})
 		for _, r := range routes {
-			name := r.method + " " + strings.ReplaceAll(anyVerb.ReplaceAllString(r.path, "{verb}"), ":[a-z-]+}", "}")
+			name := r.method + " " + anyForm.ReplaceAllString(r.path, "{$1}")
 			want, ok := pageAccess[name]
 			if !ok {
 				t.Errorf("%s has no row in the table of access", name)
@@ -144,12 +158,15 @@ func (s *fixture) request(t *testing.T, r route) *http.Request {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := anyVerb.ReplaceAllStringFunc(r.path, func(verbs string) string {
-		return strings.Trim(strings.Split(strings.TrimPrefix(verbs, "{verb:"), "|")[0], "}")
+	path := anyForm.ReplaceAllStringFunc(r.path, func(part string) string {
+		if first, _, several := strings.Cut(anyForm.FindStringSubmatch(part)[2], "|"); several {
+			return first
+		}
+		return part
 	})
-	path = strings.NewReplacer("{session}", s.sessions[api.Queued].ID.String(), "{agent}", "log-summary", "{user}", viewer.UserID.String(),
+	path = strings.NewReplacer("{task}", "T-4", "{session}", s.sessions[api.Queued].ID.String(), "{agent}", "log-summary", "{user}", viewer.UserID.String(),
 		"{invitation}", invitation.ID.String(), "{key}", key.ID.String(), "{signin}", "tok_0000000000", "{identity}", "idn_0000000001", "{program}", "app_0000000001", "{webhook}", hook.ID.String(), "{trigger}", trigger.ID.String(), "{worker}", s.workers["backup"].ID.String(), "{delivery}", "dlv_0000000001", "{page}", "states", "{page:[a-z-]+}", "states", "{name}", "createSession").Replace(path)
-	form := formValues([]string{"role", "viewer", "agent", "log-summary", "workspace", "default", "name", "x", "read", "true", "slug", "x", "command", "true", "url", "https://example.org/"})
+	form := formValues([]string{"role", "viewer", "agent", "log-summary", "workspace", "default", "name", "x", "title", "x", "state", "review", "text", "x", "read", "true", "slug", "x", "command", "true", "url", "https://example.org/"})
 	req := httptest.NewRequest(r.method, path, strings.NewReader(form.Encode()))
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	return req

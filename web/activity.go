@@ -89,7 +89,7 @@ func (v *visit) exportActivity() error {
 	if err != nil {
 		return err
 	}
-	page, err := v.web.engine.Audit(v.r.Context(), v.caller, f, api.Page{Limit: exportPage})
+	page, err := v.web.engine.Audit(v.r.Context(), v.caller, f, api.Page{Limit: exportedAtOnce})
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (v *visit) exportActivity() error {
 		if page.NextCursor == "" {
 			return nil
 		}
-		page, err = v.web.engine.Audit(v.r.Context(), v.caller, f, api.Page{Limit: exportPage, Cursor: page.NextCursor})
+		page, err = v.web.engine.Audit(v.r.Context(), v.caller, f, api.Page{Limit: exportedAtOnce, Cursor: page.NextCursor})
 		if err != nil {
 			v.web.log.Error("export the activity", "error", err)
 			panic(http.ErrAbortHandler) // half a file must not look like a whole one
@@ -116,7 +116,8 @@ func (v *visit) exportActivity() error {
 	}
 }
 
-const exportPage = 200
+// exportedAtOnce is how many entries an export reads at a time.
+const exportedAtOnce = 200
 
 // sessionName is a session's title, if somebody has given it one.
 func (p activityPage) sessionName(e api.AuditEntry) string {

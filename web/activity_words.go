@@ -14,7 +14,7 @@ import (
 // phrase describes an event: the actor, the verb, what it was done to, and the rest.
 type phrase struct {
 	verb  string
-	of    string // session, agent or nothing
+	of    string // session, agent, task or nothing
 	after string
 }
 
@@ -51,6 +51,15 @@ var phrases = map[string]phrase{
 	"worker_deleted":         {"removed a worker of", "agent", ""},
 	"signal_sent":            {"sent a signal to a worker of", "agent", ""},
 	"signal_acknowledged":    {"acknowledged a signal, serving", "agent", ""},
+	"task_created":           {"made", "task", ""},
+	"task_edited":            {"changed", "task", ""},
+	"task_moved":             {"moved", "task", ""},
+	"task_commented":         {"commented on", "task", ""},
+	"task_claimed":           {"claimed", "task", ""},
+	"task_lease_extended":    {"extended the lease of", "task", ""},
+	"task_released":          {"released", "task", ""},
+	"task_lapsed":            {"ended the lease, which had run out, of", "task", ""},
+	"task_dispatched":        {"dispatched an agent on", "task", ""},
 	"workspace_created":      {"made this workspace", "", ""},
 	"workspace_renamed":      {"renamed this workspace", "", ""},
 	"member_invited":         {"invited somebody", "", ""},
@@ -77,7 +86,7 @@ var phrases = map[string]phrase{
 func phraseOf(e api.AuditEntry) (phrase, bool) {
 	p, ok := phrases[e.Type]
 	switch {
-	case p.of == "session" && e.SessionID == 0, p.of == "agent" && e.AgentID == 0:
+	case p.of == "session" && e.SessionID == 0, p.of == "agent" && e.AgentID == 0, p.of == "task" && dataText(e, "key") == "":
 		return phrase{}, false
 	}
 	return p, ok

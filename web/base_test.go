@@ -145,7 +145,7 @@ func TestBase_TemplatesWriteAddressesInOneWay(t *testing.T) {
 		}
 		for _, m := range addressed.FindAllStringSubmatch(string(text), -1) {
 			found++
-			if !strings.HasPrefix(m[1], "{ at(ctx, ") && !strings.HasPrefix(m[1], `"#`) && !strings.HasPrefix(m[1], "{ templ.URL(p.Session.ExternalURL) }") {
+			if !strings.HasPrefix(m[1], "{ at(ctx, ") && !strings.HasPrefix(m[1], `"#`) && !strings.HasPrefix(m[1], "{ templ.URL(p.Session.ExternalURL) }") && !strings.HasPrefix(m[1], "{ templ.URL(l.URL) }") {
 				t.Errorf("%s: %s", file, m[0])
 			}
 		}

@@ -117,7 +117,48 @@ func play(t *testing.T, end time.Time) *fixture {
 	}
 	s.Clock.Set(end)
 	s.leave()
+	s.tasks()
 	return s
+}
+
+// tasks makes some of each state: T-1 waits for T-2, which the owner is at work on; T-3 is an agent's.
+func (s *fixture) tasks() {
+	s.Helper()
+	made := func(in api.TaskInput) api.Task {
+		s.Helper()
+		t, err := s.Engine.CreateTask(s.Context(), s.Owner, in)
+		if err != nil {
+			s.Fatalf("%v", err)
+		}
+		return t
+	}
+	task := func(title string, set func(*api.TaskInput)) api.Task {
+		in := engine.DefaultTask()
+		in.Title = title
+		set(&in)
+		return made(in)
+	}
+	late := task("Write the release notes", func(in *api.TaskInput) { in.Labels = api.Labels{"docs"} })
+	first := task("Update the dependencies", func(in *api.TaskInput) {
+		in.State, in.Priority, in.Description = api.TaskInProgress, "p1", "Go through **go.mod**, and run `make test`."
+		in.Links = api.TaskLinks{{URL: "https://example.test/advisories", Title: "Advisories"}}
+	})
+	task("Check the links", func(in *api.TaskInput) { in.Assignee = "docs-links" })
+	task("Look at the failing backup", func(in *api.TaskInput) { in.State = api.TaskBlocked })
+	task("Rotate the keys", func(in *api.TaskInput) { in.State = api.TaskReview })
+	task("Buy the domain", func(in *api.TaskInput) { in.State = api.TaskDone })
+	if _, err := s.Engine.EditTask(s.Context(), s.Owner, late.Key, func(in *api.TaskEdit) error {
+		in.BlockedBy = []string{first.Key}
+		return nil
+	}); err != nil {
+		s.Fatalf("%v", err)
+	}
+	if _, err := s.Engine.CommentTask(s.Context(), s.Owner, first.Key, api.TaskCommentInput{Text: "The driver *first*."}); err != nil {
+		s.Fatalf("%v", err)
+	}
+	if _, _, err := s.Engine.DispatchTask(s.Context(), s.Owner, "T-3", api.DispatchInput{}, engine.Idempotency{}); err != nil {
+		s.Fatalf("%v", err)
+	}
 }
 
 func (s *fixture) callerOf(*http.Request) (engine.Caller, account.Identity, bool) {

@@ -5,7 +5,7 @@ import "time"
 // Shell is what [Layout] needs beside the page itself.
 type Shell struct {
 	Title    string // of the window, most specific part first
-	Place    string // the rail's current entry: home, inbox, sessions, agents, workers, activity, settings
+	Place    string // the rail's current entry: home, inbox, sessions, tasks, agents, workers, activity, settings
 	NeedsYou int    // things in the inbox
 	Stream   string // address of the page's live stream; "" = the page isn't live
 	Done     string // what the last action did, said once
@@ -23,16 +23,22 @@ type Shell struct {
 // opened and what the page's script has shown.
 const htmxConfig = `{"includeIndicatorCSS":false,"mode":"same-origin","history":false,"transitions":false,"extensions":"sse","morphIgnore":["data-htmx-powered","open","hidden"]}`
 
-type railEntry struct{ key, word, icon, url, letter string }
+// railEntry is a place that the rail leads to. A rare one has no room in a phone's bottom bar
+// and stands at the page's foot there.
+type railEntry struct {
+	key, word, icon, url, letter string
+	rare                         bool
+}
 
 var navigation = []railEntry{
-	{"home", "Home", "house", "/", "h"},
-	{"inbox", "Inbox", "inbox", "/inbox", "i"},
-	{"sessions", "Sessions", "rows-3", "/sessions", "s"},
-	{"agents", "Agents", "bot", "/agents", "a"},
-	{"workers", "Workers", "server", "/workers", "w"},
-	{"activity", "Activity", "history", "/activity", "c"},
-	{"settings", "Settings", "shield", "/settings/members", "m"},
+	{"home", "Home", "house", "/", "h", false},
+	{"inbox", "Inbox", "inbox", "/inbox", "i", false},
+	{"sessions", "Sessions", "rows-3", "/sessions", "s", false},
+	{"tasks", "Tasks", "list-todo", "/tasks", "t", false},
+	{"agents", "Agents", "bot", "/agents", "a", false},
+	{"workers", "Workers", "server", "/workers", "w", false},
+	{"activity", "Activity", "history", "/activity", "c", true},
+	{"settings", "Settings", "shield", "/settings/members", "m", false},
 }
 
 // shown are the places that the reader may go to.
@@ -63,13 +69,15 @@ var shortcuts = []shortcut{
 	{[]string{"g", "h"}, "Home"},
 	{[]string{"g", "i"}, "Inbox"},
 	{[]string{"g", "s"}, "Sessions"},
+	{[]string{"g", "t"}, "Tasks"},
 	{[]string{"g", "a"}, "Agents"},
 	{[]string{"g", "w"}, "Workers"},
 	{[]string{"g", "c"}, "Activity"},
 	{[]string{"g", "m"}, "Settings and members"},
 	{[]string{"j", "k"}, "Next, previous row"},
 	{[]string{"Enter"}, "Open the row"},
-	{[]string{"n"}, "New session"},
+	{[]string{"n"}, "New session, or new task"},
+	{[]string{"[", "]"}, "On the board: move the card"},
 	{[]string{"/"}, "Search"},
 	{[]string{"."}, "Pause live updates"},
 	{[]string{"t"}, "Change theme"},

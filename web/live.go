@@ -65,6 +65,10 @@ func (v *visit) stream() error {
 		f.watch = v.watchAgents(q.Get("after"))
 	case "agent":
 		f.watch = v.watchAgent(q.Get("agent"))
+	case "tasks":
+		f.watch, err = v.watchTasks(q)
+	case "task":
+		f.watch = v.watchTask(q.Get("task"))
 	case "workers":
 		f.watch = v.watchWorkers()
 	case "worker":

@@ -61,7 +61,7 @@ func (v *visit) runForm() error {
 	if err := v.mayRun(a.Mode); err != nil {
 		return err
 	}
-	return v.drawRun(http.StatusOK, url.Values{"key": {rand.Text()}}, nil)
+	return v.drawRun(http.StatusOK, url.Values{"key": {rand.Text()}, "task": {v.r.URL.Query().Get("task")}}, nil)
 }
 
 // mayRun refuses before anything is typed.
@@ -90,7 +90,7 @@ func (v *visit) drawRun(status int, typed url.Values, bad map[string]string) err
 // one's session.
 func (v *visit) run() error {
 	form, slug := v.r.PostForm, v.path("agent")
-	in := api.SessionInput{Title: form.Get("title"), UntrustedContext: lines(form.Get("untrustedContext"))}
+	in := api.SessionInput{Title: form.Get("title"), UntrustedContext: lines(form.Get("untrustedContext")), Task: strings.TrimSpace(form.Get("task"))}
 	if form.Has("prompt") { // the form shows the agent's own: an emptied field means none
 		in.Prompt = new(lines(form.Get("prompt")))
 	}

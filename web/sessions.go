@@ -173,7 +173,7 @@ func (v *visit) watchSessions(q url.Values) (watcher, error) {
 			parts = append(parts, part{target: "row-" + r.ID.String(), draw: SessionRow(r)})
 		}
 		if q.Get("cursor") == "" {
-			parts = append(parts, part{target: "newer", draw: newerPill(query, now.Newer)})
+			parts = append(parts, part{target: "newer", draw: newerPill(query.url(), now.Newer)})
 		}
 		return parts, position{seq: now.Seq}, nil
 	}, nil

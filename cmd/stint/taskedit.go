@@ -62,20 +62,8 @@ func (f *taskFlags) body(c *cli, flags *pflag.FlagSet) (map[string]any, error) {
 	set("assignee", "assignee", f.assignee)
 	set("label", "labels", nonEmpty(f.labels))
 	set("blocked-by", "blockedBy", nonEmpty(f.blockedBy))
-	set("link", "links", linksOf(f.links))
+	set("link", "links", api.TaskLinksOf(f.links))
 	return body, nil
-}
-
-// linksOf reads links of a line each: the address and, after a space, what to call it.
-func linksOf(lines []string) api.TaskLinks {
-	out := api.TaskLinks{}
-	for _, line := range lines {
-		url, title, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if url != "" {
-			out = append(out, api.TaskLink{URL: url, Title: strings.TrimSpace(title)})
-		}
-	}
-	return out
 }
 
 func (c *cli) taskCreateCommand() *cobra.Command {

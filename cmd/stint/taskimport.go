@@ -15,6 +15,7 @@ import (
 
 	"stint/api"
 	"stint/engine"
+	"stint/engine/taskfile"
 )
 
 // longestTaskFile bounds what an import reads, in bytes.
@@ -32,7 +33,7 @@ func (c *cli) taskExportCommand() *cobra.Command {
 			if c.flags.json && !cmd.Flags().Changed("format") {
 				format = "json"
 			}
-			write, known := map[string]func(io.Writer, []taskRow) error{"json": writeTasksJSON, "csv": writeTasksCSV}[format]
+			write, known := map[string]func(io.Writer, []taskfile.Row) error{"json": taskfile.WriteJSON, "csv": taskfile.WriteCSV}[format]
 			if !known || c.flags.json && format != "json" {
 				return usage(what, "--format is json or csv", "stint task export --format csv")
 			}
@@ -42,14 +43,14 @@ func (c *cli) taskExportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			rows := make([]taskRow, 0, len(found.Items))
+			rows := make([]taskfile.Row, 0, len(found.Items))
 			for _, t := range slices.Backward(found.Items) {
 				if c.flags.quiet {
 					if err := c.say("%s", t.Key); err != nil {
 						return err
 					}
 				}
-				rows = append(rows, rowOf(t))
+				rows = append(rows, taskfile.RowOf(t))
 			}
 			if c.flags.quiet {
 				return nil
@@ -80,7 +81,7 @@ func (c *cli) taskImportCommand() *cobra.Command {
 			if err != nil {
 				return usage(what, api.Plain(err), "stint task import --help")
 			}
-			rows, bad, err := readTasks(text)
+			rows, bad, err := taskfile.Read(text)
 			if err != nil {
 				return usage(what, api.Plain(err), "stint task export shows what a file looks like")
 			}
@@ -118,8 +119,8 @@ type taskImport struct {
 	c      *cli
 	client *api.Client
 	what   string
-	rows   []taskRow
-	bad    []badRow
+	rows   []taskfile.Row
+	bad    []taskfile.BadRow
 
 	named   map[string]int    // row by key and by slug
 	there   map[int]string    // key of the task that has a row's slug already
@@ -152,8 +153,8 @@ func (m *taskImport) run(ctx context.Context) error {
 	return m.show()
 }
 
-func (m *taskImport) wrong(r taskRow, format string, args ...any) {
-	m.bad = append(m.bad, badRow{r.line, fmt.Sprintf(format, args...)})
+func (m *taskImport) wrong(r taskfile.Row, format string, args ...any) {
+	m.bad = append(m.bad, taskfile.BadRow{Line: r.Line, Why: fmt.Sprintf(format, args...)})
 }
 
 // check finds everything that is wrong with the rows, with the rules that the coordinator has.
@@ -170,7 +171,7 @@ func (m *taskImport) check(ctx context.Context) error {
 		}
 		for _, name := range []string{strings.ToLower(r.Key), r.Slug} {
 			if first, taken := m.named[name]; taken && first != i {
-				m.wrong(*r, "%q is the name of the task on line %d too", name, m.rows[first].line)
+				m.wrong(*r, "%q is the name of the task on line %d too", name, m.rows[first].Line)
 			} else if name != "" {
 				m.named[name] = i
 			}
@@ -185,7 +186,7 @@ func (m *taskImport) check(ctx context.Context) error {
 }
 
 // lookUp asks the coordinator for what a row names.
-func (m *taskImport) lookUp(ctx context.Context, i int, r taskRow) error {
+func (m *taskImport) lookUp(ctx context.Context, i int, r taskfile.Row) error {
 	if r.Slug != "" {
 		t, err := m.client.Task(ctx, r.Slug)
 		if err == nil {
@@ -253,9 +254,9 @@ func (m *taskImport) order() []int {
 
 // refused reports all that is wrong; nothing was imported.
 func (m *taskImport) refused() error {
-	slices.SortStableFunc(m.bad, func(a, b badRow) int { return cmp.Compare(a.line, b.line) })
+	slices.SortStableFunc(m.bad, func(a, b taskfile.BadRow) int { return cmp.Compare(a.Line, b.Line) })
 	for _, b := range m.bad {
-		m.c.hint("line %d: %s", b.line, plain(b.why))
+		m.c.hint("line %d: %s", b.Line, plain(b.Why))
 	}
 	return usage(m.what, "rows are wrong, so nothing was imported", "stint task import --help")
 }
@@ -283,7 +284,7 @@ func (m *taskImport) create(ctx context.Context, order []int) error {
 		}
 		t, err := m.client.CreateTask(ctx, in)
 		if err != nil {
-			return explain(fmt.Sprintf("%s, line %d", m.what, r.line), err, taskHelp)
+			return explain(fmt.Sprintf("%s, line %d", m.what, r.Line), err, taskHelp)
 		}
 		key[i] = t.Key
 		m.made = append(m.made, t)

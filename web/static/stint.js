@@ -306,8 +306,59 @@
       '?': () => $('#keys').showModal(),
       '/': () => $('[type=search]')?.focus(),
       n: () => $('[data-key=n]')?.click(),
+      '[': () => $('[data-board] .at [data-move="-1"]')?.click(),
+      ']': () => $('[data-board] .at [data-move="1"]')?.click(),
     }[e.key] || ($(`[data-key="${CSS.escape(e.key)}"]`) && (() => $(`[data-key="${CSS.escape(e.key)}"]`).click()))
     if (act) { e.preventDefault(); act() }
+  })
+
+  // The board: a card moves by its buttons, by [ and ] or by being dragged. The live stream then shows where it is; without
+  // one, the page is drawn anew.
+  const toast = text => {
+    const t = Object.assign(document.createElement('div'), { className: 'toast', textContent: text })
+    $('#toasts').append(t)
+    fade(t)
+  }
+  const moveCard = async (card, state) => {
+    const form = $('.moves', card)
+    if (!form || !state || card.classList.contains('moving')) return
+    card.classList.add('moving')
+    try {
+      const res = await fetch(form.action, { method: 'POST', headers: { 'HX-Request': 'true' }, body: new URLSearchParams({ state }) })
+      if (!res.ok) throw new Error(await res.text())
+      announce(`${card.id.slice(5)} moved`)
+      if (!live.connection) location.reload()
+    } catch (e) {
+      toast(e.message)
+      announce(e.message)
+    }
+    card.classList.remove('moving')
+  }
+  document.addEventListener('submit', e => {
+    if (!e.target.matches('.moves')) return
+    e.preventDefault()
+    moveCard(e.target.closest('li'), e.submitter?.value)
+  })
+  const cardAt = el => el.closest?.('[data-board] .rows > li')
+  document.addEventListener('dragstart', e => {
+    const card = cardAt(e.target)
+    if (!card || !$('.moves', card)) return
+    e.dataTransfer.setData('text/stint-card', card.id)
+    e.dataTransfer.effectAllowed = 'move'
+  })
+  const columnUnder = e => e.dataTransfer?.types.includes('text/stint-card') && e.target.closest?.('[data-column]')
+  const over = column => {
+    $$('.column.over').forEach(c => c.classList.remove('over'))
+    column?.classList.add('over')
+  }
+  document.addEventListener('dragover', e => { const c = columnUnder(e); over(c || null); if (c) e.preventDefault() })
+  document.addEventListener('dragend', () => over(null))
+  document.addEventListener('drop', e => {
+    const c = columnUnder(e), card = c && document.getElementById(e.dataTransfer.getData('text/stint-card'))
+    over(null)
+    if (!card) return
+    e.preventDefault()
+    if (card.closest('[data-column]') !== c) moveCard(card, c.dataset.column)
   })
 
   const fade = t => setTimeout(() => { if (t.matches(':hover')) fade(t); else t.remove() }, 6000)

@@ -1,4 +1,6 @@
-package main
+// Package taskfile reads and writes files of tasks, as JSON and as CSV: what people set on each
+// task, so that another workspace can make the same ones.
+package taskfile
 
 import (
 	"bytes"
@@ -16,29 +18,29 @@ import (
 	"stint/engine"
 )
 
-// taskRow is one task of an exported file: what people set on it, and the key by which other
+// Row is one task of an exported file: what people set on it, and the key by which other
 // rows of the file name it.
-type taskRow struct {
+type Row struct {
 	Key string `json:"key"`
 	api.TaskInput
 
-	line int // where in the file it begins
+	Line int `json:"-"` // where in the file it begins
 }
 
-// badRow is what is wrong with one row of a file.
-type badRow struct {
-	line int
-	why  string
+// BadRow is what is wrong with one row of a file.
+type BadRow struct {
+	Line int
+	Why  string
 }
 
-// taskFile is an exported file in JSON.
-type taskFile struct {
-	Items []taskRow `json:"items"`
+// file is an exported file in JSON.
+type file struct {
+	Items []Row `json:"items"`
 }
 
-// rowOf is a task as a file has it. A lease isn't in it: it says who is at work now.
-func rowOf(t api.Task) taskRow {
-	r := taskRow{Key: t.Key, TaskInput: api.TaskInput{
+// RowOf is a task as a file has it. A lease isn't in it: it says who is at work now.
+func RowOf(t api.Task) Row {
+	r := Row{Key: t.Key, TaskInput: api.TaskInput{
 		Slug: t.Slug, Title: t.Title, Description: t.Description, State: t.State, Priority: t.Priority,
 		Labels: t.Labels, BlockedBy: []string{}, Links: t.Links,
 	}}
@@ -53,42 +55,35 @@ func rowOf(t api.Task) taskRow {
 	return r
 }
 
-func writeTasksJSON(w io.Writer, rows []taskRow) error {
-	if err := json.MarshalWrite(w, taskFile{rows}, json.Deterministic(true), jsontext.WithIndent("  ")); err != nil {
+// WriteJSON writes the tasks of a file as one JSON object with “items”.
+func WriteJSON(w io.Writer, rows []Row) error {
+	if err := json.MarshalWrite(w, file{rows}, json.Deterministic(true), jsontext.WithIndent("  ")); err != nil {
 		return err
 	}
 	_, err := io.WriteString(w, "\n")
 	return err
 }
 
-// taskColumn is one column of the CSV format.
-type taskColumn struct {
+// column is one column of the CSV format.
+type column struct {
 	name string
-	get  func(taskRow) string
-	set  func(*taskRow, string)
+	get  func(Row) string
+	set  func(*Row, string)
 }
 
-// taskColumns are all of them, in the order in which they are written. Several labels or tasks
+// allColumns are all of them, in the order in which they are written. Several labels or tasks
 // in one cell are separated by spaces, several links by line breaks.
-var taskColumns = []taskColumn{
-	{"key", func(r taskRow) string { return r.Key }, func(r *taskRow, v string) { r.Key = v }},
-	{"slug", func(r taskRow) string { return r.Slug }, func(r *taskRow, v string) { r.Slug = v }},
-	{"title", func(r taskRow) string { return r.Title }, func(r *taskRow, v string) { r.Title = v }},
-	{"description", func(r taskRow) string { return r.Description }, func(r *taskRow, v string) { r.Description = v }},
-	{"state", func(r taskRow) string { return string(r.State) }, func(r *taskRow, v string) { r.State = api.TaskState(v) }},
-	{"priority", func(r taskRow) string { return string(r.Priority) }, func(r *taskRow, v string) { r.Priority = api.TaskPriority(v) }},
-	{"labels", func(r taskRow) string { return strings.Join(r.Labels, " ") }, func(r *taskRow, v string) { r.Labels = strings.Fields(v) }},
-	{"assignee", func(r taskRow) string { return r.Assignee }, func(r *taskRow, v string) { r.Assignee = v }},
-	{"blockedBy", func(r taskRow) string { return strings.Join(r.BlockedBy, " ") }, func(r *taskRow, v string) { r.BlockedBy = strings.Fields(v) }},
-	{"links", func(r taskRow) string { return linkLines(r.Links) }, func(r *taskRow, v string) { r.Links = linksOf(strings.Split(v, "\n")) }},
-}
-
-func linkLines(links api.TaskLinks) string {
-	lines := make([]string, len(links))
-	for i, l := range links {
-		lines[i] = strings.TrimSpace(l.URL + " " + l.Title)
-	}
-	return strings.Join(lines, "\n")
+var allColumns = []column{
+	{"key", func(r Row) string { return r.Key }, func(r *Row, v string) { r.Key = v }},
+	{"slug", func(r Row) string { return r.Slug }, func(r *Row, v string) { r.Slug = v }},
+	{"title", func(r Row) string { return r.Title }, func(r *Row, v string) { r.Title = v }},
+	{"description", func(r Row) string { return r.Description }, func(r *Row, v string) { r.Description = v }},
+	{"state", func(r Row) string { return string(r.State) }, func(r *Row, v string) { r.State = api.TaskState(v) }},
+	{"priority", func(r Row) string { return string(r.Priority) }, func(r *Row, v string) { r.Priority = api.TaskPriority(v) }},
+	{"labels", func(r Row) string { return strings.Join(r.Labels, " ") }, func(r *Row, v string) { r.Labels = strings.Fields(v) }},
+	{"assignee", func(r Row) string { return r.Assignee }, func(r *Row, v string) { r.Assignee = v }},
+	{"blockedBy", func(r Row) string { return strings.Join(r.BlockedBy, " ") }, func(r *Row, v string) { r.BlockedBy = strings.Fields(v) }},
+	{"links", func(r Row) string { return r.Links.Lines() }, func(r *Row, v string) { r.Links = api.TaskLinksOf(strings.Split(v, "\n")) }},
 }
 
 // A spreadsheet takes a cell that begins with one of these for a formula.
@@ -116,17 +111,19 @@ func needsMark(cell string) bool {
 	return text != "" && strings.Contains(formulaStarts, text[:1])
 }
 
-func writeTasksCSV(w io.Writer, rows []taskRow) error {
+// WriteCSV writes the tasks of a file as CSV (RFC 4180), the columns named in the first line. A cell
+// that a spreadsheet would execute is marked with an apostrophe.
+func WriteCSV(w io.Writer, rows []Row) error {
 	out := csv.NewWriter(w)
-	record := make([]string, len(taskColumns))
-	for i, column := range taskColumns {
+	record := make([]string, len(allColumns))
+	for i, column := range allColumns {
 		record[i] = column.name
 	}
 	if err := out.Write(record); err != nil {
 		return err
 	}
 	for _, r := range rows {
-		for i, column := range taskColumns {
+		for i, column := range allColumns {
 			record[i] = asText(column.get(r))
 		}
 		if err := out.Write(record); err != nil {
@@ -137,22 +134,22 @@ func writeTasksCSV(w io.Writer, rows []taskRow) error {
 	return out.Error()
 }
 
-// readTasks reads a file of either format, told apart by how it begins. bad are the rows that
+// Read reads a file of either format, told apart by how it begins. bad are the rows that
 // can't be read; err is what keeps all from being read.
-func readTasks(text []byte) (rows []taskRow, bad []badRow, err error) {
+func Read(text []byte) (rows []Row, bad []BadRow, err error) {
 	text = bytes.TrimPrefix(text, []byte("\ufeff")) // spreadsheets begin their files with it
 	switch start := bytes.TrimLeft(text, " \t\r\n"); {
 	case len(start) == 0:
 		return nil, nil, errors.New("it is empty")
 	case start[0] == '{', start[0] == '[':
-		return readTasksJSON(text)
+		return readJSON(text)
 	}
-	return readTasksCSV(text)
+	return readCSV(text)
 }
 
-func newRow(line int) taskRow { return taskRow{TaskInput: engine.DefaultTask(), line: line} }
+func newRow(line int) Row { return Row{TaskInput: engine.DefaultTask(), Line: line} }
 
-func readTasksJSON(text []byte) (rows []taskRow, bad []badRow, err error) {
+func readJSON(text []byte) (rows []Row, bad []BadRow, err error) {
 	in := jsontext.NewDecoder(bytes.NewReader(text))
 	lineAt := func(offset int64) int { return 1 + bytes.Count(text[:offset], []byte("\n")) }
 	broken := func(err error) error {
@@ -185,7 +182,7 @@ func readTasksJSON(text []byte) (rows []taskRow, bad []badRow, err error) {
 		}
 		r := newRow(lineAt(in.InputOffset() - int64(len(value))))
 		if err := json.Unmarshal(value, &r, json.RejectUnknownMembers(true)); err != nil {
-			bad = append(bad, badRow{r.line, misread(err)})
+			bad = append(bad, BadRow{r.Line, misread(err)})
 			continue
 		}
 		rows = append(rows, r)
@@ -217,22 +214,22 @@ func misread(err error) string {
 	return name + ": is of the wrong type"
 }
 
-func readTasksCSV(text []byte) (rows []taskRow, bad []badRow, err error) {
+func readCSV(text []byte) (rows []Row, bad []BadRow, err error) {
 	in := csv.NewReader(bytes.NewReader(text))
 	in.FieldsPerRecord = -1
 	head, err := in.Read()
 	if err != nil {
 		return nil, nil, err
 	}
-	columns := make([]taskColumn, len(head))
+	columns := make([]column, len(head))
 	for i, name := range head {
-		at := slices.IndexFunc(taskColumns, func(c taskColumn) bool { return strings.EqualFold(c.name, strings.TrimSpace(name)) })
+		at := slices.IndexFunc(allColumns, func(c column) bool { return strings.EqualFold(c.name, strings.TrimSpace(name)) })
 		if at < 0 {
 			return nil, nil, fmt.Errorf("line 1: there is no column %q; the columns are %s", name, columnNames())
 		}
-		columns[i] = taskColumns[at]
+		columns[i] = allColumns[at]
 	}
-	if !slices.ContainsFunc(columns, func(c taskColumn) bool { return c.name == "title" }) {
+	if !slices.ContainsFunc(columns, func(c column) bool { return c.name == "title" }) {
 		return nil, nil, fmt.Errorf("line 1: the column title is missing; the columns are %s", columnNames())
 	}
 	for {
@@ -245,7 +242,7 @@ func readTasksCSV(text []byte) (rows []taskRow, bad []badRow, err error) {
 		}
 		line, _ := in.FieldPos(0)
 		if len(record) != len(columns) {
-			bad = append(bad, badRow{line, fmt.Sprintf("it has %d cells, the first line has %d", len(record), len(columns))})
+			bad = append(bad, BadRow{line, fmt.Sprintf("it has %d cells, the first line has %d", len(record), len(columns))})
 			continue
 		}
 		r := newRow(line)
@@ -259,8 +256,8 @@ func readTasksCSV(text []byte) (rows []taskRow, bad []badRow, err error) {
 }
 
 func columnNames() string {
-	names := make([]string, len(taskColumns))
-	for i, c := range taskColumns {
+	names := make([]string, len(allColumns))
+	for i, c := range allColumns {
 		names[i] = c.name
 	}
 	return strings.Join(names, ", ")
