@@ -199,14 +199,14 @@ type call struct {
 // RawCall is a call by its method and path.
 type RawCall struct {
 	Method string
-	Path   string // from the root on, escaped
+	Path   string // escaped; from the root on, or below the workspace when it begins with no slash
 	Query  url.Values
 	Header http.Header
 	Body   any           // nil = none
 	Held   time.Duration // how long the coordinator may hold it
 }
 
-// Raw makes a call and returns the body of its answer as it came.
+// Raw makes a call and returns the body of its answer as it came, also that of a refusal.
 func (c *Client) Raw(ctx context.Context, k RawCall) ([]byte, error) {
 	_, b, err := c.answer(ctx, call{method: k.Method, path: k.Path, query: k.Query, header: k.Header, body: k.Body, held: k.Held})
 	return b, err
@@ -300,7 +300,7 @@ func (c *Client) answer(ctx context.Context, k call) (*http.Response, []byte, er
 		return nil, nil, fmt.Errorf("%s: %w", op, ErrTooLargeAnswer)
 	}
 	if resp.StatusCode/100 != 2 {
-		return nil, nil, refusal(op, resp, b)
+		return nil, b, refusal(op, resp, b)
 	}
 	return resp, b, nil
 }

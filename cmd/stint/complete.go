@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"stint/api"
+	"stint/scheduler"
 )
 
 // completionTime bounds how long a shell waits for its suggestions.
@@ -19,6 +21,7 @@ func (c *cli) completeArgs(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		c.completeArgs(sub)
 	}
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { c.completeValue(cmd, f) })
 	switch {
 	case cmd.ValidArgsFunction != nil || !cmd.Runnable():
 	case strings.Contains(cmd.Use, "TASK…"):
@@ -34,6 +37,61 @@ func (c *cli) completeArgs(cmd *cobra.Command) {
 	default:
 		cmd.ValidArgsFunction = cobra.NoFileCompletions
 	}
+}
+
+// completeValue lets the shell complete the value of a flag, by what the usage calls it or by the
+// flag's name, where the command itself says nothing.
+func (c *cli) completeValue(cmd *cobra.Command, f *pflag.Flag) {
+	if _, set := cmd.GetFlagCompletionFunc(f.Name); set {
+		return
+	}
+	placeholder, _ := pflag.UnquoteUsage(f)
+	switch {
+	case placeholder == "AGENT":
+		c.completeFlag(cmd, f.Name, agentWords)
+	case placeholder == "SESSION":
+		c.completeFlag(cmd, f.Name, sessionWords)
+	case placeholder == "TASK":
+		c.completeFlag(cmd, f.Name, taskWords)
+	case placeholder == "WORKSPACE":
+		c.completeFlag(cmd, f.Name, workspaceWords)
+	case placeholder == "ZONE":
+		completeWords(cmd, f.Name, scheduler.Zones())
+	case placeholder == "STATUSES":
+		completeWords(cmd, f.Name, api.Statuses)
+	case f.Name == "preset":
+		completeWords(cmd, f.Name, presetNames())
+	case f.Name == "type" && placeholder == "TYPE" && cmd.Name() != "audit":
+		types := make([]api.AgentType, len(api.AgentTypes))
+		for i, t := range api.AgentTypes {
+			types[i] = t.Type
+		}
+		completeWords(cmd, f.Name, types)
+	case f.Name == "overlap":
+		completeWords(cmd, f.Name, []api.Overlap{api.OverlapSkip, api.OverlapQueueOne, api.OverlapAllow, api.OverlapReplace})
+	case f.Name == "color":
+		completeWords(cmd, f.Name, []string{colorAuto, "always", "never"})
+	}
+}
+
+func presetNames() []string {
+	var names []string
+	for _, p := range api.Presets() {
+		names = append(names, p.Name+"\t"+p.Title)
+	}
+	return names
+}
+
+func workspaceWords(ctx context.Context, client *api.Client) []string {
+	list, err := client.Workspaces(ctx)
+	if err != nil {
+		return nil
+	}
+	words := make([]string, len(list.Items))
+	for i, w := range list.Items {
+		words[i] = w.Slug + "\t" + firstLine(w.Name)
+	}
+	return words
 }
 
 // suggest completes up to most arguments (0 = any number) with words that the coordinator

@@ -49,7 +49,6 @@ stint claim T-42 && claude --settings "$(stint hook claude --task T-42)"`,
 		RunE: func(*cobra.Command, []string) error { return c.printHooks(task) },
 	}
 	claude.Flags().StringVar(&task, "task", "", "the `TASK` whose lease is kept")
-	c.completeFlag(claude, "task", taskWords)
 	return group(hook, claude,
 		hookStep(c, "renew", "Renew the lease", c.renewByHook, (*api.Client).RenewTask),
 		hookStep(c, "release", "Release the task or the session", c.releaseByHook, (*api.Client).ReleaseTask))

@@ -58,9 +58,9 @@ func newRoot(c *cli) *cobra.Command {
 	add(groupTasks, c.nextCommand(), c.taskCommand(), c.dispatchCommand(), c.briefingCommand(), c.claimCommand(), c.renewCommand(), c.extendCommand(),
 		c.releaseCommand(), c.claimsCommand())
 	add(groupAgents, c.agentCommand(), c.scheduleCommand(), c.workerCommand(), c.webhookCommand(), c.triggerURLCommand(), c.hookCommand())
-	add(groupPeople, c.loginCommand(), c.logoutCommand(), c.whoamiCommand(), c.contextCommand(), c.memberCommand(), c.keyCommand(), c.accountCommand(), c.programCommand(), c.workspaceCommand(), c.mcpCommand())
+	add(groupPeople, c.loginCommand(), c.logoutCommand(), c.whoamiCommand(), c.contextCommand(), c.memberCommand(), c.keyCommand(), c.accountCommand(), c.programCommand(), c.workspaceCommand(), c.mcpCommand(), c.apiCommand())
 	add(groupServer, c.upCommand(), c.serveCommand(), c.openCommand(), c.statusCommand(), c.auditCommand(), c.conformanceCommand())
-	root.AddCommand(c.versionCommand(), exitCodesTopic(), environmentTopic())
+	root.AddCommand(c.versionCommand(), c.manCommand(), exitCodesTopic(), environmentTopic())
 
 	cobra.EnableCommandSorting = false
 	root.SetFlagErrorFunc(flagError)

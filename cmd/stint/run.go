@@ -49,7 +49,6 @@ func (c *cli) runCommand() *cobra.Command {
 	flags.StringVar(&f.after, "after", "", "only when this `SESSION` is complete")
 	flags.BoolVar(&f.afterAny, "after-any", false, "with --after: however that one ends")
 	flags.StringVar(&f.key, "idempotency-key", "", "the same `KEY` twice is one session (a new one)")
-	c.completeFlag(cmd, "task", taskWords)
 	return cmd
 }
 

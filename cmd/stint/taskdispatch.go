@@ -47,7 +47,6 @@ func (c *cli) dispatchCommand() *cobra.Command {
 	flags.StringVar(&prompt, "prompt", "", "the `TEXT` that it is told (the agent's own); - reads stdin")
 	flags.BoolVar(&in.Force, "force", false, "although somebody holds it; for admins")
 	flags.BoolVar(&in.Print, "print", false, "change nothing: show what would start")
-	c.completeFlag(cmd, "agent", agentWords)
 	return cmd
 }
 
