@@ -27,17 +27,6 @@ func (b *backoff) next(atLeast time.Duration) time.Duration {
 // reset starts over after a success.
 func (b *backoff) reset() { b.last = 0 }
 
-const tryFirst = 10 * time.Second
-
-// tryDelay is the pause after the given try (counted from 1) of a session:
-// min(10 s · 2^(try-1), most), without overflow for any try. contract 10.6
-func tryDelay(try int, most time.Duration) time.Duration {
-	if try > 30 { // 10 s doubled 30 times is over 300 years
-		return most
-	}
-	return min(tryFirst<<max(try-1, 0), most)
-}
-
 // sleep waits for d, or until ctx ends or wake is readable. It reports whether ctx goes on.
 func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	t := time.NewTimer(d)

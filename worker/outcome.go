@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os/exec"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -169,29 +168,6 @@ func (s *session) execute(life proc.Record, held bool) (out outcome) {
 		life = proc.NewRecord(s.addr.Session.String())
 	}
 }
-
-// firstTry is the number of the try that a claim begins with: those that failed under earlier
-// claims of the session count, so that each claim doesn't start counting again (contract
-// 10.6). The last one may be repeated.
-func (s *session) firstTry(more int) int {
-	failed := s.claim.Session.Tries
-	if text, err := s.p.state.fact(triesName(s.addr.Session)); err != nil {
-		s.log.Error("the count of tries can't be read", "error", err)
-	} else if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-		failed = max(failed, n) // the coordinator may not have learned of it
-	}
-	return int(min(failed, int64(more))) + 1
-}
-
-// countTry notes that a try failed and will be followed by another.
-func (s *session) countTry(try int) {
-	s.report(entryPatch, api.SessionPatch{Tries: int64(try)})
-	if err := s.p.state.setFact(triesName(s.addr.Session), strconv.Itoa(try)); err != nil {
-		s.log.Error("a failed try can't be counted here", "error", err)
-	}
-}
-
-func triesName(id api.SessionID) string { return "tries of " + id.String() }
 
 func successful(o outcome) bool {
 	done, ok := o.body.(api.CompleteRequest)
