@@ -63,17 +63,17 @@ type viewReader struct {
 	users   map[api.UserID]string
 }
 
-// look runs fn on one snapshot and says when that was.
-func (e *Engine) look(ctx context.Context, c Caller, fn func(r *viewReader) error) (View, error) {
-	return e.lookBy(ctx, c, e.store.Read, fn)
+// readView runs fn on one snapshot and says when that was.
+func (e *Engine) readView(ctx context.Context, c Caller, fn func(r *viewReader) error) (View, error) {
+	return e.viewBy(ctx, c, e.store.Read, fn)
 }
 
-// lookFor is look for a list that can be narrowed, see [store.Search].
-func (e *Engine) lookFor(ctx context.Context, c Caller, narrow string, fn func(r *viewReader) error) (View, error) {
-	return e.lookBy(ctx, c, func(ctx context.Context, fn func(*db.ReadTx) error) error { return e.store.Search(ctx, narrow, fn) }, fn)
+// searchView is readView for a list that can be narrowed, see [store.Search].
+func (e *Engine) searchView(ctx context.Context, c Caller, narrow string, fn func(r *viewReader) error) (View, error) {
+	return e.viewBy(ctx, c, func(ctx context.Context, fn func(*db.ReadTx) error) error { return e.store.Search(ctx, narrow, fn) }, fn)
 }
 
-func (e *Engine) lookBy(ctx context.Context, c Caller, read func(context.Context, func(*db.ReadTx) error) error, fn func(r *viewReader) error) (View, error) {
+func (e *Engine) viewBy(ctx context.Context, c Caller, read func(context.Context, func(*db.ReadTx) error) error, fn func(r *viewReader) error) (View, error) {
 	var v View
 	err := read(ctx, func(tx *db.ReadTx) error {
 		seq, err := tx.Counter(ctx, "event")

@@ -31,7 +31,7 @@ type AgentListView struct {
 
 // AgentList reads a page of agents after a slug.
 func (e *Engine) AgentList(ctx context.Context, c Caller, after string) (out AgentListView, err error) {
-	out.View, err = e.look(ctx, c, func(r *viewReader) error {
+	out.View, err = e.readView(ctx, c, func(r *viewReader) error {
 		rows, err := r.q.ViewAgents(ctx, queries.ViewAgentsParams{WorkspaceID: c.WorkspaceID, After: after, N: agentsPage + 1})
 		if err != nil {
 			return fmt.Errorf("list agents: %w", err)
@@ -54,7 +54,7 @@ func (e *Engine) Runnable(ctx context.Context, c Caller) (agents []api.Agent, er
 		last api.SessionID
 	}
 	var all []used
-	_, err = e.look(ctx, c, func(r *viewReader) error {
+	_, err = e.readView(ctx, c, func(r *viewReader) error {
 		rows, err := r.q.ViewAgents(ctx, queries.ViewAgentsParams{WorkspaceID: c.WorkspaceID, N: runnableMost})
 		if err != nil {
 			return fmt.Errorf("list agents: %w", err)
@@ -126,7 +126,7 @@ func (r *viewReader) triggers(ctx context.Context, a *agentRow) (out []TriggerVi
 
 // AgentPageOf reads an agent's page. Errors: not_found.
 func (e *Engine) AgentPageOf(ctx context.Context, c Caller, ref string) (out AgentPage, err error) {
-	out.View, err = e.look(ctx, c, func(r *viewReader) error {
+	out.View, err = e.readView(ctx, c, func(r *viewReader) error {
 		a, err := agentOf(ctx, r.q, c, ref)
 		if err != nil {
 			return err
@@ -216,7 +216,7 @@ type WorkerPage struct {
 
 // WorkerPageOf reads a worker's page. Errors: not_found.
 func (e *Engine) WorkerPageOf(ctx context.Context, c Caller, id api.WorkerID) (out WorkerPage, err error) {
-	out.View, err = e.look(ctx, c, func(r *viewReader) error {
+	out.View, err = e.readView(ctx, c, func(r *viewReader) error {
 		w, err := r.q.Worker(ctx, id)
 		if db.None(err) || (err == nil && !seesWorker(c, &w)) {
 			return db.NotFound("worker")
@@ -255,7 +255,7 @@ type WorkerListView struct {
 
 // WorkerList reads the workers that the caller may see, newest first, at most 200.
 func (e *Engine) WorkerList(ctx context.Context, c Caller) (out WorkerListView, err error) {
-	out.View, err = e.look(ctx, c, func(r *viewReader) error {
+	out.View, err = e.readView(ctx, c, func(r *viewReader) error {
 		rows, err := r.workerRows(ctx, 0)
 		if err != nil {
 			return err

@@ -17,7 +17,7 @@ type AuditNames struct {
 // NamesInAudit reads what a page of the audit mentions and the caller may see.
 func (e *Engine) NamesInAudit(ctx context.Context, c Caller, entries []api.AuditEntry) (AuditNames, error) {
 	out := AuditNames{Agents: map[api.AgentID]string{}, Gone: map[api.AgentID]bool{}, Sessions: map[api.SessionID]api.Session{}}
-	_, err := e.look(ctx, c, func(r *viewReader) error {
+	_, err := e.readView(ctx, c, func(r *viewReader) error {
 		for _, entry := range entries {
 			if id := entry.SessionID; id != 0 && out.Sessions[id].ID == 0 {
 				s, err := visible(ctx, r.q, c, id)

@@ -55,7 +55,7 @@ type AgentView struct {
 // Home reads the home page. Today starts at midnight in zone.
 func (e *Engine) Home(ctx context.Context, c Caller, zone *time.Location) (out HomeView, err error) {
 	out.Trouble, out.Low = e.Trouble(), e.Low()
-	out.View, err = e.look(ctx, c, func(r *viewReader) error {
+	out.View, err = e.readView(ctx, c, func(r *viewReader) error {
 		if err := r.homeSessions(ctx, &out); err != nil {
 			return err
 		}

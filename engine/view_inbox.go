@@ -32,7 +32,7 @@ type InboxView struct {
 // that none will take, sessions that failed, agents that failures have paused, webhooks that
 // were disabled. A limited number of each kind, newest first.
 func (e *Engine) Inbox(ctx context.Context, c Caller) (out InboxView, err error) {
-	out.View, err = e.look(ctx, c, func(r *viewReader) error {
+	out.View, err = e.readView(ctx, c, func(r *viewReader) error {
 		out.Items, _, err = r.inbox(ctx)
 		return err
 	})
@@ -41,7 +41,7 @@ func (e *Engine) Inbox(ctx context.Context, c Caller) (out InboxView, err error)
 
 // NeedsYou counts the caller's inbox, by the same rules and with less to read.
 func (e *Engine) NeedsYou(ctx context.Context, c Caller) (n int, err error) {
-	_, err = e.look(ctx, c, func(r *viewReader) error {
+	_, err = e.readView(ctx, c, func(r *viewReader) error {
 		asking, err := r.asking(ctx)
 		if err != nil {
 			return err

@@ -35,7 +35,7 @@ type SessionPage struct {
 
 // SessionPageOf reads a session's page. Errors: not_found.
 func (e *Engine) SessionPageOf(ctx context.Context, c Caller, id api.SessionID) (out SessionPage, err error) {
-	out.View, err = e.look(ctx, c, func(r *viewReader) error {
+	out.View, err = e.readView(ctx, c, func(r *viewReader) error {
 		s, err := visible(ctx, r.q, c, id)
 		if err != nil {
 			return err
@@ -162,7 +162,7 @@ func (e *Engine) Author(ctx context.Context, c Caller, id api.SessionID, user ap
 	if user == c.UserID {
 		return "You", nil
 	}
-	_, err = e.look(ctx, c, func(r *viewReader) error {
+	_, err = e.readView(ctx, c, func(r *viewReader) error {
 		if _, err := visible(ctx, r.q, c, id); err != nil {
 			return err
 		}

@@ -35,7 +35,7 @@ func (e *Engine) SessionList(ctx context.Context, c Caller, f api.SessionFilter,
 	if err != nil {
 		return out, err
 	}
-	out.View, err = e.lookFor(ctx, c, "by agent, status or time", func(r *viewReader) error {
+	out.View, err = e.searchView(ctx, c, "by agent, status or time", func(r *viewReader) error {
 		agent, err := filterAgent(ctx, r.q, c, f)
 		if err != nil {
 			return err
@@ -71,7 +71,7 @@ type SessionChanges struct {
 
 // SessionsAgain reads rows of a list again.
 func (e *Engine) SessionsAgain(ctx context.Context, c Caller, f api.SessionFilter, ids []api.SessionID, newest api.SessionID) (out SessionChanges, err error) {
-	out.View, err = e.lookFor(ctx, c, "by agent, status or time", func(r *viewReader) error {
+	out.View, err = e.searchView(ctx, c, "by agent, status or time", func(r *viewReader) error {
 		agent, err := filterAgent(ctx, r.q, c, f)
 		if err != nil {
 			return err

@@ -38,7 +38,7 @@ const (
 
 // TaskPageOf reads a task's page. Rights: viewer.
 func (e *Engine) TaskPageOf(ctx context.Context, c Caller, ref string) (out TaskPage, err error) {
-	out.View, err = e.look(ctx, c, func(r *viewReader) error {
+	out.View, err = e.readView(ctx, c, func(r *viewReader) error {
 		t, err := taskOf(ctx, r.q, c, ref)
 		if err != nil {
 			return err
@@ -131,7 +131,7 @@ func (e *Engine) DispatchOf(ctx context.Context, c Caller, ref string) (out Disp
 		return out, err
 	}
 	out.Forces = c.Can(account.ForceTasks)
-	out.View, err = e.look(ctx, c, func(r *viewReader) error {
+	out.View, err = e.readView(ctx, c, func(r *viewReader) error {
 		t, err := taskOf(ctx, r.q, c, ref)
 		if err != nil {
 			return err

@@ -95,7 +95,7 @@ func (r *viewReader) taskChoices(ctx context.Context) (out TaskChoices, err erro
 
 // ChoicesOfTasks reads whom a task can be assigned to. Rights: viewer.
 func (e *Engine) ChoicesOfTasks(ctx context.Context, c Caller) (out TaskChoices, err error) {
-	_, err = e.look(ctx, c, func(r *viewReader) error {
+	_, err = e.readView(ctx, c, func(r *viewReader) error {
 		out, err = r.taskChoices(ctx)
 		return err
 	})
@@ -109,7 +109,7 @@ func (e *Engine) TaskList(ctx context.Context, c Caller, f api.TaskFilter, page 
 	if err != nil {
 		return out, err
 	}
-	out.View, err = e.lookFor(ctx, c, "by state or assignee", func(r *viewReader) error {
+	out.View, err = e.searchView(ctx, c, "by state or assignee", func(r *viewReader) error {
 		list, err := e.newTaskSearch(ctx, r.q, c, f)
 		if err != nil {
 			return err
@@ -154,7 +154,7 @@ const newerTasks = 100
 
 // TasksAgain reads rows of a list again.
 func (e *Engine) TasksAgain(ctx context.Context, c Caller, f api.TaskFilter, ids []api.TaskID, newest api.TaskID) (out TaskChanges, err error) {
-	out.View, err = e.lookFor(ctx, c, "by state or assignee", func(r *viewReader) error {
+	out.View, err = e.searchView(ctx, c, "by state or assignee", func(r *viewReader) error {
 		list, err := e.newTaskSearch(ctx, r.q, c, f)
 		if err != nil {
 			return err
@@ -193,7 +193,7 @@ func (e *Engine) TasksAgain(ctx context.Context, c Caller, f api.TaskFilter, ids
 // don't count. Rights: viewer. Errors: as for [Engine.TaskList].
 func (e *Engine) TaskBoard(ctx context.Context, c Caller, f api.TaskFilter) (out TaskBoardView, err error) {
 	f.States = nil
-	out.View, err = e.lookFor(ctx, c, "by assignee", func(r *viewReader) error {
+	out.View, err = e.searchView(ctx, c, "by assignee", func(r *viewReader) error {
 		list, err := e.newTaskSearch(ctx, r.q, c, f)
 		if err != nil {
 			return err
@@ -284,7 +284,7 @@ const pageNext = 50
 
 // TasksNext is [Engine.NextTasks] for a page.
 func (e *Engine) TasksNext(ctx context.Context, c Caller) (out TaskNextView, err error) {
-	out.View, err = e.look(ctx, c, func(r *viewReader) error {
+	out.View, err = e.readView(ctx, c, func(r *viewReader) error {
 		out.Items, err = e.nextTasks(ctx, r.q, c, pageNext)
 		return err
 	})

@@ -143,7 +143,7 @@ func (f *feed) run(ctx context.Context) error {
 		if f.woken != nil {
 			output, release = f.woken()
 		}
-		sent, err := f.look(ctx)
+		sent, err := f.refresh(ctx)
 		if err != nil {
 			release()
 			return err
@@ -203,8 +203,8 @@ func (f *feed) happened(ctx context.Context) (some bool, err error) {
 	}
 }
 
-// look draws the page's parts and sends those that changed.
-func (f *feed) look(ctx context.Context) (sent bool, err error) {
+// refresh draws the page's parts and sends those that changed.
+func (f *feed) refresh(ctx context.Context) (sent bool, err error) {
 	caller, _, ok := f.v.web.callerOf(f.v.r)
 	if !ok {
 		return false, errNoRights
