@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -133,18 +132,8 @@ func (c *conversation) job(resume string, hidden []string) agent.Job {
 		Hidden:   hidden,
 		System:   c.brief.system(p.instructions), Turn: c.brief.turn(p.template, c.before), Session: resume, Begin: agent.NewID(),
 		Model: p.model, MaxTurns: p.maxTurns, Permissions: p.permissions, Policy: p.policy, OwnSettings: p.ownSettings,
-		Hook: hookCommand(), AnswerLimit: p.answerLimit, Grace: s.p.stages.Interrupt,
+		Hook: ourselves(agent.HookArg), Tools: p.tools(), AnswerLimit: p.answerLimit, Grace: s.p.stages.Interrupt,
 	}
-}
-
-// hookCommand is this program again: the command that adapters have their programs ask before
-// they use a tool; nil where it can't be found.
-func hookCommand() []string {
-	self, err := os.Executable()
-	if err != nil {
-		return nil
-	}
-	return []string{self, agent.HookArg}
 }
 
 func envOf(set map[string]string) []string {

@@ -28,6 +28,7 @@ type Inspection struct {
 	Root      string      `json:"root,omitzero"` // where workspaces are made
 	Workflow  *FlowReport `json:"workflow,omitzero"`
 	Variables []string    `json:"variables,omitzero"` // names out of env files
+	Tools     bool        `json:"tools,omitzero"`     // the agent gets Stint's own
 	// Rights, Policy and Holds are what the agent may do: its permissions, the rules in words,
 	// and for each area what applies to its type.
 	Rights string            `json:"rights,omitzero"`
@@ -71,7 +72,7 @@ func Inspect(ctx context.Context, stateDir string, record api.Agent, slug string
 	if own.Workflow != "" {
 		own = i.follow(own, accepted, cmp.Or(own.Type, record.Type))
 	}
-	i.own = own
+	i.own, i.Tools = own, own.StintTools
 	kind := cmp.Or(own.Type, record.Type)
 	i.Type = string(kind)
 	set, err := own.Variables()

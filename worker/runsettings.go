@@ -35,6 +35,7 @@ type runSettings struct {
 	permissions agent.Permissions
 	policy      agent.Policy
 	ownSettings bool
+	stintTools  bool
 
 	name         string // of the worker, "" = the process's own
 	instructions string // the owner's; trusted
@@ -201,7 +202,7 @@ func (o *runSettings) override(own setup.Agent, flow workflow.Workflow, c api.Cl
 		// The owner's policy replaces the record's: no rule of anybody else may widen it.
 		o.permissions, o.policy = own.Rights(), own.Policy()
 	}
-	o.ownSettings = o.ownSettings || own.OwnSettings
+	o.ownSettings, o.stintTools = o.ownSettings || own.OwnSettings, own.StintTools
 	o.shared = o.shared || own.Shared
 	o.name, o.instructions = own.Name, own.Instructions
 	if own.Workspace != (setup.Workspace{}) {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,7 +40,17 @@ func (c *cli) mcpCommand() *cobra.Command {
 			"the program that started it. The same tools are at /mcp of the server's address.",
 		Example: "stint mcp config claude > stint-mcp.json && claude --mcp-config stint-mcp.json",
 	}, c.mcpConfigCommand())
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return c.serveMCP(cmd.Context()) }
+	var run bool
+	cmd.Flags().BoolVar(&run, "run", false, "serve the agent of a run, with its own token alone")
+	if err := cmd.Flags().MarkHidden("run"); err != nil {
+		panic(err) // the flag is the line above
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if run && !strings.HasPrefix(c.env(tokenVariable), api.RunTokenPrefix) {
+			return &problem{code: exitNotAllowed, what: "cannot serve an agent", why: "STINT_TOKEN is not the token of a run", next: "a worker starts this for the agent of its session"}
+		}
+		return c.serveMCP(cmd.Context())
+	}
 	return cmd
 }
 

@@ -24,17 +24,7 @@ import (
 // The real programs use Stint's tools, with the settings that stint mcp config prints: they list
 // agents, run one, wait for it and read what it printed.
 func TestReal_ProgramsUseTheTools(t *testing.T) {
-	for program, tool := range map[string]func(name string, input any) agenttest.Call{
-		"claude": func(name string, input any) agenttest.Call {
-			return agenttest.Call{Tool: "mcp__stint__" + name, Input: input}
-		},
-		"codex": func(name string, input any) agenttest.Call {
-			return agenttest.Call{Tool: name, Namespace: "mcp__stint", Input: input}
-		},
-		"opencode": func(name string, input any) agenttest.Call {
-			return agenttest.Call{Tool: "stint_" + name, Input: input}
-		},
-	} {
+	for program, tool := range toolCall {
 		for _, way := range []string{"stdio", "http"} {
 			t.Run(program+" over "+way, func(t *testing.T) {
 				t.Parallel()

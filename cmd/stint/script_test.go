@@ -19,6 +19,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"stint/worker"
 	"stint/worker/agent"
 	"stint/worker/agent/agenttest"
 	"stint/worker/proc"
@@ -34,6 +35,9 @@ func TestMain(m *testing.M) {
 	agent.HookMain()
 	workertest.AgentMain()
 	probeMain()
+	if slices.Equal(os.Args[1:], worker.ToolServer) { // a worker under test starts this binary by its own path
+		main()
+	}
 	agenttest.AsOrdinaryUser()
 	testscript.Main(m, map[string]func(){
 		"stint": main, "stint-on-bad-disk": mainOnBadDisk, shortClocks: mainWithShortClocks, asIs: mainAsItIs,

@@ -166,6 +166,9 @@ func (c *cli) setupFacts(f *facts, i worker.Inspection) {
 		}
 	}
 	f.add("env files set", strings.Join(i.Variables, " "))
+	if i.Tools {
+		f.add("tools", "Stint's own, with the run's token")
+	}
 	f.add("permissions", i.Rights)
 	for _, rule := range i.Policy {
 		f.add("rule", plain(rule))

@@ -90,6 +90,7 @@ type Job struct {
 	Dir         string   // absolute; exists
 	Env         []string // the exact environment before additions, as NAME=value
 	Hook        []string // argv that runs [HookMain]; empty = the program has none
+	Tools       []string // argv of the server of Stint's tools, which has Env; empty = the program gets none
 	StateDir    string   // the adapter's own folder, kept between jobs, outside Dir
 	Hidden      []string // absolute paths that the agent must not read: the worker's and the coordinator's own
 	System      string   // trusted text for the agent's system channel

@@ -53,6 +53,13 @@ func (Claude) Command(job Job) (Command, error) {
 	if !job.OwnSettings {
 		argv = append(argv, "--setting-sources", "", "--strict-mcp-config")
 	}
+	servers, err := claudeTools(job)
+	if err != nil {
+		return Command{}, err
+	}
+	if servers != "" {
+		argv = append(argv, "--mcp-config", servers)
+	}
 	if job.System != "" {
 		argv = append(argv, "--append-system-prompt", job.System)
 	}

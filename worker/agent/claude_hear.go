@@ -32,9 +32,10 @@ type claudeLine struct {
 		Status   string `json:"status"`
 		ResetsAt int64  `json:"resetsAt"` // Unix seconds
 	} `json:"rate_limit_info"`
-	ToolName  string `json:"tool_name"`
-	ToolUseID string `json:"tool_use_id"`
-	Reason    string `json:"decision_reason"`
+	Servers   claudeServers `json:"mcp_servers"`
+	ToolName  string        `json:"tool_name"`
+	ToolUseID string        `json:"tool_use_id"`
+	Reason    string        `json:"decision_reason"`
 }
 
 // hear takes one line of the program. It skips what it can't read, unless the program waits
@@ -116,7 +117,10 @@ func (t *claudeTalk) greeted(line claudeLine) (done bool, err error) {
 
 func (t *claudeTalk) system(line claudeLine) {
 	switch line.Subtype {
-	case "init", "compact_boundary", "task_started", "task_progress", "task_notification":
+	case "init":
+		t.alive()
+		t.toolsListed(line.Servers)
+	case "compact_boundary", "task_started", "task_progress", "task_notification":
 		t.alive()
 	case "permission_denied": // refused by the program itself: its own rules, or the hidden paths
 		t.refusalsReported[line.ToolUseID] = true

@@ -56,8 +56,8 @@ func (j *judge) claudeActions(tool string, input jsontext.Value) []toolAction {
 		"KillShell", "ToolSearch", "Skill", "EnterPlanMode", "ExitPlanMode", "ReportFindings", "StructuredOutput":
 		return nil
 	}
-	if strings.HasPrefix(tool, "mcp__stint__") {
-		out := one(Workspace, strings.TrimPrefix(tool, "mcp__stint__"))
+	if name, ours := strings.CutPrefix(tool, "mcp__"+toolServer+"__"); ours {
+		out := one(Workspace, name)
 		out[0].contained = true // the coordinator decides what a run's own token may do there
 		return out
 	}

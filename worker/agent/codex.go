@@ -110,6 +110,9 @@ func codexConfig(job Job, hook string) map[string]any {
 	if !job.OwnSettings {
 		out["projects"] = untrusted(job.Dir)
 	}
+	if len(job.Tools) > 0 {
+		out["mcp_servers"] = codexTools(job)
+	}
 	if hook != "" {
 		out["bypass_hook_trust"] = true // nobody is there to review it; in an untrusted folder no other hook runs
 		out["hooks"] = map[string]any{"PreToolUse": []any{map[string]any{"hooks": []any{

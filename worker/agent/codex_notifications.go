@@ -52,6 +52,10 @@ type codexWindow struct {
 
 // notified takes a notification.
 func (t *codexTalk) notified(method string, params jsontext.Value) (done bool, err error) {
+	if method == "mcpServer/startupStatus/updated" { // whose error is a text
+		t.toolsStarted(params)
+		return false, nil
+	}
 	var n codexNote
 	if json.Unmarshal(params, &n, lenient) != nil {
 		if method == "turn/completed" {

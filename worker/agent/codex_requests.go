@@ -150,7 +150,7 @@ func (t *codexTalk) grantActions(p codexParams) (actions []toolAction, text stri
 }
 
 func (t *codexTalk) serverActions(p codexParams) []toolAction {
-	if p.Server == "stint" {
+	if p.Server == toolServer {
 		return []toolAction{{Action: Action{Workspace, p.Message, p.Server}, contained: true}}
 	}
 	return []toolAction{{Action: Action{SideEffects, p.Server + " " + p.Message, p.Server}}}

@@ -27,6 +27,8 @@ type talk struct {
 	cut      int64            // bytes that were left out of the line being read
 	deadline <-chan time.Time // for the interrupt, or for the handshake
 	deaf     <-chan struct{}  // closed when the program no longer reads
+
+	toldToolless bool // people know that Stint's tools didn't start
 }
 
 func newTalk(ctx context.Context, pipes Pipes, job Job, host Host, sandboxed bool) talk {

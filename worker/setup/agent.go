@@ -35,6 +35,7 @@ type Agent struct {
 	Permissions  agent.Permissions `toml:"permissions,omitempty" comment:"approval or autonomous; the preset's when not said"`
 	Otherwise    agent.Ruling      `toml:"otherwise,omitempty" comment:"What holds where no rule matches: allow, ask, deny or deny_stop"`
 	OwnSettings  bool              `toml:"own_settings,omitempty" comment:"Let the agent load settings, tool servers and hooks that lie in the folder or the home."`
+	StintTools   bool              `toml:"stint_tools,omitempty" comment:"Give the agent Stint's tools, by which it comments on its task, reports and starts other agents; they act for its run alone."`
 	Instructions string            `toml:"instructions,omitempty,multiline" comment:"Trusted text for the agent, up to 2,000 characters."`
 
 	Name     string `toml:"name,omitempty" comment:"What its worker is called, up to 64 characters; the process's own when not said."`

@@ -45,6 +45,7 @@ preset = "unattended"
 permissions = "approval"
 otherwise = "deny_stop"
 own_settings = true
+stint_tools = true
 instructions = "Be kind."
 folder = "~/app/"
 shared = true
@@ -76,7 +77,7 @@ func TestAgent_EverySettingIsRead(t *testing.T) {
 	none := 0
 	want := Agent{
 		Type: api.TypeClaudeCode, Executable: []string{"/opt/claude", "--verbose"}, Model: "large", Name: "nightly", KeepIgnored: []string{"*.db"}, Preset: "unattended",
-		Permissions: agent.Approval, Otherwise: agent.DenyStop, OwnSettings: true, Instructions: "Be kind.",
+		Permissions: agent.Approval, Otherwise: agent.DenyStop, OwnSettings: true, StintTools: true, Instructions: "Be kind.",
 		Folder: home + "/app", Shared: true, Workflow: home + "/app/WORKFLOW.md", Env: []string{"LANG_X"}, EnvFiles: []string{home + "/.secrets"},
 		Wrapper: []string{"bwrap", "--ro-bind", "/", "/"}, MaxRetries: &none,
 		Workspace: Workspace{Mode: "worktree", Root: "/srv/trees", BaseBranch: "main", Directory: "cmd"},

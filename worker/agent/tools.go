@@ -1,0 +1,83 @@
+package agent
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// toolServer is the name by which programs know the server of Stint's own tools.
+const toolServer = "stint"
+
+// claudeTools is the file of tool servers that Claude Code is started with, "" for none. It
+// starts them with its own environment, so that nothing secret is among its arguments.
+func claudeTools(job Job) (string, error) {
+	if len(job.Tools) == 0 {
+		return "", nil
+	}
+	text, err := json.Marshal(map[string]any{"mcpServers": map[string]any{
+		toolServer: map[string]any{"type": "stdio", "command": job.Tools[0], "args": job.Tools[1:]},
+	}}, json.Deterministic(true))
+	if err != nil {
+		return "", fmt.Errorf("encode the tool servers for Claude Code: %w", err)
+	}
+	return string(text), nil
+}
+
+// codexTools are the tool servers that Codex starts. It hands them few variables of its own
+// environment but those that it is told.
+func codexTools(job Job) map[string]any {
+	names := make([]string, 0, len(job.Env))
+	for _, v := range job.Env {
+		name, _, _ := strings.Cut(v, "=")
+		names = append(names, name)
+	}
+	return map[string]any{toolServer: map[string]any{
+		"command": job.Tools[0], "args": job.Tools[1:], "env_vars": names,
+		"startup_timeout_sec": 30, "tool_timeout_sec": 90, // a tool of ours is held for 50 s at most
+		// Else Codex asks in words of its own about each tool that changes something. What the
+		// rules say of a tool, the hook says before that.
+		"default_tools_approval_mode": "approve",
+	}}
+}
+
+// toolServerFailed is how both programs call a tool server that they couldn't start.
+const toolServerFailed = "failed"
+
+// claudeServers are the tool servers of Claude Code as it lists them at the begin of a turn.
+type claudeServers []struct {
+	Name   string `json:"name"`
+	Status string `json:"status"`
+}
+
+func (t *claudeTalk) toolsListed(servers claudeServers) {
+	for _, s := range servers {
+		if s.Name == toolServer && s.Status == toolServerFailed {
+			t.toolless("")
+		}
+	}
+}
+
+// toolsStarted takes what Codex says about the start of a tool server.
+func (t *codexTalk) toolsStarted(params jsontext.Value) {
+	var n struct {
+		Name   string `json:"name"`
+		Status string `json:"status"`
+		Error  string `json:"error"`
+	}
+	if json.Unmarshal(params, &n, lenient) == nil && n.Name == toolServer && n.Status == toolServerFailed {
+		t.toolless(n.Error)
+	}
+}
+
+// toolless tells people, once, that the agent has no tools of Stint's though its owner wants it
+// to. It goes on: it may not need them.
+func (t *talk) toolless(why string) {
+	if len(t.job.Tools) == 0 || t.toldToolless {
+		return
+	}
+	t.toldToolless = true
+	t.host.Notice(strings.TrimSpace("Stint's tools could not be started; the agent goes on without them. " + clip(why, 300)))
+}
