@@ -310,7 +310,7 @@ func taskBody(op servertest.Operation, slug string) m {
 }
 
 // told is an answer in the table's letters.
-func told(t *testing.T, a servertest.Answer) string {
+func told(t *testing.T, a servertest.Response) string {
 	switch a.Status {
 	case http.StatusUnauthorized:
 		if strings.Contains(string(a.Body), "invitation") {

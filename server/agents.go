@@ -6,85 +6,85 @@ import (
 	"stint/api"
 )
 
-func (s *Server) listAgents(x *exchange) (answer, error) {
+func (s *Server) listAgents(x *exchange) (response, error) {
 	q := x.query()
 	page := q.page()
 	if err := q.end(); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return reply(s.engine.Agents(x.r.Context(), x.caller, page))
 }
 
-func (s *Server) listSchedules(x *exchange) (answer, error) {
+func (s *Server) listSchedules(x *exchange) (response, error) {
 	q := x.query()
 	page := q.page()
 	if err := q.end(); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return reply(s.engine.Schedules(x.r.Context(), x.caller, page))
 }
 
-func (s *Server) createAgent(x *exchange) (answer, error) {
+func (s *Server) createAgent(x *exchange) (response, error) {
 	in := s.engine.DefaultAgent()
 	if err := x.decode(&in); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	a, err := s.engine.CreateAgent(x.r.Context(), x.caller, in)
-	return answer{status: http.StatusCreated, body: a, location: x.under("agents", a.ID.String())}, err
+	return response{status: http.StatusCreated, body: a, location: x.under("agents", a.ID.String())}, err
 }
 
-func (s *Server) showAgent(x *exchange) (answer, error) {
+func (s *Server) showAgent(x *exchange) (response, error) {
 	return reply(s.engine.Agent(x.r.Context(), x.caller, x.vars["agent"]))
 }
 
 // editAgent merges the body into the agent: absent = unchanged, null = cleared
 // (contract 9.2).
-func (s *Server) editAgent(x *exchange) (answer, error) {
+func (s *Server) editAgent(x *exchange) (response, error) {
 	merge, err := merging(x, s.engine.DefaultAgent())
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return reply(s.engine.EditAgent(x.r.Context(), x.caller, x.vars["agent"], merge))
 }
 
-func (s *Server) deleteAgent(x *exchange) (answer, error) {
+func (s *Server) deleteAgent(x *exchange) (response, error) {
 	return done(s.engine.DeleteAgent(x.r.Context(), x.caller, x.vars["agent"]))
 }
 
-func (s *Server) pauseAgent(x *exchange) (answer, error) {
+func (s *Server) pauseAgent(x *exchange) (response, error) {
 	var in struct {
 		Reason string `json:"reason"`
 	}
 	if err := x.decodeOptional(&in); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	a, changed, err := s.engine.PauseAgent(x.r.Context(), x.caller, x.vars["agent"], in.Reason)
 	return reply(api.AgentChanged{Agent: a, Changed: changed}, err)
 }
 
-func (s *Server) resumeAgent(x *exchange) (answer, error) {
+func (s *Server) resumeAgent(x *exchange) (response, error) {
 	if err := x.decodeOptional(&noBody{}); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	a, changed, err := s.engine.ResumeAgent(x.r.Context(), x.caller, x.vars["agent"])
 	return reply(api.AgentChanged{Agent: a, Changed: changed}, err)
 }
 
-func (s *Server) ledger(x *exchange) (answer, error) {
+func (s *Server) ledger(x *exchange) (response, error) {
 	q := x.query()
 	page := q.page()
 	if err := q.end(); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return reply(s.engine.Ledger(x.r.Context(), x.caller, x.vars["agent"], page))
 }
 
-func (s *Server) preview(x *exchange) (answer, error) {
+func (s *Server) preview(x *exchange) (response, error) {
 	q := x.query()
 	schedule, zone, from := q.text("schedule"), q.text("timeZone"), q.time("from")
 	n := q.whole("n", 1, 100, 5)
 	if err := q.end(); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if zone == "" {
 		zone = "UTC"

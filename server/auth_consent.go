@@ -79,7 +79,7 @@ func (x *exchange) asks(form url.Values) (a asked, refusal, err error) {
 
 // back sends the browser to the program with an answer. It names who answers, so that a
 // program can't be made to take it for another server's (RFC 9207).
-func (x *exchange) back(a asked, told url.Values) (answer, error) {
+func (x *exchange) back(a asked, told url.Values) (response, error) {
 	if a.state != "" {
 		told.Set("state", a.state)
 	}
@@ -96,9 +96,9 @@ func refusalValues(err error) url.Values {
 }
 
 // consentPage asks a person whether a program may act for them.
-func (s *Server) consentPage(x *exchange) (answer, error) {
+func (s *Server) consentPage(x *exchange) (response, error) {
 	if err := x.inPerson(); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	form := x.r.URL.Query()
 	a, refusal, err := x.asks(form)
@@ -166,13 +166,13 @@ func formTarget(redirect string) string {
 }
 
 // consent takes the person's answer.
-func (s *Server) consent(x *exchange) (answer, error) {
+func (s *Server) consent(x *exchange) (response, error) {
 	if err := x.inPerson(); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	form, err := x.form()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	a, refusal, err := x.asks(form)
 	if err != nil {
@@ -186,29 +186,29 @@ func (s *Server) consent(x *exchange) (answer, error) {
 	}
 	code, err := s.accounts.GiveCode(x.r.Context(), x.grant.who, a.grant)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return x.back(a, url.Values{"code": {code}})
 }
 
 // doorRefusal tells a person on a page what can't be done.
-func (x *exchange) doorRefusal(err error) (answer, error) {
+func (x *exchange) doorRefusal(err error) (response, error) {
 	if status, problems, ok := x.asPage(err); ok {
 		return x.door(status, doorPage{Title: "This can't be done", Problems: problems})
 	}
-	return answer{}, err
+	return response{}, err
 }
 
 // devicePage asks for the code that a program shows. No link can fill it in: whoever types it
 // has the program in front of them.
-func (s *Server) devicePage(x *exchange) (answer, error) {
+func (s *Server) devicePage(x *exchange) (response, error) {
 	if err := x.inPerson(); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return x.showDevice(http.StatusOK)
 }
 
-func (x *exchange) showDevice(status int, problems ...string) (answer, error) {
+func (x *exchange) showDevice(status int, problems ...string) (response, error) {
 	return x.door(status, doorPage{
 		Title: "Sign a program in", Action: verifyRoute, Do: "Go on", Problems: problems,
 		Text: "Type the code that the program shows. Never type one that somebody sent you.",
@@ -219,13 +219,13 @@ func (x *exchange) showDevice(status int, problems ...string) (answer, error) {
 }
 
 // verifyDevice shows what a typed code would sign in, and then takes the answer.
-func (s *Server) verifyDevice(x *exchange) (answer, error) {
+func (s *Server) verifyDevice(x *exchange) (response, error) {
 	if err := x.inPerson(); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	form, err := x.form()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	ctx, code, from := x.r.Context(), form.Get("user_code"), s.from(x.r)
 	switch form.Get("decision") {
@@ -257,5 +257,5 @@ func (s *Server) verifyDevice(x *exchange) (answer, error) {
 	if status, problems, ok := x.asPage(err); ok {
 		return x.showDevice(status, problems...)
 	}
-	return answer{}, err
+	return response{}, err
 }

@@ -7,12 +7,12 @@ import (
 	"stint/account"
 )
 
-func (s *Server) invitationPage(x *exchange) (answer, error) {
+func (s *Server) invitationPage(x *exchange) (response, error) {
 	return x.showInvitation(http.StatusOK, nil)
 }
 
 // showInvitation asks for a new login, or only for a yes from somebody who is signed in.
-func (x *exchange) showInvitation(status int, form url.Values, problems ...string) (answer, error) {
+func (x *exchange) showInvitation(status int, form url.Values, problems ...string) (response, error) {
 	p := doorPage{
 		Title: "Join a workspace", Action: invitationRoute, Do: "Join", Problems: problems,
 		Fields: loginFields(form, "Invitation code", "It stands after the # of the link that you were sent."), Also: x.also("Join with "),
@@ -24,10 +24,10 @@ func (x *exchange) showInvitation(status int, form url.Values, problems ...strin
 	return x.door(status, p)
 }
 
-func (s *Server) joinByInvitation(x *exchange) (answer, error) {
+func (s *Server) joinByInvitation(x *exchange) (response, error) {
 	form, err := x.form()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if g, err := s.signedIn(x.r.Context(), x.r); err == nil && g.who.Person() {
 		ws, err := s.accounts.JoinAs(x.r.Context(), g.who, form.Get("code"))
@@ -35,7 +35,7 @@ func (s *Server) joinByInvitation(x *exchange) (answer, error) {
 			return x.showInvitation(status, form, problems...)
 		}
 		if err != nil {
-			return answer{}, err
+			return response{}, err
 		}
 		return x.showWorkspace(ws)
 	}
@@ -47,7 +47,7 @@ func (s *Server) joinByInvitation(x *exchange) (answer, error) {
 		return x.showInvitation(status, form, problems...)
 	}
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return x.signedInTo(cookie, expires, "/")
 }

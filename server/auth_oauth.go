@@ -26,7 +26,7 @@ const (
 	resourceRoute   = "/.well-known/oauth-protected-resource"
 )
 
-func (s *Server) authServer(x *exchange) (answer, error) {
+func (s *Server) authServer(x *exchange) (response, error) {
 	at, register := s.here(x.r), ""
 	if s.registers {
 		register = at + registerRoute
@@ -41,7 +41,7 @@ func (s *Server) authServer(x *exchange) (answer, error) {
 	}, nil)
 }
 
-func (s *Server) protectedResource(x *exchange) (answer, error) {
+func (s *Server) protectedResource(x *exchange) (response, error) {
 	at := s.here(x.r)
 	return reply(api.ProtectedResource{
 		Resource: at + partOf(x.r), Name: "Stint", AuthServers: []string{at}, Scopes: scopesOf(partOf(x.r)), BearerMethods: []string{"header"},
@@ -172,7 +172,7 @@ func (x *exchange) presented() (form url.Values, by account.Presented, err error
 }
 
 // token exchanges a code, a refresh token or a device's code for tokens.
-func (s *Server) token(x *exchange) (answer, error) {
+func (s *Server) token(x *exchange) (response, error) {
 	form, by, err := x.presented()
 	if err != nil {
 		return x.oauthRefusal(err)
@@ -198,7 +198,7 @@ func (s *Server) token(x *exchange) (answer, error) {
 }
 
 // startDevice gives a code to a program that has no browser.
-func (s *Server) startDevice(x *exchange) (answer, error) {
+func (s *Server) startDevice(x *exchange) (response, error) {
 	form, by, err := x.presented()
 	if err != nil {
 		return x.oauthRefusal(err)
@@ -218,7 +218,7 @@ func (s *Server) startDevice(x *exchange) (answer, error) {
 
 // revoke ends the sign-in that a token belongs to. An unknown token is not an error: it is
 // already invalid, as was wanted (RFC 7009).
-func (s *Server) revoke(x *exchange) (answer, error) {
+func (s *Server) revoke(x *exchange) (response, error) {
 	form, by, err := x.presented()
 	if err != nil {
 		return x.oauthRefusal(err)
@@ -230,15 +230,15 @@ func (s *Server) revoke(x *exchange) (answer, error) {
 }
 
 // oauthRefusal answers a refusal in the words of OAuth; any other error is returned.
-func (x *exchange) oauthRefusal(err error) (answer, error) {
+func (x *exchange) oauthRefusal(err error) (response, error) {
 	var refused *account.OAuthError
 	if !errors.As(err, &refused) {
-		return answer{}, err
+		return response{}, err
 	}
 	status := http.StatusBadRequest
 	if refused.Code == "invalid_client" && x.r.Header["Authorization"] != nil {
 		status = http.StatusUnauthorized
 		x.Header().Set("WWW-Authenticate", `Basic realm="stint"`)
 	}
-	return answer{status: status, body: api.OAuthRefusal{Error: refused.Code, Description: refused.Detail}}, nil
+	return response{status: status, body: api.OAuthRefusal{Error: refused.Code, Description: refused.Detail}}, nil
 }

@@ -70,13 +70,13 @@ func (l *lobby) ctx() context.Context {
 }
 
 // look opens a page as the browser, html or not.
-func (l *lobby) look(path string, more ...servertest.Change) servertest.Answer {
+func (l *lobby) look(path string, more ...servertest.Change) servertest.Response {
 	l.tb.Helper()
 	return l.Do("GET", path, nil, append(append(l.browser(l.cookie), servertest.With("Accept", "text/html"), noRedirect(l.fixture)), more...)...)
 }
 
 // send posts a form as the browser.
-func (l *lobby) send(path string, form url.Values, more ...servertest.Change) servertest.Answer {
+func (l *lobby) send(path string, form url.Values, more ...servertest.Change) servertest.Response {
 	l.tb.Helper()
 	changes := append(l.browser(l.cookie), servertest.With("Content-Type", formType), servertest.With("Accept", "text/html"), noRedirect(l.fixture))
 	return l.Do("POST", path, form.Encode(), append(changes, more...)...)
@@ -123,7 +123,7 @@ func (l *lobby) signIn() *oauth2.Token {
 }
 
 // trade posts to the token endpoint and returns the status and OAuth's word.
-func (l *lobby) trade(form url.Values, more ...servertest.Change) (int, string, servertest.Answer) {
+func (l *lobby) trade(form url.Values, more ...servertest.Change) (int, string, servertest.Response) {
 	l.tb.Helper()
 	changes := []servertest.Change{servertest.With("Authorization", ""), servertest.With("Content-Type", formType)}
 	a := l.Do("POST", "/oauth/token", form.Encode(), append(changes, more...)...)
@@ -282,7 +282,7 @@ func TestOAuth_WishesThatAreRefused(t *testing.T) {
 	for name, c := range cases {
 		form := l.wish(c.change)
 		form.Set("decision", "allow")
-		for way, a := range map[string]servertest.Answer{"page": l.look("/oauth/authorize?" + form.Encode()), "form": l.send("/oauth/authorize", form)} {
+		for way, a := range map[string]servertest.Response{"page": l.look("/oauth/authorize?" + form.Encode()), "form": l.send("/oauth/authorize", form)} {
 			to := a.Header.Get("Location")
 			switch {
 			case c.told == "" && (a.Status != 400 || to != "" || strings.Contains(string(a.Body), "<form")):
@@ -352,7 +352,7 @@ func TestOAuth_OnlyAPersonSaysYes(t *testing.T) {
 	}
 }
 
-func decoded[T any](tb testing.TB, a servertest.Answer) (out T) {
+func decoded[T any](tb testing.TB, a servertest.Response) (out T) {
 	tb.Helper()
 	if a.Status == 200 {
 		if err := json.Unmarshal(a.Body, &out); err != nil {

@@ -63,7 +63,7 @@ func (x *exchange) away(d account.OIDCSignIn) (to string, err error) {
 }
 
 // leave sends somebody who wants to sign in to the provider.
-func (s *Server) leave(x *exchange) (answer, error) {
+func (s *Server) leave(x *exchange) (response, error) {
 	to, err := x.away(account.OIDCSignIn{Purpose: account.PurposeSignIn, Next: samePlace(x.r.URL.Query().Get("next"))})
 	if err != nil {
 		return x.oidcRefusal(account.PurposeSignIn, err)
@@ -72,7 +72,7 @@ func (s *Server) leave(x *exchange) (answer, error) {
 }
 
 // onward answers a form with a page that leads to the provider by itself.
-func (x *exchange) onward(d account.OIDCSignIn) (answer, error) {
+func (x *exchange) onward(d account.OIDCSignIn) (response, error) {
 	to, err := x.away(d)
 	if err != nil {
 		return x.oidcRefusal(d.Purpose, err)
@@ -82,20 +82,20 @@ func (x *exchange) onward(d account.OIDCSignIn) (answer, error) {
 }
 
 // linkPage asks somebody who is signed in whether to link their account at the provider.
-func (s *Server) linkPage(x *exchange) (answer, error) {
+func (s *Server) linkPage(x *exchange) (response, error) {
 	if err := x.inPerson(); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if s.provider == nil {
-		return answer{}, errNoRoute
+		return response{}, errNoRoute
 	}
 	return x.showLink(http.StatusOK)
 }
 
-func (x *exchange) showLink(status int, problems ...string) (answer, error) {
+func (x *exchange) showLink(status int, problems ...string) (response, error) {
 	account, err := x.server.accounts.Account(x.r.Context(), x.grant.who)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	p := doorPage{
 		Title: "Link your account", Action: linkRoute, Problems: problems, Do: "Go on to " + x.server.provider.Name(),
@@ -109,32 +109,32 @@ func (x *exchange) showLink(status int, problems ...string) (answer, error) {
 }
 
 // leaveToLink sends somebody who is signed in to the provider.
-func (s *Server) leaveToLink(x *exchange) (answer, error) {
+func (s *Server) leaveToLink(x *exchange) (response, error) {
 	if err := x.inPerson(); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if s.provider == nil {
-		return answer{}, errNoRoute
+		return response{}, errNoRoute
 	}
 	form, err := x.form()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	err = s.accounts.MayLink(x.r.Context(), x.grant.who, form.Get("current"), s.from(x.r))
 	if status, problems, ok := x.asPage(err); ok {
 		return x.showLink(status, problems...)
 	}
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return x.onward(account.OIDCSignIn{Purpose: account.PurposeLink, Next: "/settings/account", Who: x.grant.who})
 }
 
 // comeBack takes the provider's answer. It is a GET that changes something, as the protocol
 // requires: the secret in the browser's cookie proves that the browser asked for this.
-func (s *Server) comeBack(x *exchange) (answer, error) {
+func (s *Server) comeBack(x *exchange) (response, error) {
 	if s.provider == nil {
-		return answer{}, errNoRoute
+		return response{}, errNoRoute
 	}
 	var secret string
 	if c, err := x.r.Cookie(s.oidcCookie(x.r)); err == nil {
@@ -170,7 +170,7 @@ func (s *Server) comeBack(x *exchange) (answer, error) {
 var errNotYours = api.Refuse(api.CodeUnauthenticated, "This answer doesn't belong to a sign-in that this browser began, or another one was begun since. Begin anew.")
 
 // oidcRefusal tells people why they aren't signed in, and how else to sign in.
-func (x *exchange) oidcRefusal(purpose string, err error) (answer, error) {
+func (x *exchange) oidcRefusal(purpose string, err error) (response, error) {
 	p := doorPage{Title: "This sign-in didn’t work", Back: signInRoute}
 	if purpose == account.PurposeLink {
 		p.Title, p.Back = "Nothing was linked", "/settings/account"
@@ -189,7 +189,7 @@ func (x *exchange) oidcRefusal(purpose string, err error) (answer, error) {
 		p.Problems = []string{x.server.provider.Name() + " can't be reached now. Try again in a while, or sign in another way."}
 		return x.door(http.StatusBadGateway, p)
 	}
-	return answer{}, err
+	return response{}, err
 }
 
 // providerLink is where a page leads to sign in through the provider, and what it says there;

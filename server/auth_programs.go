@@ -13,9 +13,9 @@ import (
 
 // register stores an unknown program, so that people can sign it in (RFC 7591). It only works
 // if the operator allows it.
-func (s *Server) register(x *exchange) (answer, error) {
+func (s *Server) register(x *exchange) (response, error) {
 	if !s.registers {
-		return answer{}, errNoRoute
+		return response{}, errNoRoute
 	}
 	in, err := x.registration()
 	if err != nil {
@@ -25,7 +25,7 @@ func (s *Server) register(x *exchange) (answer, error) {
 	if err != nil {
 		return x.oauthRefusal(err)
 	}
-	return answer{status: http.StatusCreated, body: api.OAuthRegistration{
+	return response{status: http.StatusCreated, body: api.OAuthRegistration{
 		ClientID: c.ID, IssuedAt: c.Registered.Unix(), Name: c.Name, RedirectURIs: c.Redirects, AuthMethod: "none",
 		GrantTypes: []string{api.GrantCode, api.GrantRefresh}, ResponseTypes: []string{"code"}, Scope: api.ScopeUser,
 	}}, nil
@@ -61,18 +61,18 @@ func (x *exchange) registration() (out account.Registration, err error) {
 	return account.Registration{Name: in.Name, Redirects: in.Redirects}, nil
 }
 
-func (s *Server) listRegistrations(x *exchange) (answer, error) {
+func (s *Server) listRegistrations(x *exchange) (response, error) {
 	page, err := x.page()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return reply(s.accounts.Registrations(x.r.Context(), x.grant.who, page))
 }
 
-func (s *Server) revokeRegistration(x *exchange) (answer, error) {
+func (s *Server) revokeRegistration(x *exchange) (response, error) {
 	var id api.ClientID
 	if err := x.pathID("program", &id); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return done(s.accounts.RevokeRegistration(x.r.Context(), x.grant.who, id))
 }

@@ -30,7 +30,7 @@ func newRegistry(t *testing.T) *lobby {
 	return l
 }
 
-func (l *lobby) register(body any) servertest.Answer {
+func (l *lobby) register(body any) servertest.Response {
 	l.tb.Helper()
 	return l.Do("POST", "/oauth/register", body, servertest.With("Authorization", ""))
 }
@@ -181,7 +181,7 @@ func TestRegister_WhatIsTakenAndRefused(t *testing.T) {
 	}
 }
 
-func decodedAs[T any](tb testing.TB, a servertest.Answer) T {
+func decodedAs[T any](tb testing.TB, a servertest.Response) T {
 	tb.Helper()
 	a.Status = 200
 	return decoded[T](tb, a)

@@ -27,14 +27,14 @@ func (x *exchange) requireSetUpOpen() error {
 	return nil
 }
 
-func (s *Server) setUpPage(x *exchange) (answer, error) {
+func (s *Server) setUpPage(x *exchange) (response, error) {
 	if err := x.requireSetUpOpen(); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return x.showSetUp(http.StatusOK, nil)
 }
 
-func (x *exchange) showSetUp(status int, form url.Values, problems ...string) (answer, error) {
+func (x *exchange) showSetUp(status int, form url.Values, problems ...string) (response, error) {
 	return x.door(status, doorPage{
 		Title: "Set up stint", Action: setUpRoute, Do: "Become the owner", Problems: problems, Also: x.also("Become the owner with "),
 		Text:   "Choose how you, the owner, sign in from a browser.",
@@ -65,13 +65,13 @@ func loginOf(form url.Values) api.LoginInput {
 	return api.LoginInput{Login: form.Get("login"), Name: form.Get("name"), Password: form.Get("password")}
 }
 
-func (s *Server) setUp(x *exchange) (answer, error) {
+func (s *Server) setUp(x *exchange) (response, error) {
 	if err := x.requireSetUpOpen(); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	form, err := x.form()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if form.Get("decision") == viaProvider {
 		return x.onward(account.OIDCSignIn{Purpose: account.PurposeSetUp, Ticket: form.Get("code"), Next: "/"})
@@ -81,13 +81,13 @@ func (s *Server) setUp(x *exchange) (answer, error) {
 		return x.showSetUp(status, form, problems...)
 	}
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return x.signedInTo(cookie, expires, "/")
 }
 
 // showWorkspace sends the browser to the pages of a workspace.
-func (x *exchange) showWorkspace(ws api.Workspace) (answer, error) {
+func (x *exchange) showWorkspace(ws api.Workspace) (response, error) {
 	http.SetCookie(x, &http.Cookie{
 		Name: web.WorkspaceCookie, Value: ws.Slug, Path: "/", MaxAge: 365 * 24 * 3600, Secure: x.server.secure(x.r),
 		HttpOnly: true, SameSite: http.SameSiteLaxMode,

@@ -55,7 +55,7 @@ func samePlace(next string) string {
 
 // signInPage asks for name and password, and says how to sign in without; somebody who is
 // signed in goes on.
-func (s *Server) signInPage(x *exchange) (answer, error) {
+func (s *Server) signInPage(x *exchange) (response, error) {
 	next := samePlace(x.r.URL.Query().Get("next"))
 	if _, err := s.signedIn(x.r.Context(), x.r); err == nil {
 		return x.seeOther(next)
@@ -63,10 +63,10 @@ func (s *Server) signInPage(x *exchange) (answer, error) {
 	return x.showSignIn(http.StatusOK, next, "")
 }
 
-func (x *exchange) showSignIn(status int, next, login string, problems ...string) (answer, error) {
+func (x *exchange) showSignIn(status int, next, login string, problems ...string) (response, error) {
 	unset, err := x.server.accounts.NeedsSetUp(x.r.Context())
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	p := doorPage{Title: "Sign in to stint", Problems: problems, Action: signInRoute}
 	p.Leave, p.Provider = x.server.providerLink(next)
@@ -117,11 +117,11 @@ type doorField struct {
 	Required                               bool
 }
 
-func (x *exchange) door(status int, p doorPage) (answer, error) {
+func (x *exchange) door(status int, p doorPage) (response, error) {
 	p.base = web.BaseOf(x.r.Context())
 	x.Header().Set("Content-Type", "text/html; charset=utf-8")
 	x.WriteHeader(status)
-	return answer{written: true}, signInTemplate.Execute(x, p)
+	return response{written: true}, signInTemplate.Execute(x, p)
 }
 
 // asPage reports whether a refusal is shown to a person; problems are its words.
@@ -143,38 +143,38 @@ func (x *exchange) asPage(err error) (status int, problems []string, ok bool) {
 	return statusOf[refused.Code], problems, true
 }
 
-func (s *Server) signInStyles(x *exchange) (answer, error) {
+func (s *Server) signInStyles(x *exchange) (response, error) {
 	return x.file("signin.css", "text/css; charset=utf-8")
 }
 
 // signInTypeface serves the dashboard's own typeface, which otherwise needs a sign-in.
-func (s *Server) signInTypeface(x *exchange) (answer, error) {
+func (s *Server) signInTypeface(x *exchange) (response, error) {
 	x.Header().Set("Content-Type", "font/woff2")
 	x.WriteHeader(http.StatusOK)
 	_, _ = x.Write(web.Font()) // a client that went away isn't our failure
-	return answer{written: true}, nil
+	return response{written: true}, nil
 }
 
-func (s *Server) signInJS(x *exchange) (answer, error) {
+func (s *Server) signInJS(x *exchange) (response, error) {
 	return x.file("signin.js", "text/javascript; charset=utf-8")
 }
 
-func (x *exchange) file(name, kind string) (answer, error) {
+func (x *exchange) file(name, kind string) (response, error) {
 	text, err := signInFiles.ReadFile(name)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	x.Header().Set("Content-Type", kind)
 	x.WriteHeader(http.StatusOK)
 	_, _ = x.Write(text) // a client that went away isn't our failure
-	return answer{written: true}, nil
+	return response{written: true}, nil
 }
 
 // signIn exchanges a one-time link, or a name and a password, for a cookie (contract 8.1).
-func (s *Server) signIn(x *exchange) (answer, error) {
+func (s *Server) signIn(x *exchange) (response, error) {
 	form, err := x.form()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	next := form.Get("next")
 	if next == "" {
@@ -185,7 +185,7 @@ func (s *Server) signIn(x *exchange) (answer, error) {
 	if form.Has("password") {
 		// A page of another site must not sign a browser in as somebody else.
 		if s.origins.Check(x.r) != nil {
-			return answer{}, errCrossOrigin
+			return response{}, errCrossOrigin
 		}
 		cookie, expires, err = s.accounts.SignInWithPassword(x.r.Context(), form.Get("login"), form.Get("password"), s.from(x.r))
 	} else {
@@ -195,18 +195,18 @@ func (s *Server) signIn(x *exchange) (answer, error) {
 		return x.showSignIn(status, samePlace(next), form.Get("login"), problems...)
 	}
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return x.signedInTo(cookie, expires, next)
 }
 
 // signedInTo gives the browser its cookie and sends it on. An earlier sign-in of this browser
 // ends.
-func (x *exchange) signedInTo(cookie string, expires time.Time, next string) (answer, error) {
+func (x *exchange) signedInTo(cookie string, expires time.Time, next string) (response, error) {
 	s := x.server
 	if old := s.cookieOf(x.r); old != "" {
 		if err := s.accounts.SignOut(x.r.Context(), old); err != nil {
-			return answer{}, err
+			return response{}, err
 		}
 	}
 	http.SetCookie(x, &http.Cookie{
@@ -219,19 +219,19 @@ func (x *exchange) signedInTo(cookie string, expires time.Time, next string) (an
 // newSignInLink creates a one-time link for the caller's own browser: `stint open` asks for it
 // with the token in the data directory, the only one that can create such links, and hands it
 // over in a file that posts it (contract 8.1).
-func (s *Server) newSignInLink(x *exchange) (answer, error) {
+func (s *Server) newSignInLink(x *exchange) (response, error) {
 	if err := x.decodeOptional(&noBody{}); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	link, err := s.accounts.NewLink(x.r.Context(), x.grant.who)
-	return answer{status: http.StatusCreated, body: api.SignInLink{Link: link}}, err
+	return response{status: http.StatusCreated, body: api.SignInLink{Link: link}}, err
 }
 
 // signOut ends the browser's sign-in. It doesn't end a bearer token.
-func (s *Server) signOut(x *exchange) (answer, error) {
+func (s *Server) signOut(x *exchange) (response, error) {
 	if old := s.cookieOf(x.r); old != "" {
 		if err := s.accounts.SignOut(x.r.Context(), old); err != nil {
-			return answer{}, err
+			return response{}, err
 		}
 	}
 	http.SetCookie(x, &http.Cookie{
@@ -258,8 +258,8 @@ func (x *exchange) form() (url.Values, error) {
 }
 
 // seeOther sends the browser on, to a path of this server or to another one.
-func (x *exchange) seeOther(path string) (answer, error) {
+func (x *exchange) seeOther(path string) (response, error) {
 	x.Header().Set("Location", web.Address(x.r.Context(), path))
 	x.WriteHeader(http.StatusSeeOther)
-	return answer{written: true}, nil
+	return response{written: true}, nil
 }

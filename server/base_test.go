@@ -141,7 +141,7 @@ func TestBase_EverythingThatGoesOutHasIt(t *testing.T) {
 }
 
 // addresses checks the addresses in a page and returns how many there are.
-func addresses(t *testing.T, path string, a servertest.Answer) int {
+func addresses(t *testing.T, path string, a servertest.Response) int {
 	t.Helper()
 	if a.Status != 200 && a.Status != 401 || !strings.HasPrefix(a.Header.Get("Content-Type"), "text/html") {
 		t.Fatalf("%s answered %d %s", path, a.Status, a.Body)

@@ -57,15 +57,15 @@ func classic(s *api.Session) classicSession {
 	return out
 }
 
-func (s *Server) classicSessions(x *exchange) (answer, error) {
+func (s *Server) classicSessions(x *exchange) (response, error) {
 	if err := x.query().end(); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	out := classicList{Sessions: []classicSession{}}
 	for page := (api.Page{Limit: classicPage}); ; page.Limit = classicPage - len(out.Sessions) {
 		found, err := s.engine.Sessions(x.r.Context(), x.caller, api.SessionFilter{Agent: x.vars["agent"], Archived: true}, page)
 		if err != nil {
-			return answer{}, err
+			return response{}, err
 		}
 		for i := range found.Items {
 			out.Sessions = append(out.Sessions, classic(&found.Items[i]))
@@ -77,10 +77,10 @@ func (s *Server) classicSessions(x *exchange) (answer, error) {
 	}
 }
 
-func (s *Server) classicTrigger(x *exchange) (answer, error) {
+func (s *Server) classicTrigger(x *exchange) (response, error) {
 	a, err := s.createSession(x)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	made, ok := a.body.(api.Session)
 	if !ok {
@@ -91,18 +91,18 @@ func (s *Server) classicTrigger(x *exchange) (answer, error) {
 }
 
 // classicCancel cancels a session that no worker has begun; for any other it answers 409.
-func (s *Server) classicCancel(x *exchange) (answer, error) {
+func (s *Server) classicCancel(x *exchange) (response, error) {
 	if err := s.sessionVerb(x, &noBody{}); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	got, err := s.engine.CancelSession(x.r.Context(), x.caller, x.session, api.CancelInput{OnlyPending: true})
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if !got.Changed {
-		return answer{}, &api.Error{
+		return response{}, &api.Error{
 			Code: api.CodeSessionTerminal, Status: got.Session.Status, Detail: "The session has ended: it is " + string(got.Session.Status) + ".",
 		}
 	}
-	return answer{status: http.StatusOK, body: classicOne{classic(&got.Session)}}, nil
+	return response{status: http.StatusOK, body: classicOne{classic(&got.Session)}}, nil
 }

@@ -11,22 +11,22 @@ import (
 // showPrompt shows a prompt, open or closed; with wait it is held until somebody has answered
 // or the prompt is closed otherwise. The worker whose claim the header names also gets secret
 // answers.
-func (s *Server) showPrompt(x *exchange) (answer, error) {
+func (s *Server) showPrompt(x *exchange) (response, error) {
 	q := x.query()
 	wait := q.wait()
 	if err := q.end(); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	var id api.PromptID
 	if id.UnmarshalText([]byte(x.vars["prompt"])) != nil {
-		return answer{}, api.Refuse(api.CodeNotFound, "There is no such prompt here.")
+		return response{}, api.Refuse(api.CodeNotFound, "There is no such prompt here.")
 	}
 	var claim api.ClaimID
 	if err := claim.UnmarshalText([]byte(x.r.Header.Get(api.ClaimHeader))); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if err := s.sessionHere(x.r.Context(), x); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return waiting(x, wait, func(ctx context.Context, wait time.Duration) (api.Prompt, error) {
 		return s.engine.AwaitAnswer(ctx, x.caller, x.session, id, claim, wait)
@@ -35,49 +35,49 @@ func (s *Server) showPrompt(x *exchange) (answer, error) {
 
 // postMessage answers 200 with the message in a session that continues, and 201 with the new
 // session when the conversation had ended.
-func (s *Server) postMessage(x *exchange) (answer, error) {
+func (s *Server) postMessage(x *exchange) (response, error) {
 	var in api.MessageInput
 	if err := x.decode(&in); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if err := s.sessionHere(x.r.Context(), x); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	posted, err := s.engine.PostMessage(x.r.Context(), x.caller, x.session, in)
 	if err != nil || posted.Message != nil {
 		return reply(posted, err)
 	}
-	return answer{status: http.StatusCreated, body: posted, location: x.under("sessions", posted.Session.ID.String())}, nil
+	return response{status: http.StatusCreated, body: posted, location: x.under("sessions", posted.Session.ID.String())}, nil
 }
 
-func (s *Server) messages(x *exchange) (answer, error) {
+func (s *Server) messages(x *exchange) (response, error) {
 	q := x.query()
 	var after api.MessageID
 	q.id("after", &after)
 	if err := q.end(); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if err := s.sessionHere(x.r.Context(), x); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return reply(s.engine.Messages(x.r.Context(), x.caller, x.session, after))
 }
 
-func (s *Server) showThread(x *exchange) (answer, error) {
+func (s *Server) showThread(x *exchange) (response, error) {
 	return reply(s.engine.Thread(x.r.Context(), x.caller, x.thread))
 }
 
-func (s *Server) patchThread(x *exchange) (answer, error) {
+func (s *Server) patchThread(x *exchange) (response, error) {
 	var in api.ThreadPatch
 	if err := x.decode(&in); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return reply(s.engine.PatchThread(x.r.Context(), x.caller, x.thread, in))
 }
 
-func (s *Server) inbox(x *exchange) (answer, error) {
+func (s *Server) inbox(x *exchange) (response, error) {
 	if err := x.query().end(); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	view, err := s.engine.Inbox(x.r.Context(), x.caller)
 	return reply(api.Inbox{Items: view.Items}, err)

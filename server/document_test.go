@@ -445,22 +445,24 @@ func formsAnswer(t *testing.T) {
 		if !op.Form {
 			continue
 		}
-		post := func(form string, changes ...servertest.Change) servertest.Answer {
+		post := func(form string, changes ...servertest.Change) servertest.Response {
 			return l.Do(op.Method, op.Path, form, append([]servertest.Change{servertest.With("Authorization", ""), servertest.With("Content-Type", formType)}, changes...)...)
 		}
 		form := good[op.Path]
 		form.Set("client_id", account.CLI)
-		ways := map[int]func() servertest.Answer{
-			200: func() servertest.Answer { return post(form.Encode()) },
-			400: func() servertest.Answer { return post("client_id=nobody") },
-			401: func() servertest.Answer { return post(form.Encode(), servertest.With("Authorization", "Basic eDp5")) },
-			403: func() servertest.Answer { return post(form.Encode(), servertest.With("Sec-Fetch-Site", "cross-site")) },
-			413: func() servertest.Answer { return post(strings.Repeat("x", 9<<10)) },
-			415: func() servertest.Answer { return post("{}", servertest.With("Content-Type", "application/json")) },
-			421: func() servertest.Answer {
+		ways := map[int]func() servertest.Response{
+			200: func() servertest.Response { return post(form.Encode()) },
+			400: func() servertest.Response { return post("client_id=nobody") },
+			401: func() servertest.Response { return post(form.Encode(), servertest.With("Authorization", "Basic eDp5")) },
+			403: func() servertest.Response {
+				return post(form.Encode(), servertest.With("Sec-Fetch-Site", "cross-site"))
+			},
+			413: func() servertest.Response { return post(strings.Repeat("x", 9<<10)) },
+			415: func() servertest.Response { return post("{}", servertest.With("Content-Type", "application/json")) },
+			421: func() servertest.Response {
 				return post(form.Encode(), func(r *http.Request) { r.Host = "evil.test" })
 			},
-			429: func() servertest.Answer {
+			429: func() servertest.Response {
 				many := url.Values{"client_id": {account.CLI}, "grant_type": {"authorization_code"}, "code": {"nobody's"}}
 				for range 61 {
 					if a := post(many.Encode()); a.Status == 429 {

@@ -107,7 +107,7 @@ func (x *exchange) problem(refused *api.Error) {
 		Type: "urn:stint:error:" + string(refused.Code), Title: http.StatusText(status), Status: status,
 		Error: refused, RequestID: x.id,
 	}
-	if err := x.send(answer{status: status, body: body}); err != nil {
+	if err := x.send(response{status: status, body: body}); err != nil {
 		x.server.log.Error("write a refusal", "request", x.id, "error", err)
 		x.WriteHeader(http.StatusInternalServerError)
 	}

@@ -17,7 +17,7 @@ import (
 const retryIn = 2 * time.Second // for a reader of the stream that lost its connection
 
 // events returns a page of the event log, ascending, or the live stream.
-func (s *Server) events(x *exchange) (answer, error) {
+func (s *Server) events(x *exchange) (response, error) {
 	if acceptsStream(x.r) && x.r.Method == http.MethodGet {
 		return s.stream(x)
 	}
@@ -25,7 +25,7 @@ func (s *Server) events(x *exchange) (answer, error) {
 	after := q.whole("after", 0, 1<<63-1, 0)
 	limit := q.limit()
 	if err := q.end(); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if limit == 0 {
 		limit = 50
@@ -35,7 +35,7 @@ func (s *Server) events(x *exchange) (answer, error) {
 }
 
 // audit returns a page of who did what, newest first.
-func (s *Server) audit(x *exchange) (answer, error) {
+func (s *Server) audit(x *exchange) (response, error) {
 	q := x.query()
 	f := api.AuditFilter{
 		Actor: q.text("actor"), Type: q.text("type"), Agent: q.text("agent"),
@@ -44,7 +44,7 @@ func (s *Server) audit(x *exchange) (answer, error) {
 	q.id("session", &f.Session)
 	page := q.page()
 	if err := q.end(); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return reply(s.engine.Audit(x.r.Context(), x.caller, f, page))
 }
@@ -56,20 +56,20 @@ func acceptsStream(r *http.Request) bool {
 // stream follows the event log for one reader (contract 9.3). The reader's place is a sequence
 // number; what is sent comes only from the table, so a lost wake-up, a slow connection or a
 // restart loses nothing.
-func (s *Server) stream(x *exchange) (answer, error) {
+func (s *Server) stream(x *exchange) (response, error) {
 	q := x.query()
 	after := q.whole("after", 0, 1<<63-1, -1)
 	if err := q.end(); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	ctx, release, err := s.hold(x, heldStream)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	defer release()
 	place, reset, err := s.startOf(x.r, after) // a stream that begins during shutdown is still opened
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	first := sse.AppendRetry(nil, retryIn)
 	if reset {
@@ -79,7 +79,7 @@ func (s *Server) stream(x *exchange) (answer, error) {
 	if out.Send(first) == nil {
 		s.follow(ctx, x, out, place)
 	}
-	return answer{written: true}, nil
+	return response{written: true}, nil
 }
 
 // startOf finds the place to start from: the last event that the reader has, else the end.

@@ -66,8 +66,8 @@ func (x *exchange) Flush() {
 // Unwrap lets http.ResponseController find the connection.
 func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
-// answer is what a verb sends to the client when it doesn't refuse.
-type answer struct {
+// response is what a verb sends to the client when it doesn't refuse.
+type response struct {
 	status   int // 0 = 200
 	body     any // nil = none
 	location string
@@ -77,16 +77,16 @@ type answer struct {
 }
 
 // reply answers 200 with what an engine verb returned.
-func reply[T any](v T, err error) (answer, error) {
+func reply[T any](v T, err error) (response, error) {
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	return answer{body: v, at: committedAt(v)}, nil
+	return response{body: v, at: committedAt(v)}, nil
 }
 
 // done answers 204.
-func done(err error) (answer, error) {
-	return answer{status: http.StatusNoContent}, err
+func done(err error) (response, error) {
+	return response{status: http.StatusNoContent}, err
 }
 
 // committedAt is the server's time at the commit, for the answers that carry it.
@@ -132,7 +132,7 @@ func giveBuffer(b *bytes.Buffer) {
 }
 
 // send writes an answer. An error means that nothing was written yet.
-func (x *exchange) send(a answer) error {
+func (x *exchange) send(a response) error {
 	if a.written {
 		return nil
 	}

@@ -26,7 +26,7 @@ const (
 
 // waiting answers with what look finds within wait; look ends with its context, and at once when
 // it is given no wait. If the server shuts down meanwhile, the answer is what there is then.
-func waiting[T any](x *exchange, wait time.Duration, look func(ctx context.Context, wait time.Duration) (T, error)) (answer, error) {
+func waiting[T any](x *exchange, wait time.Duration, look func(ctx context.Context, wait time.Duration) (T, error)) (response, error) {
 	found, closing, err := held(x, wait, func(ctx context.Context) (T, error) { return look(ctx, wait) })
 	if closing {
 		found, err = look(x.r.Context(), 0)

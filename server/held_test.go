@@ -62,7 +62,7 @@ func TestRace_SixtyFourWorkersOneSession(t *testing.T) {
 	}
 	for round := range 3 {
 		id := d.addSession().ID
-		answers := make([]servertest.Answer, n)
+		answers := make([]servertest.Response, n)
 		start := make(chan struct{})
 		var wg sync.WaitGroup
 		for i, w := range workers {
@@ -266,9 +266,9 @@ func TestShutdown_HeldRequestsEndFirstAndWritesFinish(t *testing.T) {
 func TestHeld_EndsWhenTheRightsEnd(t *testing.T) {
 	d := newFixture(t, servertest.Options{})
 	cookie := d.cookie()
-	answer := make(chan servertest.Answer, 1)
+	answer := make(chan servertest.Response, 1)
 	go func() {
-		var a servertest.Answer
+		var a servertest.Response
 		defer func() { answer <- a }()
 		a = d.Do("POST", "claim-next", d.next(60), servertest.With("Authorization", ""), servertest.With("Cookie", cookie),
 			servertest.With("Sec-Fetch-Site", "same-origin"))

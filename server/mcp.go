@@ -48,28 +48,28 @@ func mcpCaller(ctx context.Context) (mcp.Caller, error) {
 // mcp answers a request of the protocol. Its tools make the calls of the API inside this
 // process, with the same token, so that every check of the API counts for them too. A
 // browser's cookie is no such token.
-func (s *Server) mcp(x *exchange) (answer, error) {
+func (s *Server) mcp(x *exchange) (response, error) {
 	if x.r.Header["Authorization"] == nil {
-		return answer{}, api.Refuse(api.CodeUnauthenticated, "Send a bearer token; a browser's sign-in doesn't count here.")
+		return response{}, api.Refuse(api.CodeUnauthenticated, "Send a bearer token; a browser's sign-in doesn't count here.")
 	}
 	workspace, err := s.mcpWorkspace(x)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	client, err := api.NewClient(api.ClientConfig{
 		URL: "http://127.0.0.1", Token: s.secretOf(x.r), Workspace: workspace, Agent: x.r.UserAgent(), Transport: inside{s, x.r},
 	})
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	sent, err := x.readBody()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	defer sent.give()
 	handler, err := s.mcpHandler()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	caller := mcp.Caller{Client: client, Pages: s.home(x.r)}
 	for _, scope := range strings.Fields(x.grant.who.Granted) {
@@ -80,12 +80,12 @@ func (s *Server) mcp(x *exchange) (answer, error) {
 	needs := mcp.Needs(sent.bytes())
 	if err := caller.May(needs...); err != nil {
 		x.Header().Set("WWW-Authenticate", x.scopeChallenge(needs))
-		return answer{}, err
+		return response{}, err
 	}
 	r := x.r.WithContext(context.WithValue(x.r.Context(), mcpCallerKey{}, caller))
 	r.Body = io.NopCloser(bytes.NewReader(bytes.Clone(sent.bytes()))) // a tool may outlive the request
 	handler.ServeHTTP(x, r)
-	return answer{written: true}, nil
+	return response{written: true}, nil
 }
 
 // mcpWorkspace is the workspace that the tools act in: the one that the address names, else

@@ -19,7 +19,7 @@ import (
 )
 
 // rpc posts one message of the protocol as a client after the handshake does.
-func rpc(s *servertest.Server, body string, changes ...servertest.Change) servertest.Answer {
+func rpc(s *servertest.Server, body string, changes ...servertest.Change) servertest.Response {
 	accepts := []servertest.Change{servertest.With("Accept", "application/json, text/event-stream"), servertest.With("Mcp-Protocol-Version", handshake)}
 	return s.Do("POST", "/mcp", body, append(accepts, changes...)...)
 }
@@ -132,7 +132,7 @@ func TestMCP_Rights(t *testing.T) {
 	}
 }
 
-func rpcIn(s *servertest.Server, workspace string) servertest.Answer {
+func rpcIn(s *servertest.Server, workspace string) servertest.Response {
 	return s.Do("POST", "/mcp?workspace="+workspace, listAgents, servertest.With("Accept", "application/json, text/event-stream"), servertest.With("Mcp-Protocol-Version", handshake))
 }
 

@@ -21,53 +21,53 @@ func (x *exchange) page() (api.Page, error) {
 	return p, q.end()
 }
 
-func (s *Server) listMembers(x *exchange) (answer, error) {
+func (s *Server) listMembers(x *exchange) (response, error) {
 	page, err := x.page()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return reply(s.engine.Members(x.r.Context(), x.caller, page))
 }
 
-func (s *Server) setRole(x *exchange) (answer, error) {
+func (s *Server) setRole(x *exchange) (response, error) {
 	var user api.UserID
 	var in api.RoleInput
 	if err := x.decode(&in); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if err := x.pathID("user", &user); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return reply(s.engine.SetRole(x.r.Context(), x.caller, user, in.Role))
 }
 
-func (s *Server) removeMember(x *exchange) (answer, error) {
+func (s *Server) removeMember(x *exchange) (response, error) {
 	var user api.UserID
 	if err := x.pathID("user", &user); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return reply(s.engine.RemoveMember(x.r.Context(), x.caller, user))
 }
 
-func (s *Server) listInvitations(x *exchange) (answer, error) {
+func (s *Server) listInvitations(x *exchange) (response, error) {
 	page, err := x.page()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return reply(s.accounts.Invitations(x.r.Context(), x.caller, page))
 }
 
-func (s *Server) invite(x *exchange) (answer, error) {
+func (s *Server) invite(x *exchange) (response, error) {
 	var in api.InvitationInput
 	if err := x.decode(&in); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	made, err := s.accounts.Invite(x.r.Context(), x.caller, in)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	made.Link = InvitationLink(s.home(x.r), made.Code)
-	return answer{status: http.StatusCreated, body: made}, nil
+	return response{status: http.StatusCreated, body: made}, nil
 }
 
 // InvitationLink is the link that is sent as an invitation. The code is in the fragment, so
@@ -82,57 +82,57 @@ func (s *Server) home(r *http.Request) string {
 	return ForBrowsers(s.reached(r))
 }
 
-func (s *Server) revokeInvitation(x *exchange) (answer, error) {
+func (s *Server) revokeInvitation(x *exchange) (response, error) {
 	var id api.InviteID
 	if err := x.pathID("invitation", &id); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return done(s.accounts.RevokeInvitation(x.r.Context(), x.caller, id))
 }
 
-func (s *Server) createWorkspace(x *exchange) (answer, error) {
+func (s *Server) createWorkspace(x *exchange) (response, error) {
 	var in api.WorkspaceInput
 	if err := x.decode(&in); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	ws, err := s.engine.CreateWorkspace(x.r.Context(), x.grant.who, in)
-	return answer{status: http.StatusCreated, body: ws, location: "/api/v1/workspaces/" + ws.Slug}, err
+	return response{status: http.StatusCreated, body: ws, location: "/api/v1/workspaces/" + ws.Slug}, err
 }
 
-func (s *Server) renameWorkspace(x *exchange) (answer, error) {
+func (s *Server) renameWorkspace(x *exchange) (response, error) {
 	var in api.WorkspaceInput
 	if err := x.decode(&in); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if in.Slug != "" {
 		var v api.Invalid
 		v.Add("slug", "can't be changed")
-		return answer{}, v.Err()
+		return response{}, v.Err()
 	}
 	return reply(s.engine.RenameWorkspace(x.r.Context(), x.caller, in.Name))
 }
 
-func (s *Server) listKeys(x *exchange) (answer, error) {
+func (s *Server) listKeys(x *exchange) (response, error) {
 	page, err := x.page()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return reply(s.accounts.Keys(x.r.Context(), x.caller, page))
 }
 
-func (s *Server) createKey(x *exchange) (answer, error) {
+func (s *Server) createKey(x *exchange) (response, error) {
 	var in api.KeyInput
 	if err := x.decode(&in); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	key, err := s.accounts.CreateKey(x.r.Context(), x.caller, in)
-	return answer{status: http.StatusCreated, body: key}, err
+	return response{status: http.StatusCreated, body: key}, err
 }
 
-func (s *Server) revokeKey(x *exchange) (answer, error) {
+func (s *Server) revokeKey(x *exchange) (response, error) {
 	var id api.KeyID
 	if err := x.pathID("key", &id); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return done(s.accounts.RevokeKey(x.r.Context(), x.caller, id))
 }

@@ -43,19 +43,19 @@ func (q *query) placeOf(name string) outputPlace {
 
 // output answers a part of a session's output as text. The session is read before its items,
 // so that one that has ended has no more of them than are seen.
-func (s *Server) output(x *exchange) (answer, error) {
+func (s *Server) output(x *exchange) (response, error) {
 	q := x.query()
 	at := q.placeOf("cursor")
 	if err := q.end(); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	ctx := x.r.Context()
 	if err := s.sessionHere(ctx, x); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	one, err := s.engine.Session(ctx, x.caller, x.session)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	text, at, more, err := s.outputFrom(ctx, x, at)
 	return reply(api.Output{Text: text, Cursor: at.String(), More: more, Status: one.Status}, err)

@@ -10,7 +10,7 @@ import (
 	"stint/web"
 )
 
-func (s *Server) whoami(x *exchange) (answer, error) {
+func (s *Server) whoami(x *exchange) (response, error) {
 	who := x.grant.who
 	return reply(api.Whoami{UserID: who.UserID, Name: who.Name, KeyID: who.KeyID, Scopes: who.Scopes, SessionID: runSession(who)}, nil)
 }
@@ -22,36 +22,36 @@ func runSession(who account.Identity) api.SessionID {
 	return who.Run.Session
 }
 
-func (s *Server) listWorkspaces(x *exchange) (answer, error) {
+func (s *Server) listWorkspaces(x *exchange) (response, error) {
 	all, err := s.accounts.Workspaces(x.r.Context(), x.grant.who)
 	return reply(api.List[api.Workspace]{Items: all}, err)
 }
 
-func (s *Server) showWorkspace(x *exchange) (answer, error) {
+func (s *Server) showWorkspace(x *exchange) (response, error) {
 	all, err := s.accounts.Workspaces(x.r.Context(), x.grant.who)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	for _, w := range all {
 		if w.ID == x.caller.WorkspaceID {
 			return reply(w, nil)
 		}
 	}
-	return answer{}, api.Refuse(api.CodeNotFound, "There is no such workspace here.")
+	return response{}, api.Refuse(api.CodeNotFound, "There is no such workspace here.")
 }
 
 // healthy says that the process answers.
-func (s *Server) healthy(*exchange) (answer, error) {
+func (s *Server) healthy(*exchange) (response, error) {
 	return reply(api.Health{Status: "ok", Version: s.version}, nil)
 }
 
 // ready says that the store answers too, and that no shutdown has begun.
-func (s *Server) ready(x *exchange) (answer, error) {
+func (s *Server) ready(x *exchange) (response, error) {
 	if s.closing.Err() != nil {
-		return answer{}, api.Refuse(api.CodeUnavailable, "The server is shutting down.")
+		return response{}, api.Refuse(api.CodeUnavailable, "The server is shutting down.")
 	}
 	if err := s.engine.Ready(x.r.Context()); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return reply(api.Health{Status: "ready", Warning: s.engine.Low()}, nil)
 }
@@ -59,7 +59,7 @@ func (s *Server) ready(x *exchange) (answer, error) {
 // rooted finds in the document where its paths begin.
 var rooted = regexp.MustCompile(`(?m)("?servers"?:[\s[{-]+"?url"?: ?"?)/("|$)`)
 
-func (s *Server) openAPI(x *exchange) (answer, error) {
+func (s *Server) openAPI(x *exchange) (response, error) {
 	kind, text := "application/yaml", api.OpenAPIYAML
 	if strings.HasSuffix(x.r.URL.Path, ".json") {
 		kind, text = "application/json", api.OpenAPIJSON
@@ -70,5 +70,5 @@ func (s *Server) openAPI(x *exchange) (answer, error) {
 	x.Header().Set("Content-Type", kind)
 	x.WriteHeader(http.StatusOK)
 	_, _ = x.Write(text) // a client that went away isn't our failure
-	return answer{written: true}, nil
+	return response{written: true}, nil
 }

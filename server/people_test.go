@@ -26,7 +26,7 @@ func (d *fixture) named() {
 }
 
 // tries signs in with a password and returns the answer.
-func (d *fixture) tries(login, password string, more ...servertest.Change) servertest.Answer {
+func (d *fixture) tries(login, password string, more ...servertest.Change) servertest.Response {
 	d.tb.Helper()
 	changes := []servertest.Change{servertest.With("Authorization", ""), servertest.With("Content-Type", formType), noRedirect(d)}
 	form := url.Values{"login": {login}, "password": {password}}
@@ -34,7 +34,7 @@ func (d *fixture) tries(login, password string, more ...servertest.Change) serve
 }
 
 // cookieIn is the Cookie header that an answer sets.
-func cookieIn(t testing.TB, a servertest.Answer) string {
+func cookieIn(t testing.TB, a servertest.Response) string {
 	t.Helper()
 	name, _, _ := strings.Cut(a.Header.Get("Set-Cookie"), ";")
 	if a.Status != http.StatusSeeOther || !strings.Contains(name, "stint_session=") {
@@ -156,7 +156,7 @@ func TestPassword_ChangeEndsOtherBrowsers(t *testing.T) {
 	d := newFixture(t, servertest.Options{})
 	d.named()
 	first, second := cookieIn(t, d.tries("ann", password)), cookieIn(t, d.tries("ann", password))
-	change := func(current, next string) servertest.Answer {
+	change := func(current, next string) servertest.Response {
 		return d.Do("POST", "/api/v1/account/login", m{"current": current, "password": next}, d.browser(first)...)
 	}
 	if a := change("wrong one", "another password"); a.Status != 422 || a.Problem(t).Fields[0].Field != "current" {
@@ -188,7 +188,7 @@ func TestSetUp_OneOwnerAndNoOther(t *testing.T) {
 	d := newFixture(t, servertest.Options{})
 	nobody, form, html := servertest.With("Authorization", ""), servertest.With("Content-Type", formType), servertest.With("Accept", "text/html")
 	stay := noRedirect(d)
-	post := func(code, login string, more ...servertest.Change) servertest.Answer {
+	post := func(code, login string, more ...servertest.Change) servertest.Response {
 		v := url.Values{"code": {code}, "login": {login}, "password": {password}}
 		return d.Do("POST", "/setup", v.Encode(), append([]servertest.Change{nobody, form, stay}, more...)...)
 	}
@@ -236,7 +236,7 @@ func TestInvitation_WorksOnceForWhoeverHoldsIt(t *testing.T) {
 	invite := func() string {
 		return servertest.Must[api.Invitation](d.Server, 201, "POST", "invitations", m{"role": "member", "note": "Ben"}).Code
 	}
-	join := func(code, login string, more ...servertest.Change) servertest.Answer {
+	join := func(code, login string, more ...servertest.Change) servertest.Response {
 		v := url.Values{"code": {code}, "login": {login}, "password": {password}}
 		return d.Do("POST", "/invitation", v.Encode(), append([]servertest.Change{nobody, form, noRedirect(d)}, more...)...)
 	}

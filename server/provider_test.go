@@ -118,13 +118,13 @@ func (c *crooked) leaves() (cookie string, asked url.Values) {
 	return cookie, q
 }
 
-func (c *crooked) get(path, cookie string) servertest.Answer {
+func (c *crooked) get(path, cookie string) servertest.Response {
 	c.tb.Helper()
 	return c.lobby.Do("GET", path, nil, servertest.With("Authorization", ""), servertest.With("Cookie", cookie), servertest.With("Accept", "text/html"),
 		servertest.With("Sec-Fetch-Site", "cross-site"), noRedirect(c.fixture))
 }
 
-func (c *crooked) returns(cookie string, answer url.Values) servertest.Answer {
+func (c *crooked) returns(cookie string, answer url.Values) servertest.Response {
 	c.tb.Helper()
 	return c.get("/signin/provider/callback?"+answer.Encode(), cookie)
 }
@@ -232,7 +232,7 @@ func TestProvider_AnswersThatAreRefused(t *testing.T) {
 func TestProvider_NamesAndAddressesDecideNothing(t *testing.T) {
 	c := newCrooked(t)
 	servertest.Must[api.Account](c.lobby.Server, 200, "POST", "/api/v1/account/login", m{"login": "owner@example.test", "name": "Owner", "password": password})
-	arrives := func(sub string, more m) servertest.Answer {
+	arrives := func(sub string, more m) servertest.Response {
 		cookie, asked := c.leaves()
 		c.claims["sub"], c.claims["name"], c.claims["email"], c.claims["preferred_username"] = sub, "Owner", "owner@example.test", "owner"
 		for k, v := range more {

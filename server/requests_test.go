@@ -203,7 +203,7 @@ func TestSignIn_NeededEverywhere(t *testing.T) {
 	}
 }
 
-func checkHeaders(t *testing.T, what string, a servertest.Answer) {
+func checkHeaders(t *testing.T, what string, a servertest.Response) {
 	t.Helper()
 	for name, want := range map[string]string{
 		"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cross-Origin-Opener-Policy": "same-origin",

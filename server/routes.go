@@ -9,7 +9,7 @@ import (
 )
 
 // verb answers one request. It returns the answer; refusals are errors.
-type verb func(s *Server, x *exchange) (answer, error)
+type verb func(s *Server, x *exchange) (response, error)
 
 // route is a row of the table below. api/openapi.yaml describes the same paths.
 type route struct {

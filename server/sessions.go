@@ -12,17 +12,17 @@ import (
 
 const maxKey = 255 // of an Idempotency-Key
 
-func (s *Server) createSession(x *exchange) (answer, error) {
+func (s *Server) createSession(x *exchange) (response, error) {
 	var in api.SessionInput
 	key, err := x.decodeKeyed(&in, "POST sessions")
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	made, replayed, err := s.engine.CreateSession(x.r.Context(), x.caller, x.vars["agent"], in, key)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	a := answer{status: http.StatusCreated, body: made, location: x.under("sessions", made.ID.String()), replayed: replayed}
+	a := response{status: http.StatusCreated, body: made, location: x.under("sessions", made.ID.String()), replayed: replayed}
 	if replayed {
 		a.status = http.StatusOK
 	}
@@ -67,24 +67,24 @@ func (x *exchange) idempotency(sent body, route string) (engine.Idempotency, err
 	return engine.Idempotency{Key: key, Route: route, Body: bytes.Clone(sent.bytes())}, nil
 }
 
-func (s *Server) listSessions(x *exchange) (answer, error) {
+func (s *Server) listSessions(x *exchange) (response, error) {
 	q := x.query()
 	f, none := q.sessions()
 	f.Agent = q.text("agent")
 	return s.sessionPage(x, q, f, none)
 }
 
-func (s *Server) agentSessions(x *exchange) (answer, error) {
+func (s *Server) agentSessions(x *exchange) (response, error) {
 	q := x.query()
 	f, none := q.sessions()
 	f.Agent = x.vars["agent"]
 	return s.sessionPage(x, q, f, none)
 }
 
-func (s *Server) sessionPage(x *exchange, q *query, f api.SessionFilter, none bool) (answer, error) {
+func (s *Server) sessionPage(x *exchange, q *query, f api.SessionFilter, none bool) (response, error) {
 	page := q.page()
 	if err := q.end(); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if none {
 		return reply(api.List[api.Session]{}, nil)
@@ -92,12 +92,12 @@ func (s *Server) sessionPage(x *exchange, q *query, f api.SessionFilter, none bo
 	return reply(s.engine.Sessions(x.r.Context(), x.caller, f, page))
 }
 
-func (s *Server) countSessions(x *exchange) (answer, error) {
+func (s *Server) countSessions(x *exchange) (response, error) {
 	q := x.query()
 	f, none := q.sessions()
 	f.Agent = q.text("agent")
 	if err := q.end(); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	all := make(map[api.Status]int64, len(api.Statuses))
 	for _, status := range api.Statuses {
@@ -132,38 +132,38 @@ func (s *Server) sessionHere(ctx context.Context, x *exchange) error {
 
 // showSession shows a session; with wait it is held until the session has ended or asks a
 // person.
-func (s *Server) showSession(x *exchange) (answer, error) {
+func (s *Server) showSession(x *exchange) (response, error) {
 	q := x.query()
 	wait := q.wait()
 	if err := q.end(); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if err := s.sessionHere(x.r.Context(), x); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return waiting(x, wait, func(ctx context.Context, wait time.Duration) (api.Session, error) {
 		return s.engine.AwaitSession(ctx, x.caller, x.session, wait)
 	})
 }
 
-func (s *Server) cancelSession(x *exchange) (answer, error) {
+func (s *Server) cancelSession(x *exchange) (response, error) {
 	var in api.CancelInput
 	if err := s.sessionVerb(x, &in); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return reply(s.engine.CancelSession(x.r.Context(), x.caller, x.session, in))
 }
 
-func (s *Server) stopSession(x *exchange) (answer, error) {
+func (s *Server) stopSession(x *exchange) (response, error) {
 	if err := s.sessionVerb(x, &noBody{}); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return reply(s.engine.StopSession(x.r.Context(), x.caller, x.session))
 }
 
-func (s *Server) archiveSession(x *exchange) (answer, error) {
+func (s *Server) archiveSession(x *exchange) (response, error) {
 	if err := s.sessionVerb(x, &noBody{}); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return reply(s.engine.ArchiveSession(x.r.Context(), x.caller, x.session))
 }
@@ -171,24 +171,24 @@ func (s *Server) archiveSession(x *exchange) (answer, error) {
 // retrySession answers 201 with the new session of a finished one, and 200 with the same
 // session when it was stale and is queued again, or with the one that an earlier retry created
 // if that isn't over (contract 2.6).
-func (s *Server) retrySession(x *exchange) (answer, error) {
+func (s *Server) retrySession(x *exchange) (response, error) {
 	if err := s.sessionVerb(x, &noBody{}); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	one, err := s.engine.RetrySession(x.r.Context(), x.caller, x.session)
 	if err != nil || one.ID == x.session || !one.Changed {
 		return reply(one, err)
 	}
-	return answer{status: http.StatusCreated, body: one, location: x.under("sessions", one.ID.String())}, nil
+	return response{status: http.StatusCreated, body: one, location: x.under("sessions", one.ID.String())}, nil
 }
 
-func (s *Server) answerPrompt(x *exchange) (answer, error) {
+func (s *Server) answerPrompt(x *exchange) (response, error) {
 	var in api.AnswerInput
 	if err := x.decode(&in); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if err := s.sessionHere(x.r.Context(), x); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return reply(s.engine.AnswerPrompt(x.r.Context(), x.caller, x.session, in))
 }
@@ -201,18 +201,18 @@ func (s *Server) sessionVerb(x *exchange, in any) error {
 	return s.sessionHere(x.r.Context(), x)
 }
 
-func (s *Server) activities(x *exchange) (answer, error) {
+func (s *Server) activities(x *exchange) (response, error) {
 	page, err := s.sessionList(x)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return reply(s.engine.Activities(x.r.Context(), x.caller, x.session, page))
 }
 
-func (s *Server) sessionEvents(x *exchange) (answer, error) {
+func (s *Server) sessionEvents(x *exchange) (response, error) {
 	page, err := s.sessionList(x)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return reply(s.engine.SessionEvents(x.r.Context(), x.caller, x.session, page))
 }
@@ -229,7 +229,7 @@ func (s *Server) sessionList(x *exchange) (api.Page, error) {
 const itemPage = 200 // items of a page when the request doesn't say
 
 // items returns the items after or before a sequence number, ascending both ways.
-func (s *Server) items(x *exchange) (answer, error) {
+func (s *Server) items(x *exchange) (response, error) {
 	const end = 1<<63 - 1
 	q := x.query()
 	after, before := q.whole("after", 0, end, -1), q.whole("before", 0, end, -1)
@@ -238,11 +238,11 @@ func (s *Server) items(x *exchange) (answer, error) {
 		q.bad.Add("before", "can't be given together with after")
 	}
 	if err := q.end(); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	ctx := x.r.Context()
 	if err := s.sessionHere(ctx, x); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if before < 0 {
 		some, last, err := s.engine.Items(ctx, x.caller, x.session, max(after, 0), limit)
@@ -250,7 +250,7 @@ func (s *Server) items(x *exchange) (answer, error) {
 	}
 	some, err := s.engine.ItemsBefore(ctx, x.caller, x.session, before, limit)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	_, last, err := s.engine.Items(ctx, x.caller, x.session, end, 1)
 	return reply(api.ItemsPage{Items: some, LastSeq: last}, err)

@@ -5,21 +5,21 @@ import "stint/api"
 // overviewLimit bounds how many agents and workers an overview holds.
 const overviewLimit = 1000
 
-func (s *Server) overview(x *exchange) (answer, error) {
+func (s *Server) overview(x *exchange) (response, error) {
 	if err := x.query().end(); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	ctx := x.r.Context()
 	o := api.Overview{URL: s.here(x.r), Version: s.version, User: x.grant.who.Name}
 	var err error
 	if o.Sessions, err = s.engine.SessionCounts(ctx, x.caller, api.SessionFilter{}); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if o.Agents, err = newest(func(p api.Page) (api.List[api.Agent], error) { return s.engine.Agents(ctx, x.caller, p) }); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if o.Workers, err = newest(func(p api.Page) (api.List[api.Worker], error) { return s.engine.Workers(ctx, x.caller, "", p) }); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	view, err := s.engine.Inbox(ctx, x.caller)
 	o.Inbox = view.Items

@@ -32,7 +32,7 @@ var taskRoutes = []route{
 	{get, oneTask + "/sessions", (*Server).taskSessions},
 }
 
-func (s *Server) listTasks(x *exchange) (answer, error) {
+func (s *Server) listTasks(x *exchange) (response, error) {
 	q := x.query()
 	f := api.TaskFilter{Assignee: q.text("assignee"), Holder: q.text("holder"), Label: q.text("label"), Priority: api.TaskPriority(q.text("priority")), Query: q.text("q")}
 	for _, word := range q.words("state") {
@@ -51,129 +51,129 @@ func (s *Server) listTasks(x *exchange) (answer, error) {
 	}
 	page := q.page()
 	if err := q.end(); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return reply(s.engine.Tasks(x.r.Context(), x.caller, f, page))
 }
 
-func (s *Server) countTasks(x *exchange) (answer, error) {
+func (s *Server) countTasks(x *exchange) (response, error) {
 	if err := x.query().end(); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return reply(s.engine.TaskCounts(x.r.Context(), x.caller))
 }
 
 const nextPage = 20 // tasks that are next, when the request doesn't say
 
-func (s *Server) nextTasks(x *exchange) (answer, error) {
+func (s *Server) nextTasks(x *exchange) (response, error) {
 	q := x.query()
 	limit := q.whole("limit", 1, maxLimit, nextPage)
 	if err := q.end(); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return reply(s.engine.NextTasks(x.r.Context(), x.caller, int(limit)))
 }
 
-func (s *Server) createTask(x *exchange) (answer, error) {
+func (s *Server) createTask(x *exchange) (response, error) {
 	in := engine.DefaultTask()
 	if err := x.decode(&in); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	t, err := s.engine.CreateTask(x.r.Context(), x.caller, in)
-	return answer{status: http.StatusCreated, body: t, location: x.under("tasks", t.Key)}, err
+	return response{status: http.StatusCreated, body: t, location: x.under("tasks", t.Key)}, err
 }
 
-func (s *Server) showTask(x *exchange) (answer, error) {
+func (s *Server) showTask(x *exchange) (response, error) {
 	if err := x.query().end(); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return reply(s.engine.Task(x.r.Context(), x.caller, x.vars["task"]))
 }
 
 // editTask merges the body into the task: absent = unchanged, null = cleared (contract 9.2).
-func (s *Server) editTask(x *exchange) (answer, error) {
+func (s *Server) editTask(x *exchange) (response, error) {
 	merge, err := merging(x, api.TaskEdit{TaskInput: engine.DefaultTask()})
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return reply(s.engine.EditTask(x.r.Context(), x.caller, x.vars["task"], merge))
 }
 
-func (s *Server) claimTask(x *exchange) (answer, error) {
+func (s *Server) claimTask(x *exchange) (response, error) {
 	var in api.TaskClaimInput
 	if err := x.decodeOptional(&in); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return reply(s.engine.ClaimTask(x.r.Context(), x.caller, x.vars["task"], in))
 }
 
-func (s *Server) renewTask(x *exchange) (answer, error) {
+func (s *Server) renewTask(x *exchange) (response, error) {
 	if err := x.decodeOptional(&noBody{}); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return reply(s.engine.RenewTask(x.r.Context(), x.caller, x.vars["task"]))
 }
 
-func (s *Server) extendTask(x *exchange) (answer, error) {
+func (s *Server) extendTask(x *exchange) (response, error) {
 	var in api.TaskExtendInput
 	if err := x.decode(&in); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return reply(s.engine.ExtendTask(x.r.Context(), x.caller, x.vars["task"], in))
 }
 
-func (s *Server) releaseTask(x *exchange) (answer, error) {
+func (s *Server) releaseTask(x *exchange) (response, error) {
 	if err := x.decodeOptional(&noBody{}); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return reply(s.engine.ReleaseTask(x.r.Context(), x.caller, x.vars["task"]))
 }
 
-func (s *Server) dispatchTask(x *exchange) (answer, error) {
+func (s *Server) dispatchTask(x *exchange) (response, error) {
 	var in api.DispatchInput
 	key, err := x.decodeKeyed(&in, "POST dispatch")
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	out, replayed, err := s.engine.DispatchTask(x.r.Context(), x.caller, x.vars["task"], in, key)
 	if err != nil || in.Print || replayed {
-		return answer{body: out, replayed: replayed}, err
+		return response{body: out, replayed: replayed}, err
 	}
-	return answer{status: http.StatusCreated, body: out, location: x.under("sessions", out.Session.ID.String())}, nil
+	return response{status: http.StatusCreated, body: out, location: x.under("sessions", out.Session.ID.String())}, nil
 }
 
-func (s *Server) taskBriefing(x *exchange) (answer, error) {
+func (s *Server) taskBriefing(x *exchange) (response, error) {
 	if err := x.query().end(); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return reply(s.engine.TaskBriefing(x.r.Context(), x.caller, x.vars["task"]))
 }
 
-func (s *Server) commentTask(x *exchange) (answer, error) {
+func (s *Server) commentTask(x *exchange) (response, error) {
 	var in api.TaskCommentInput
 	if err := x.decode(&in); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	made, err := s.engine.CommentTask(x.r.Context(), x.caller, x.vars["task"], in)
-	return answer{status: http.StatusCreated, body: made}, err
+	return response{status: http.StatusCreated, body: made}, err
 }
 
-func (s *Server) taskComments(x *exchange) (answer, error) {
+func (s *Server) taskComments(x *exchange) (response, error) {
 	return taskPage(x, s.engine.TaskComments)
 }
 
-func (s *Server) taskEvents(x *exchange) (answer, error) { return taskPage(x, s.engine.TaskEvents) }
+func (s *Server) taskEvents(x *exchange) (response, error) { return taskPage(x, s.engine.TaskEvents) }
 
-func (s *Server) taskSessions(x *exchange) (answer, error) {
+func (s *Server) taskSessions(x *exchange) (response, error) {
 	return taskPage(x, s.engine.TaskSessions)
 }
 
 // taskPage answers one page of a list below a task.
-func taskPage[T any](x *exchange, read func(context.Context, engine.Caller, string, api.Page) (api.List[T], error)) (answer, error) {
+func taskPage[T any](x *exchange, read func(context.Context, engine.Caller, string, api.Page) (api.List[T], error)) (response, error) {
 	q := x.query()
 	page := q.page()
 	if err := q.end(); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return reply(read(x.r.Context(), x.caller, x.vars["task"], page))
 }

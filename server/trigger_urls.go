@@ -15,28 +15,28 @@ import (
 // trigger starts an agent for another program, whose signature shows that it may. The
 // signature is checked before anything is parsed; the payload is text for the agent and
 // nothing else (contract 9.4).
-func (s *Server) trigger(x *exchange) (answer, error) {
+func (s *Server) trigger(x *exchange) (response, error) {
 	key, err := s.engine.TriggerKeyOf(x.r.Context(), strings.TrimPrefix(x.r.URL.Path, triggerPath))
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if !s.triggers.allow(key.ID) {
-		return answer{}, &api.Error{Code: api.CodeTooMany, RetryIn: 1, Detail: "This address is called too often: at most once a second in the long run."}
+		return response{}, &api.Error{Code: api.CodeTooMany, RetryIn: 1, Detail: "This address is called too often: at most once a second in the long run."}
 	}
 	sent, err := x.readBody()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	defer sent.give()
 	message, err := hooks.Verify(key, x.r.Header, sent.bytes())
 	if err != nil {
-		return answer{}, api.Refuse(api.CodeUnauthenticated, "The signature is missing, wrong, or more than five minutes off.")
+		return response{}, api.Refuse(api.CodeUnauthenticated, "The signature is missing, wrong, or more than five minutes off.")
 	}
 	id, replayed, err := s.engine.Trigger(x.r.Context(), key.ID, message, bytes.Clone(sent.bytes()), s.elsewhere(x.r))
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	a := answer{status: http.StatusAccepted, body: triggered{id}, replayed: replayed}
+	a := response{status: http.StatusAccepted, body: triggered{id}, replayed: replayed}
 	if replayed {
 		a.status = http.StatusOK
 	}
@@ -63,29 +63,29 @@ func (p *paces) allow(id api.TriggerID) bool {
 	return l.Allow()
 }
 
-func (s *Server) listTriggerURLs(x *exchange) (answer, error) {
+func (s *Server) listTriggerURLs(x *exchange) (response, error) {
 	q := x.query()
 	page := q.page()
 	if err := q.end(); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return reply(s.engine.TriggerURLs(x.r.Context(), x.caller, x.vars["agent"], page))
 }
 
-func (s *Server) openTriggerURL(x *exchange) (answer, error) {
+func (s *Server) openTriggerURL(x *exchange) (response, error) {
 	var in api.TriggerURLInput
 	if err := x.decodeOptional(&in); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	t, err := s.engine.OpenTriggerURL(x.r.Context(), x.caller, x.vars["agent"], in)
 	t.URL = s.reached(x.r) + t.Path
-	return answer{status: http.StatusCreated, body: t}, err
+	return response{status: http.StatusCreated, body: t}, err
 }
 
-func (s *Server) closeTriggerURL(x *exchange) (answer, error) {
+func (s *Server) closeTriggerURL(x *exchange) (response, error) {
 	var id api.TriggerID
 	if id.UnmarshalText([]byte(x.vars["trigger"])) != nil {
-		return answer{}, api.Refuse(api.CodeNotFound, "There is no such address here.")
+		return response{}, api.Refuse(api.CodeNotFound, "There is no such address here.")
 	}
 	return done(s.engine.CloseTriggerURL(x.r.Context(), x.caller, x.vars["agent"], id))
 }

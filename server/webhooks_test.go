@@ -85,7 +85,7 @@ func webhooksAnswer(d *fixture, viewer *servertest.Server) {
 	if got := servertest.Must[api.List[api.TriggerURL]](s, 200, "GET", "agents/tidy/trigger-urls", nil); got.Items[0].Path != "" || got.Items[0].Secret != "" {
 		tb.Errorf("the address is shown again: %+v", got.Items[0])
 	}
-	call := func(status int, body string, change servertest.Change) servertest.Answer {
+	call := func(status int, body string, change servertest.Change) servertest.Response {
 		a := s.Do("POST", opened.Path, body, servertest.With("Authorization", ""), signedBy(tb, opened.Secret, "msg_1", body, time.Now()), change)
 		if a.Status != status {
 			tb.Errorf("the address answered %d %s, not %d", a.Status, a.Body, status)
@@ -187,7 +187,7 @@ func TestTrigger_WrongSignaturesStartNothing(t *testing.T) {
 func TestTrigger_IsPaced(t *testing.T) {
 	d := newFixture(t, servertest.Options{})
 	opened := servertest.Must[api.TriggerURL](d.Server, 201, "POST", "agents/tidy/trigger-urls", nil)
-	var refused servertest.Answer
+	var refused servertest.Response
 	for range 200 {
 		if refused = d.Do("POST", opened.Path, `{}`, servertest.With("Authorization", "")); refused.Status == 429 {
 			break

@@ -11,24 +11,24 @@ import (
 	"stint/api"
 )
 
-func (s *Server) listWorkers(x *exchange) (answer, error) { return s.workerPage(x, "") }
+func (s *Server) listWorkers(x *exchange) (response, error) { return s.workerPage(x, "") }
 
-func (s *Server) agentWorkers(x *exchange) (answer, error) { return s.workerPage(x, x.vars["agent"]) }
+func (s *Server) agentWorkers(x *exchange) (response, error) { return s.workerPage(x, x.vars["agent"]) }
 
-func (s *Server) workerPage(x *exchange, agent string) (answer, error) {
+func (s *Server) workerPage(x *exchange, agent string) (response, error) {
 	q := x.query()
 	page := q.page()
 	if err := q.end(); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return reply(s.engine.Workers(x.r.Context(), x.caller, agent, page))
 }
 
 // registerWorker answers 201 when the record is new, 200 when it was found.
-func (s *Server) registerWorker(x *exchange) (answer, error) {
+func (s *Server) registerWorker(x *exchange) (response, error) {
 	var in api.WorkerInput
 	if err := x.decodeFacts(&in); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	r, err := s.engine.RegisterWorker(x.r.Context(), x.caller, x.vars["agent"], in)
 	a, err := reply(r, err)
@@ -66,10 +66,10 @@ func unknownMember(b []byte, v any) bool {
 
 // showWorker shows the record; with wait it is held until the pending signal is another than
 // the one in signal (contract 5.3).
-func (s *Server) showWorker(x *exchange) (answer, error) {
+func (s *Server) showWorker(x *exchange) (response, error) {
 	seen, instance, wait, err := x.pollQuery()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return waiting(x, wait, func(ctx context.Context, wait time.Duration) (api.Worker, error) {
 		return s.engine.AwaitSignal(ctx, x.caller, x.worker, instance, seen, wait)
@@ -78,10 +78,10 @@ func (s *Server) showWorker(x *exchange) (answer, error) {
 
 // poll lists what the worker may claim, and returns the pending signal; with wait it is held
 // until there is either (contract 5.3, 5.4).
-func (s *Server) poll(x *exchange) (answer, error) {
+func (s *Server) poll(x *exchange) (response, error) {
 	seen, instance, wait, err := x.pollQuery()
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return waiting(x, wait, func(ctx context.Context, wait time.Duration) (api.PollAnswer, error) {
 		return s.engine.Poll(ctx, x.caller, x.worker, instance, seen, wait)
@@ -98,38 +98,38 @@ func (x *exchange) pollQuery() (seen api.SignalID, instance string, wait time.Du
 }
 
 // editWorker merges the body into the record: absent = unchanged, null = cleared.
-func (s *Server) editWorker(x *exchange) (answer, error) {
+func (s *Server) editWorker(x *exchange) (response, error) {
 	merge, err := merging(x, api.WorkerEdit{MaxConcurrent: 1})
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return reply(s.engine.EditWorker(x.r.Context(), x.caller, x.worker, merge))
 }
 
-func (s *Server) signalWorker(x *exchange) (answer, error) {
+func (s *Server) signalWorker(x *exchange) (response, error) {
 	var in api.SignalRequest
 	if err := x.decode(&in); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return reply(s.engine.SignalWorker(x.r.Context(), x.caller, x.worker, in.Signal))
 }
 
-func (s *Server) acknowledgeSignal(x *exchange) (answer, error) {
+func (s *Server) acknowledgeSignal(x *exchange) (response, error) {
 	var in api.SignalAck
 	if err := x.decode(&in); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return reply(s.engine.AcknowledgeSignal(x.r.Context(), x.caller, x.worker, in))
 }
 
-func (s *Server) deleteWorker(x *exchange) (answer, error) {
+func (s *Server) deleteWorker(x *exchange) (response, error) {
 	return done(s.engine.DeleteWorker(x.r.Context(), x.caller, x.worker))
 }
 
-func (s *Server) beat(x *exchange) (answer, error) {
+func (s *Server) beat(x *exchange) (response, error) {
 	var in api.Beat
 	if err := x.decodeFacts(&in); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return reply(s.engine.Beat(x.r.Context(), x.caller, x.worker, in))
 }

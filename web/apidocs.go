@@ -44,7 +44,7 @@ type (
 			Required bool                   `json:"required"`
 			Content  map[string]openContent `json:"content"`
 		} `json:"requestBody"`
-		Answers map[string]openAnswer `json:"responses"`
+		Responses map[string]openAnswer `json:"responses"`
 	}
 	openParameter struct {
 		Ref         string     `json:"$ref"`
@@ -93,7 +93,7 @@ type referenceOperation struct {
 	Parameters                             []openParameter
 	Body                                   string // name of its schema, "" for none
 	BodyRequired                           bool
-	Answers                                []referenceAnswer
+	Responses                              []referenceResponse
 	Curl                                   string
 	Try                                    string // address to try, for reads that need nothing filled in
 }
@@ -106,7 +106,7 @@ func (p openParameter) where() string {
 	return p.In
 }
 
-type referenceAnswer struct{ Status, Description, Schema string }
+type referenceResponse struct{ Status, Description, Schema string }
 
 type referenceSchema struct {
 	Name, Description, Kind string
@@ -185,17 +185,17 @@ func (doc *openAPI) operation(method, path string, op openOperation) referenceOp
 			out.Body, out.BodyRequired = schemaKind(c.Schema), op.Body.Required
 		}
 	}
-	for status, a := range op.Answers {
+	for status, a := range op.Responses {
 		if a.Ref != "" {
 			a = doc.Components.Responses[lastPart(a.Ref)]
 		}
-		shown := referenceAnswer{Status: status, Description: markdown(a.Description)}
+		shown := referenceResponse{Status: status, Description: markdown(a.Description)}
 		for _, c := range a.Content {
 			shown.Schema = schemaKind(c.Schema)
 		}
-		out.Answers = append(out.Answers, shown)
+		out.Responses = append(out.Responses, shown)
 	}
-	slices.SortFunc(out.Answers, func(a, b referenceAnswer) int { return strings.Compare(a.Status, b.Status) })
+	slices.SortFunc(out.Responses, func(a, b referenceResponse) int { return strings.Compare(a.Status, b.Status) })
 	filled := strings.ReplaceAll(path, "{workspace}", "default")
 	out.Curl = curl(method, filled, op.Body != nil)
 	if method == http.MethodGet && !strings.Contains(filled, "{") {

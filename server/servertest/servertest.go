@@ -159,8 +159,8 @@ func (s *Server) Stop() { s.stop() }
 // Addr is host and port.
 func (s *Server) Addr() string { return strings.TrimPrefix(s.URL, "http://") }
 
-// Answer is a response.
-type Answer struct {
+// Response is what a request got.
+type Response struct {
 	Status int
 	Header http.Header
 	Body   []byte
@@ -182,7 +182,7 @@ func With(name, value string) Change {
 
 // Do sends a request as the owner. A path that doesn't begin with a slash is below the default
 // workspace. The body is sent unchanged if it is a string or bytes, and as JSON otherwise.
-func (s *Server) Do(method, path string, body any, changes ...Change) Answer {
+func (s *Server) Do(method, path string, body any, changes ...Change) Response {
 	s.tb.Helper()
 	if !strings.HasPrefix(path, "/") {
 		path = Base + "/" + path
@@ -223,7 +223,7 @@ func (s *Server) Do(method, path string, body any, changes ...Change) Answer {
 	if err != nil {
 		s.tb.Fatalf("%s %s: read the answer: %v", method, path, err)
 	}
-	return Answer{Status: resp.StatusCode, Header: resp.Header, Body: b}
+	return Response{Status: resp.StatusCode, Header: resp.Header, Body: b}
 }
 
 // Must is Do for a request that has to be answered with one status; it decodes the answer.
@@ -254,7 +254,7 @@ func (s *Server) Refused(status int, code api.Code, method, path string, body an
 }
 
 // Problem decodes a refusal.
-func (a Answer) Problem(tb testing.TB) api.Error {
+func (a Response) Problem(tb testing.TB) api.Error {
 	tb.Helper()
 	var e api.Error
 	if kind := a.Header.Get("Content-Type"); kind != "application/problem+json" {

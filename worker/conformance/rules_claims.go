@@ -82,7 +82,7 @@ var claimRules = []rule{
 		for range 3 {
 			session := t.session()
 			won := ""
-			for i, a := range t.together(n, func(i int) answer {
+			for i, a := range t.together(n, func(i int) response {
 				return t.call(http.MethodPost, workers[i].at(session, "claim"), doc{"instanceId": workers[i].instance})
 			}) {
 				if a.status == http.StatusOK {
@@ -200,7 +200,7 @@ var wireRules = []rule{
 	{"wire.problems", "Every refusal is application/problem+json with its status, a code and a sentence.", "9.2", func(t *trial) {
 		w := t.worker()
 		s := t.session()
-		for _, a := range []answer{
+		for _, a := range []response{
 			t.call(http.MethodPost, w.at(s, "claim"), `{"instanceId":`),
 			t.call(http.MethodPost, w.at(s, "renew"), doc{"instanceId": w.instance}),
 			t.call(http.MethodGet, "agents/"+url.PathEscape(t.word("nobody")), nil),
@@ -230,7 +230,7 @@ var wireRules = []rule{
 	{"wire.needs_sign_in", "Without a token nothing is answered but 401.", "8.2", func(t *trial) {
 		w := t.worker()
 		nobody := func(r *http.Request) { r.Header.Del("Authorization") }
-		for _, a := range []answer{
+		for _, a := range []response{
 			t.call(http.MethodPost, w.path()+"/heartbeat", doc{"instanceId": w.instance}, nobody),
 			t.call(http.MethodGet, w.path()+"/sessions?instanceId="+w.instance, nil, nobody),
 			t.call(http.MethodPost, "claim-next", doc{"workerIds": []string{w.id}, "instanceId": w.instance}, nobody),
@@ -240,7 +240,7 @@ var wireRules = []rule{
 	}},
 	{"wire.server_time", "Every answer to a write carries the server's time.", "14", func(t *trial) {
 		c := t.worker().running()
-		for _, a := range []answer{
+		for _, a := range []response{
 			t.call(http.MethodPost, c.verb("renew"), c.proof()),
 			t.call(http.MethodPost, c.verb("activities"), c.proof(doc{"type": "progress", "text": "half"})),
 			t.call(http.MethodPost, c.verb("complete"), c.proof()),

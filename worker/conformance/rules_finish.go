@@ -94,7 +94,9 @@ var lapseRules = []rule{
 	{"lapse.waits_for_a_claim", "A session is refused while its lease runs, and granted to the first who asks when that is over.", "4.1", func(t *trial) {
 		c := t.worker().running(t.short())
 		w := t.worker()
-		ask := func() answer { return t.call(http.MethodPost, w.at(c.session, "claim"), doc{"instanceId": w.instance}) }
+		ask := func() response {
+			return t.call(http.MethodPost, w.at(c.session, "claim"), doc{"instanceId": w.instance})
+		}
 		a := ask()
 		t.check(a.status == 409 && text(a.body, "code") == "already_claimed", "%s", a.says())
 		t.within(time.Duration(t.kit.lease)*time.Second+graceLimit, "the claim is granted", func() bool {

@@ -45,7 +45,7 @@ func (t *trial) check(holds bool, format string, args ...any) {
 func (t *trial) word(what string) string { return what + "-" + strings.ToLower(rand.Text()[:10]) }
 
 // call makes a request and takes any answer.
-func (t *trial) call(method, path string, body any, change ...func(*http.Request)) answer {
+func (t *trial) call(method, path string, body any, change ...func(*http.Request)) response {
 	ctx, cancel := context.WithTimeout(t.ctx, holdLimit)
 	defer cancel()
 	a, err := t.kit.send(ctx, method, path, body, change...)
@@ -217,8 +217,8 @@ func (t *trial) within(d time.Duration, what string, look func() bool) {
 }
 
 // together makes calls at the same time and returns their answers.
-func (t *trial) together(n int, do func(i int) answer) []answer {
-	out := make([]answer, n)
+func (t *trial) together(n int, do func(i int) response) []response {
+	out := make([]response, n)
 	start := make(chan struct{})
 	var why atomic.Value
 	var all sync.WaitGroup

@@ -17,8 +17,8 @@ import (
 // doc is a JSON object as received or as sent.
 type doc = map[string]any
 
-// answer is what came back for a request.
-type answer struct {
+// response is what came back for a request.
+type response struct {
 	op     string // of the request, for words
 	status int
 	header http.Header
@@ -54,7 +54,7 @@ func newWire(target Target) (wire, error) {
 
 // send makes one request. A path with a slash in front is below the server's
 // root, any other below the workspace.
-func (w wire) send(ctx context.Context, method, path string, body any, change ...func(*http.Request)) (answer, error) {
+func (w wire) send(ctx context.Context, method, path string, body any, change ...func(*http.Request)) (response, error) {
 	address := w.base + "/" + path
 	if strings.HasPrefix(path, "/") {
 		address = w.root + path
@@ -67,13 +67,13 @@ func (w wire) send(ctx context.Context, method, path string, body any, change ..
 	default:
 		text, err := json.Marshal(b, json.Deterministic(true))
 		if err != nil {
-			return answer{}, fmt.Errorf("encode the body: %w", err)
+			return response{}, fmt.Errorf("encode the body: %w", err)
 		}
 		reader = bytes.NewReader(text)
 	}
 	req, err := http.NewRequestWithContext(ctx, method, address, reader)
 	if err != nil {
-		return answer{}, fmt.Errorf("make the request: %w", err)
+		return response{}, fmt.Errorf("make the request: %w", err)
 	}
 	req.Header.Set("Authorization", "Bearer "+w.token)
 	req.Header.Set("Accept", "application/json")
@@ -87,14 +87,14 @@ func (w wire) send(ctx context.Context, method, path string, body any, change ..
 	begun := time.Now()
 	resp, err := w.client.Do(req)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, answerLimit))
 	if err != nil {
-		return answer{}, fmt.Errorf("read the answer: %w", err)
+		return response{}, fmt.Errorf("read the answer: %w", err)
 	}
-	a := answer{op: method + " " + path, status: resp.StatusCode, header: resp.Header, raw: raw, took: time.Since(begun)}
+	a := response{op: method + " " + path, status: resp.StatusCode, header: resp.Header, raw: raw, took: time.Since(begun)}
 	var object doc
 	if json.Unmarshal(raw, &object) == nil {
 		a.body = object
@@ -103,7 +103,7 @@ func (w wire) send(ctx context.Context, method, path string, body any, change ..
 }
 
 // says is the answer in a few words.
-func (a answer) says() string {
+func (a response) says() string {
 	return fmt.Sprintf("%s answered %d %s", a.op, a.status, bytes.TrimSpace(a.raw[:min(len(a.raw), 300)]))
 }
 
