@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"stint/api"
-	"stint/web"
 )
 
 // CheckAddr refuses an address to listen on that other machines could reach, unless public
@@ -89,26 +88,4 @@ func (s *Server) sameOrigin(r *http.Request) bool {
 // safe reports whether the method changes nothing.
 func safe(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
-}
-
-// The values of the headers that every answer carries. They are shared between answers; a
-// handler that wants another value replaces the header.
-var (
-	headNoSniff  = []string{"nosniff"}
-	headReferrer = []string{"no-referrer"}
-	headOpener   = []string{"same-origin"}
-	headNoStore  = []string{"no-store"}
-	headPage     = []string{web.PagePolicy}
-	headData     = []string{web.DataPolicy}
-	headJSON     = []string{"application/json"}
-	headProblem  = []string{"application/problem+json"}
-)
-
-func secure(h http.Header, policy []string) {
-	h["Content-Security-Policy"] = policy
-	h["X-Content-Type-Options"] = headNoSniff
-	h["Referrer-Policy"] = headReferrer
-	h["Cross-Origin-Opener-Policy"] = headOpener
-	h["Cross-Origin-Resource-Policy"] = headOpener
-	h["Cache-Control"] = headNoStore
 }
