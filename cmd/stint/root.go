@@ -40,6 +40,27 @@ func newRoot(c *cli) *cobra.Command {
 	flags.StringVar(&c.flags.workspace, "workspace", "", "the `WORKSPACE` to work in (STINT_WORKSPACE; else default)")
 	flags.SortFlags = false
 
+	c.addCommands(root)
+
+	cobra.EnableCommandSorting = false
+	root.SetFlagErrorFunc(flagError)
+	root.InitDefaultCompletionCmd()
+	if completion, _, err := root.Find([]string{"completion"}); err == nil {
+		group(completion)
+	}
+	nameArguments(root)
+	c.completeArgs(root)
+	useHelpFunctions()
+	root.SetHelpTemplate(helpTemplate)
+	root.SetUsageTemplate(helpTemplate)
+	root.SetOut(c.out)
+	root.SetErr(c.err)
+	root.SetIn(c.in)
+	return root
+}
+
+// addCommands gives the root its commands, each in its group of the short help.
+func (c *cli) addCommands(root *cobra.Command) {
 	root.AddGroup(
 		&cobra.Group{ID: groupDaily, Title: "Daily"},
 		&cobra.Group{ID: groupTasks, Title: "Tasks and leases"},
@@ -61,22 +82,6 @@ func newRoot(c *cli) *cobra.Command {
 	add(groupPeople, c.loginCommand(), c.logoutCommand(), c.whoamiCommand(), c.contextCommand(), c.memberCommand(), c.keyCommand(), c.accountCommand(), c.programCommand(), c.workspaceCommand(), c.mcpCommand(), c.apiCommand())
 	add(groupServer, c.upCommand(), c.serveCommand(), c.openCommand(), c.statusCommand(), c.auditCommand(), c.conformanceCommand())
 	root.AddCommand(c.versionCommand(), c.manCommand(), exitCodesTopic(), environmentTopic())
-
-	cobra.EnableCommandSorting = false
-	root.SetFlagErrorFunc(flagError)
-	root.InitDefaultCompletionCmd()
-	if completion, _, err := root.Find([]string{"completion"}); err == nil {
-		group(completion)
-	}
-	nameArguments(root)
-	c.completeArgs(root)
-	useHelpFunctions()
-	root.SetHelpTemplate(helpTemplate)
-	root.SetUsageTemplate(helpTemplate)
-	root.SetOut(c.out)
-	root.SetErr(c.err)
-	root.SetIn(c.in)
-	return root
 }
 
 // group makes a command of its subcommands: alone it shows its help.
