@@ -135,23 +135,11 @@ func (p *Process) watch(ctx context.Context, follow func() (BootTime, <-chan str
 		p.alarm.Set(due.at())
 		select {
 		case r, ok := <-p.reports:
-			switch {
-			case !ok:
+			if !ok || r.Hampered {
 				p.takeOver(ctx, askedAt)
 				return
-			case r.Alive:
-				if liveness.answered() {
-					_ = p.orders.send(order{Ping: true})
-				}
-			case r.Hampered:
-				p.takeOver(ctx, askedAt)
-				return
-			case r.Killing:
-				due.killing = BootNow()
-			case r.Ended != nil:
-				p.reapGuardian()
-				p.conclude(ctx, *r.Ended)
-				p.lookAgain()
+			}
+			if p.reported(ctx, r, &due, liveness) {
 				return
 			}
 		case <-asked:
@@ -177,6 +165,24 @@ func (p *Process) watch(ctx context.Context, follow func() (BootTime, <-chan str
 			}
 		}
 	}
+}
+
+// reported takes in what the guardian says; true when the process has ended.
+func (p *Process) reported(ctx context.Context, r report, due *overdue, l *liveness) bool {
+	switch {
+	case r.Alive:
+		if l.answered() {
+			_ = p.orders.send(order{Ping: true})
+		}
+	case r.Killing:
+		due.killing = BootNow()
+	case r.Ended != nil:
+		p.reapGuardian()
+		p.conclude(ctx, *r.Ended)
+		p.lookAgain()
+		return true
+	}
+	return false
 }
 
 // followTo moves the deadline to where it is now and returns the channel that announces its
