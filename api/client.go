@@ -344,6 +344,7 @@ func problem(resp *http.Response, b []byte) *Error {
 	if e.RetryIn == 0 {
 		e.RetryIn = int(retryAfter(resp.Header) / time.Second)
 	}
+	e.sent = bytes.TrimSpace(b)
 	return e
 }
 

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Code names a refusal so that a program can act on it. docs/errors.md lists them.
@@ -73,6 +76,21 @@ type Error struct {
 	WorkerID  WorkerID     `json:"workerId,omitzero"`
 	ExpiresAt Time         `json:"expiresAt,omitzero"` // when the holder's lease ends
 	RetryIn   int          `json:"retryAfterSeconds,omitzero"`
+
+	sent []byte // as it came from the coordinator; nil = it was made here
+}
+
+// Document is the refusal as one line of JSON, for programs: the coordinator's own answer,
+// unchanged, or of a refusal that was made here what of it is known, in the same names.
+func (e *Error) Document() []byte {
+	if e.sent != nil {
+		return e.sent
+	}
+	text, err := json.Marshal(e, jsontext.AllowInvalidUTF8(true))
+	if err != nil { // it holds texts, numbers and times
+		panic(fmt.Errorf("encode a refusal: %w", err))
+	}
+	return text
 }
 
 // Error is the code and the sentence.

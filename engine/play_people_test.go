@@ -181,7 +181,7 @@ func (p *play) changed(verb string, can bool, do func() (api.Changed, error), co
 }
 
 func (p *play) cancel() {
-	s, ok := pick(p, "session", p.sessions)
+	s, ok := p.aSession()
 	if !ok {
 		return
 	}
@@ -198,7 +198,7 @@ func (p *play) cancel() {
 }
 
 func (p *play) stop() {
-	s, ok := pick(p, "session", p.sessions)
+	s, ok := p.aSession()
 	if !ok {
 		return
 	}
@@ -215,7 +215,7 @@ func (p *play) stop() {
 }
 
 func (p *play) retry() {
-	s, ok := pick(p, "session", p.sessions)
+	s, ok := p.aSession()
 	if !ok {
 		return
 	}

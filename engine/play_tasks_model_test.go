@@ -14,6 +14,7 @@ import (
 // takes part.
 type seenTask struct {
 	ID, Number    int64
+	Priority      api.TaskPriority
 	State, Rule   api.TaskState // Rule: what the rules may change, "" once a person has decided
 	User, Agent   int64         // the assignee
 	Holder        int64
@@ -35,7 +36,7 @@ func (p *play) tasksNow() map[int64]*seenTask {
 	p.Helper()
 	out := map[int64]*seenTask{}
 	for _, line := range p.w.Tell(`
-SELECT json_object('ID', t.id, 'Number', number, 'State', state, 'Rule', rule_state, 'User', assignee_user_id, 'Agent', assignee_agent_id,
+SELECT json_object('ID', t.id, 'Number', number, 'Priority', priority, 'State', state, 'Rule', rule_state, 'User', assignee_user_id, 'Agent', assignee_agent_id,
   'Holder', lease_user_id, 'Session', lease_session_id, 'Last', last_session_id, 'Seconds', lease_seconds, 'Expires', lease_expires_at, 'Version', version,
   'Before', json((SELECT json_group_array(blocker_id) FROM (SELECT blocker_id FROM task_blockers WHERE task_id = t.id ORDER BY blocker_id)))) FROM tasks t`) {
 		t := seenTask{}

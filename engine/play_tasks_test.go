@@ -43,8 +43,15 @@ func (p *play) withTasks(others []verb) []verb {
 		{"work on a task", 10, p.workOnTask},
 		{"an agent acts on its task", 5, p.runActsOnTask},
 		{"change a role", 2, p.changeRole},
-		{"ask what is next", 3, p.askNext},
+		{"stop or cancel work", 4, func() { pickVerb(p, p.stop, p.stop, p.cancel) }},
+		{"retry work", 8, p.retry},
+		{"replace an agent", 4, func() { pickVerb(p, p.makeAgent, p.deleteAgent) }},
 	}...)
+}
+
+func pickVerb(p *play, verbs ...func()) {
+	do, _ := pick(p, "which", verbs)
+	do()
 }
 
 // aTask is one of the tasks, mostly one that isn't done; nil when there is none.
@@ -122,7 +129,7 @@ func (p *play) makeTask() {
 	c, in := p.who(), engine.DefaultTask()
 	in.Title = fmt.Sprintf("task %d", p.steps)
 	in.Priority = api.TaskPriorities[p.d.draw("priority", 3)]
-	next := seenTask{State: api.TaskTodo, Version: 1}
+	next := seenTask{Priority: in.Priority, State: api.TaskTodo, Version: 1}
 	var refused api.Code
 	if c.Role == api.Viewer {
 		refused = api.CodeForbidden

@@ -165,12 +165,13 @@ func (p *play) runActsOnTask() {
 	}
 }
 
-// askNext compares what somebody is to do next with the order that contract 7.4 says.
-func (p *play) askNext() {
+// checkNextTasks compares what somebody is to do next with the order that contract 7.4 says.
+func (p *play) checkNextTasks(c engine.Caller) {
 	p.Helper()
-	c := p.who()
 	got, err := p.w.NextTasks(p.ctx(), c, 200)
-	p.judge("what is next for "+c.Name, err)
+	if err != nil {
+		p.broken("next for %s: %v", c.Name, err)
+	}
 	var order, want []string
 	for _, n := range got.Items {
 		t := p.tasks[int64(n.Task.ID)]
@@ -200,7 +201,7 @@ func (p *play) nextFor(c engine.Caller) (out []*seenTask) {
 		if p.waitsForOne(t) {
 			n += 4
 		}
-		if t.User != int64(c.UserID) || p.row("SELECT priority FROM tasks WHERE id = ?1", t.ID) != "p1" {
+		if t.User != int64(c.UserID) || t.Priority != "p1" {
 			n += 2
 		}
 		for _, o := range p.tasks {

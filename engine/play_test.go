@@ -270,6 +270,16 @@ func (p *play) inUse() []grip {
 	return some
 }
 
+// aSession is one of all: half of the time, where people share tasks, one about a task.
+func (p *play) aSession() (api.SessionID, bool) {
+	if p.people != nil && !p.yes("any", 2) {
+		if about := p.aboutTasks("id > 0"); len(about) > 0 {
+			return pick(p, "session", about)
+		}
+	}
+	return pick(p, "session", p.sessions)
+}
+
 // aboutTasks are the sessions about tasks, of those that fulfil a condition.
 func (p *play) aboutTasks(where string) []api.SessionID {
 	return p.ids("SELECT CAST(id AS TEXT) FROM sessions WHERE task_id > 0 AND " + where + " ORDER BY id")

@@ -61,7 +61,7 @@ func (x *exchange) readBody() (body, error) {
 	}
 }
 
-var errTooLarge = api.Refuse(api.CodeTooLarge, "The body is over 1 MiB.")
+var errTooLarge = api.Refuse(api.CodeTooLarge, "The body is over 1 MiB: send less at once.")
 
 // checkType refuses what a page could send without asking the browser first
 // (contract 9.2). No body needs no type.

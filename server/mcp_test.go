@@ -107,7 +107,8 @@ func called[T any](a *assistant, tool string, args m) (out T) {
 	return out
 }
 
-// refused calls a tool that refuses, and returns what it says.
+// refused calls a tool that refuses, and returns what it says. The refusal is the structured
+// content, too, and fulfils the tool's schema.
 func (a *assistant) refused(code api.Code, tool string, args m) string {
 	a.tb.Helper()
 	r, err := a.CallTool(a.tb.Context(), &sdk.CallToolParams{Name: tool, Arguments: args})
@@ -115,8 +116,11 @@ func (a *assistant) refused(code api.Code, tool string, args m) string {
 		a.tb.Fatalf("%s %v: %v", tool, args, err)
 	}
 	text := r.Content[0].(*sdk.TextContent).Text
-	if !r.IsError || r.StructuredContent != nil || !strings.HasPrefix(text, string(code)+": ") {
-		a.tb.Errorf("%s %v is answered %s", tool, args, text)
+	if refusal, _ := r.StructuredContent.(m); !r.IsError || !strings.HasPrefix(text, string(code)+": ") || refusal["code"] != string(code) {
+		a.tb.Errorf("%s %v is answered %s and %v", tool, args, text, r.StructuredContent)
+	}
+	if err := a.outputs[tool].Validate(r.StructuredContent); err != nil {
+		a.tb.Errorf("%s %v: the refusal doesn't fit the schema: %v", tool, args, err)
 	}
 	return text
 }

@@ -1,11 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
+	"time"
 
 	"stint/api"
 )
@@ -64,6 +65,8 @@ type problem struct {
 	what string
 	why  string
 	next string
+
+	refused *api.Error // the coordinator's refusal that it tells of; nil = the command found it out itself
 }
 
 // Error is the problem on one line.
@@ -72,6 +75,18 @@ func (p *problem) Error() string {
 		return p.what
 	}
 	return p.what + ": " + p.why
+}
+
+// document is the problem for programs: the coordinator's refusal as the REST interface answers
+// it, or the code and the sentence of what the command found out itself.
+func (p *problem) document() []byte {
+	if p.refused != nil {
+		return p.refused.Document()
+	}
+	word := map[exit]api.Code{
+		exitUsage: "usage", exitNotFound: api.CodeNotFound, exitNotAllowed: api.CodeUnauthenticated, exitConflict: api.CodeConflict, exitUnreachable: "unreachable",
+	}[p.code]
+	return api.Refuse(cmp.Or(word, "failed"), p.Error()).Document()
 }
 
 // quietly ends the process with a code when everything has already been said.
@@ -146,7 +161,7 @@ func explain(what string, err error, next string) error {
 
 // refusal puts into words what the coordinator refused.
 func refusal(what string, e *api.Error, next string) error {
-	p := &problem{code: exitFailed, what: what, next: next}
+	p := &problem{code: exitFailed, what: what, next: next, refused: e}
 	if code, ok := codeOf[e.Code]; ok {
 		p.code = code
 	}
@@ -164,7 +179,8 @@ func refusal(what string, e *api.Error, next string) error {
 	return p
 }
 
-// refusedBecause is a refusal's sentence with its fields, holder and expiry.
+// refusedBecause is a refusal's sentence with its fields, and with status, holder and expiry
+// where it doesn't say them itself.
 func refusedBecause(e *api.Error) string {
 	var parts []string
 	for _, f := range e.Fields {
@@ -181,10 +197,10 @@ func refusedBecause(e *api.Error) string {
 	if e.Status != "" {
 		facts = append(facts, "status "+string(e.Status))
 	}
-	if e.Holder != "" {
+	if e.Holder != "" && !strings.Contains(text, e.Holder) {
 		facts = append(facts, "held by "+e.Holder)
 	}
-	if !e.ExpiresAt.IsZero() {
+	if !e.ExpiresAt.IsZero() && !strings.Contains(text, e.ExpiresAt.UTC().Format(time.DateTime)) {
 		facts = append(facts, "until "+e.ExpiresAt.String())
 	}
 	if len(facts) > 0 {
@@ -193,9 +209,9 @@ func refusedBecause(e *api.Error) string {
 	return text
 }
 
-// report writes err for a person and returns the process's exit code. Errors that aren't a
-// problem come from the flag and argument parser.
-func report(w io.Writer, s styles, err error) exit {
+// report writes err, for a person or as one line of JSON, and returns the process's exit code.
+// Errors that aren't a problem come from the flag and argument parser.
+func (c *cli) report(err error) exit {
 	if err == nil {
 		return exitDone
 	}
@@ -214,12 +230,16 @@ func report(w io.Writer, s styles, err error) exit {
 			}
 		}
 	}
-	fmt.Fprintln(w, s.bad("stint: ")+plain(p.what))
+	if c.flags.json {
+		fmt.Fprintf(c.err, "%s\n", p.document())
+		return p.code
+	}
+	fmt.Fprintln(c.err, c.errLook.bad("stint: ")+plain(p.what))
 	if p.why != "" {
-		fmt.Fprintln(w, "  "+plain(p.why))
+		fmt.Fprintln(c.err, "  "+plain(p.why))
 	}
 	if p.next != "" {
-		fmt.Fprintln(w, "  "+s.quiet("→ ")+plain(p.next))
+		fmt.Fprintln(c.err, "  "+c.errLook.quiet("→ ")+plain(p.next))
 	}
 	return p.code
 }

@@ -21,7 +21,7 @@ func TestExitOf_TellsEveryEndApart(t *testing.T) {
 		{api.Session{Status: api.Cancelled, Outcome: api.OutcomeStopped}, exitCancelled},
 		{api.Session{Status: api.AwaitingInput}, exitUnfinished},
 	} {
-		if got := report(io.Discard, styles{}, exitOf(tt.session)); got != tt.want {
+		if got := (&cli{err: io.Discard}).report(exitOf(tt.session)); got != tt.want {
 			t.Errorf("%s, %q: exit code %d, want %d", tt.session.Status, tt.session.Outcome, got, tt.want)
 		}
 	}

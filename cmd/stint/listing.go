@@ -109,7 +109,7 @@ func each[T any](ctx context.Context, c *cli, things []T, do func(T) error) erro
 		if err := do(one); first == nil {
 			first = err
 		} else if err != nil {
-			report(c.err, c.errLook, err)
+			c.report(err)
 		}
 		if ctx.Err() != nil {
 			break

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	_ "time/tzdata" // the reader's zone on machines without zone files
 
@@ -24,7 +25,7 @@ func main() {
 	agent.HookMain()    // nor where an agent asks before it uses a tool
 	c := newCLI()
 	if err := db.UseOFDLocks(); err != nil {
-		os.Exit(int(report(c.err, c.errLook, &problem{code: exitFailed, what: "cannot start", why: api.Plain(err)})))
+		os.Exit(int(c.report(&problem{code: exitFailed, what: "cannot start", why: api.Plain(err)})))
 	}
 	os.Exit(int(run(c, os.Args[1:])))
 }
@@ -49,7 +50,10 @@ func run(c *cli, args []string) exit {
 	if errors.As(err, &p) && p.code == exitUsage && p.next == "" {
 		p.next = cmd.CommandPath() + " --help"
 	}
-	return report(c.err, c.errLook, err)
+	if err != nil && slices.Contains(args, "--json") {
+		c.flags.json = true // also where an argument before it could not be read
+	}
+	return c.report(err)
 }
 
 // endings are the signals that end a command in good order. A closing terminal is one of them,

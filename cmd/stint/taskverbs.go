@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,9 +19,13 @@ func namesSession(ref string) bool {
 
 const sessionProof = "For a session the claim is proven by STINT_CLAIM_ID and STINT_INSTANCE_ID, or by\na run's own token."
 
-// wholeSeconds reads the length of a lease.
+// wholeSeconds reads the length of a lease. A plain number is seconds, whatever it is: the
+// coordinator knows the bounds.
 func wholeSeconds(text, what, name, next string) (int64, error) {
-	var n int64
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err == nil {
+		return n, nil
+	}
 	if err := (seconds{&n}).Set(text); err != nil {
 		return 0, usage(what, name+": "+err.Error(), next)
 	}

@@ -45,7 +45,7 @@ type signature struct {
 	takes    map[string]argument
 	required []string
 	schema   object
-	resolved *jsonschema.Resolved
+	resolved *jsonschema.Resolved // of what stands in the address alone
 }
 
 // newSignature reads a tool's arguments from the document.
@@ -95,8 +95,40 @@ func newSignature(d *document, t *tool) (*signature, error) {
 		s.schema["required"] = s.required
 	}
 	var err error
-	s.resolved, err = resolved(s.schema)
+	s.resolved, err = resolved(object{"type": "object", "properties": s.inAddress(properties)})
 	return s, err
+}
+
+// inAddress are the schemas of the arguments that stand in the request's address: their types,
+// without which no address can be made, and what is a tool's own rule. All else, and the whole
+// body, is the API's to refuse, in its own words.
+func (s *signature) inAddress(properties object) object {
+	out := object{}
+	for name, arg := range s.takes {
+		schema := properties[name].(object)
+		switch {
+		case arg.in == "body":
+		case name == "wait" || name != arg.name: // which the API would refuse under another name
+			out[name] = schema
+		default:
+			out[name] = typeOf(schema)
+		}
+	}
+	return out
+}
+
+// typeOf is a schema's type alone, and that it isn't empty.
+func typeOf(schema object) object {
+	out := object{}
+	for _, rule := range []string{"type", "minLength"} {
+		if schema[rule] != nil {
+			out[rule] = schema[rule]
+		}
+	}
+	if items, ok := schema["items"].(object); ok {
+		out["items"] = typeOf(items)
+	}
+	return out
 }
 
 // resolved makes a validator of a schema.
@@ -124,7 +156,7 @@ func read(raw json.RawMessage) (arguments, error) {
 	return args, nil
 }
 
-// check refuses arguments that the schema doesn't allow, and names them. Errors: malformed.
+// check refuses arguments that no request can be made of, and names them. Errors: malformed.
 func (s *signature) check(args arguments) error {
 	var bad []api.FieldError
 	for _, name := range slices.Sorted(maps.Keys(args)) {
@@ -133,7 +165,7 @@ func (s *signature) check(args arguments) error {
 		}
 	}
 	for _, name := range s.required {
-		if _, given := args[name]; !given {
+		if _, given := args[name]; !given && s.takes[name].in != "body" {
 			bad = append(bad, api.FieldError{Field: name, Detail: "is missing"})
 		}
 	}

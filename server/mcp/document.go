@@ -126,6 +126,15 @@ func (d *document) inline(v any) any {
 	return v
 }
 
+// answers is the schema of what a tool answers: the operation's answer or its refusal, since
+// clients check either against it. A refusal that no coordinator sent has no more than a code and
+// a sentence.
+func (d *document) answers(schema object) object {
+	refusal := maps.Clone(d.resolve(object{"$ref": refPrefix + "schemas/Problem"}))
+	refusal["required"] = []any{"code", "detail"}
+	return d.standalone(object{"anyOf": []any{schema, refusal}})
+}
+
 // standalone is a schema of an answer with all that it refers to, as an object at its root, as
 // older clients expect. It says nothing that the document doesn't.
 func (d *document) standalone(schema object) object {

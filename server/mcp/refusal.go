@@ -57,6 +57,22 @@ func words(err error) string {
 	if errors.As(err, &refused) {
 		return refusedWords(refused)
 	}
+	f := failureOf(err)
+	return text(f.Error(), f.Next)
+}
+
+// asRefusal is an error in the form of the API's refusals.
+func asRefusal(err error) *api.Error {
+	var refused *api.Error
+	if errors.As(err, &refused) {
+		return refused
+	}
+	f := failureOf(err)
+	return api.Refuse(api.Code(f.Code), f.Detail)
+}
+
+// failureOf is an error that no coordinator sent.
+func failureOf(err error) *Failure {
 	f := &Failure{Code: string(api.CodeInternal), Detail: api.Plain(err) + "."}
 	var silent *api.Unanswered
 	switch {
@@ -66,7 +82,7 @@ func words(err error) string {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		f.Code = unreachable
 	}
-	return text(f.Error(), f.Next)
+	return f
 }
 
 func refusedWords(e *api.Error) string {

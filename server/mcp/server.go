@@ -59,7 +59,7 @@ func NewServer(o Options) (*sdk.Server, error) {
 		}
 		s.AddTool(&sdk.Tool{
 			Name: t.name, Title: t.title, Description: t.description,
-			InputSchema: sig.schema, OutputSchema: d.standalone(sig.op.answer), Annotations: t.annotations(),
+			InputSchema: sig.schema, OutputSchema: d.answers(sig.op.answer), Annotations: t.annotations(),
 		}, func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			return answer(o.guarded(t.name, func() ([]byte, error) { return o.call(ctx, t, sig, r.Params.Arguments) })), nil
 		})
@@ -115,11 +115,14 @@ func (o *Options) guarded(what string, do func() ([]byte, error)) (b []byte, err
 	return do()
 }
 
-// answer is a tool's result: the answer's body both as structured content and, for clients
-// that know none, as text; or an error, which has text alone.
+// answer is a tool's result: the body of the answer, or of the refusal, as structured content. The
+// text, for models and for clients that know nothing else, is the same, or the refusal in words
+// and what to do next.
 func answer(b []byte, err error) *sdk.CallToolResult {
 	if err != nil {
-		return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: words(err)}}}
+		return &sdk.CallToolResult{
+			IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: words(err)}}, StructuredContent: json.RawMessage(asRefusal(err).Document()),
+		}
 	}
 	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(b)}}, StructuredContent: json.RawMessage(b)}
 }
