@@ -215,10 +215,12 @@ func (p *play) stop() {
 }
 
 func (p *play) retry() {
-	s, ok := p.aSession()
-	if !ok {
-		return
+	if s, ok := pick(p, "session", p.sessions); ok {
+		p.retryOf(s)
 	}
+}
+
+func (p *play) retryOf(s api.SessionID) {
 	before := p.w.Get(s)
 	var codes []api.Code
 	switch {

@@ -89,6 +89,19 @@ func (p *play) reassign(next *seenTask) (refused api.Code, change func(*api.Task
 	return refused, func(in *api.TaskEdit) { in.Assignee = to }
 }
 
+// giveToAgent makes an agent the assignee, whoever holds the task.
+func (p *play) giveToAgent() {
+	t, c := p.aTask(), p.who()
+	a, ok := pick(p, "agent", p.agents)
+	if t == nil || !ok {
+		return
+	}
+	next := *t
+	next.User, next.Agent = 0, int64(a)
+	next.set(c, "", p.now())
+	p.edits("give to an agent", c, t, "", next, func(in *api.TaskEdit) { in.Assignee = a.String() })
+}
+
 func (p *play) commentTask() {
 	t, c := p.aTask(), p.who()
 	if t == nil {

@@ -44,8 +44,9 @@ func (p *play) withTasks(others []verb) []verb {
 		{"an agent acts on its task", 5, p.runActsOnTask},
 		{"change a role", 2, p.changeRole},
 		{"stop or cancel work", 4, func() { pickVerb(p, p.stop, p.stop, p.cancel) }},
-		{"retry work", 8, p.retry},
-		{"replace an agent", 4, func() { pickVerb(p, p.makeAgent, p.deleteAgent) }},
+		{"retry work", 10, p.retryWork},
+		{"give a task to an agent", 4, p.giveToAgent},
+		{"replace an agent", 8, func() { pickVerb(p, p.makeAgent, p.deleteAgent) }},
 	}...)
 }
 
@@ -128,16 +129,16 @@ func (p *play) makeTask() {
 	}
 	c, in := p.who(), engine.DefaultTask()
 	in.Title = fmt.Sprintf("task %d", p.steps)
-	in.Priority = api.TaskPriorities[p.d.draw("priority", 3)]
+	in.Priority = api.TaskPriorities[p.d.draw("priority", 2)]
 	next := seenTask{Priority: in.Priority, State: api.TaskTodo, Version: 1}
 	var refused api.Code
 	if c.Role == api.Viewer {
 		refused = api.CodeForbidden
 	}
-	if before := p.aTask(); before != nil && p.yes("waits", 2) {
+	if before := p.aTask(); before != nil && !p.yes("waits for none", 3) {
 		in.BlockedBy, next.Before = []string{before.key()}, []int64{before.ID}
 	}
-	if p.yes("mine", 3) {
+	if p.yes("mine", 2) {
 		in.Assignee, next.User = "me", int64(c.UserID)
 	}
 	in.State = api.TaskStates[p.d.draw("state", len(api.TaskStates))]

@@ -101,6 +101,13 @@ func (p *play) workOnTask() {
 	}
 }
 
+// retryWork retries the session that held a task last.
+func (p *play) retryWork() {
+	if t := p.aTask(); t != nil && t.Last != 0 {
+		p.retryOf(api.SessionID(t.Last))
+	}
+}
+
 // runActsOnTask is an agent that acts for itself (contract 7.6): on its own task it comments,
 // renews and extends, and on no other anything.
 func (p *play) runActsOnTask() {

@@ -270,10 +270,10 @@ func (p *play) inUse() []grip {
 	return some
 }
 
-// aSession is one of all: half of the time, where people share tasks, one about a task.
+// aSession is one of all: half of the time, where people share tasks, an open one about a task.
 func (p *play) aSession() (api.SessionID, bool) {
 	if p.people != nil && !p.yes("any", 2) {
-		if about := p.aboutTasks("id > 0"); len(about) > 0 {
+		if about := p.aboutTasks("ended_at = 0"); len(about) > 0 {
 			return pick(p, "session", about)
 		}
 	}
