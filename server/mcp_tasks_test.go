@@ -132,3 +132,102 @@ func briefing(a *assistant, task string) string {
 	}
 	return r.Contents[0].Text
 }
+
+// outcome is what becomes of a call: its answer, or the code of its refusal.
+func (a *assistant) outcome(tool string, args m) (answer, code string) {
+	a.tb.Helper()
+	r, err := a.CallTool(a.tb.Context(), &sdk.CallToolParams{Name: tool, Arguments: args})
+	if err != nil {
+		a.tb.Fatalf("%s %v: %v", tool, args, err)
+	}
+	text := r.Content[0].(*sdk.TextContent).Text
+	if r.IsError {
+		code, _, _ = strings.Cut(text, ":")
+		return "", code
+	}
+	return text, "+"
+}
+
+// A run's token acts on its own task and session and on nothing else, whatever the tool; somebody
+// of another workspace sees no task at all.
+func TestMCP_ARunActsOnItsOwnTaskAlone(t *testing.T) {
+	for _, version := range []string{stateless, handshake} {
+		t.Run(version, func(t *testing.T) {
+			d := newFixture(t, servertest.Options{})
+			for _, title := range []string{"Its own", "Another's"} {
+				servertest.Must[api.Task](d.Server, 201, "POST", "tasks", m{"title": title})
+			}
+			started := servertest.Must[api.Dispatched](d.Server, 201, "POST", "tasks/T-1/dispatch", m{"agent": "tidy"})
+			run := assistantOf(t, d.As(d.claim(started.Session.ID).RunToken), version)
+			d.stranger()
+			foreign := assistantOf(t, d.As(d.AddUser("elsewhere", api.Owner)), version)
+			for _, row := range []struct {
+				tool               string
+				args               m
+				own, other, abroad string // what becomes of it for the run on its task, on another, and for the stranger
+			}{
+				{"get_task", nil, "+", "not_found", "not_found"},
+				{"briefing", nil, "+", "not_found", "not_found"},
+				{"comment_task", m{"text": "Half of it."}, "+", "not_found", "not_found"},
+				{"renew", nil, "+", "not_found", "not_found"},
+				{"extend", m{"addSeconds": 60}, "+", "not_found", "not_found"},
+				{"claim", nil, "user_token_required", "user_token_required", "not_found"},
+				{"release", nil, "user_token_required", "user_token_required", "not_found"},
+				{"update_task", m{"state": "done"}, "user_token_required", "user_token_required", "not_found"},
+				{"update_task", m{"assignee": "me"}, "user_token_required", "user_token_required", "not_found"},
+				{"dispatch_task", m{"agent": "tidy", "force": true}, "user_token_required", "user_token_required", "not_found"},
+			} {
+				for key, want := range map[string]string{"T-1": row.own, "T-2": row.other} {
+					if _, got := run.outcome(row.tool, with(row.args, m{"task": key})); got != want {
+						t.Errorf("%s of %s by the run: %s, not %s", row.tool, key, got, want)
+					}
+					if _, got := foreign.outcome(row.tool, with(row.args, m{"task": key})); got != row.abroad {
+						t.Errorf("%s of %s by a stranger: %s", row.tool, key, got)
+					}
+				}
+			}
+			if text := briefing(run, "T-1"); !strings.Contains(text, "Its own") {
+				t.Errorf("the run reads %q", text)
+			}
+			if text := briefing(run, "T-2"); !strings.HasPrefix(text, "not_found: ") {
+				t.Errorf("the run reads %q", text)
+			}
+			if got := called[api.List[api.Task]](run, "list_tasks", nil); len(got.Items) != 1 || got.Items[0].Key != "T-1" {
+				t.Errorf("the run sees %+v", got.Items)
+			}
+			for _, tool := range []string{"next_task", "create_task"} {
+				if _, got := run.outcome(tool, map[string]m{"create_task": {"title": "x"}}[tool]); got != "user_token_required" {
+					t.Errorf("%s by the run: %s", tool, got)
+				}
+			}
+			for _, tool := range []string{"list_tasks", "next_task"} {
+				if got := called[list](foreign, tool, nil); len(got.Items) != 0 {
+					t.Errorf("%s shows a stranger %+v", tool, got.Items)
+				}
+			}
+			one := called[api.Task](assistantOf(t, d.Server, version), "get_task", m{"task": "T-1"})
+			if one.State == api.TaskDone || one.Comments != 1 || one.Lease == nil || one.Lease.SessionID != started.Session.ID {
+				t.Errorf("its task is %+v", one)
+			}
+		})
+	}
+}
+
+// A run's agent reports on its own session, once for each key; for anybody else there is none.
+func TestMCP_ARunReportsItsProgress(t *testing.T) {
+	d := newFixture(t, servertest.Options{})
+	c := d.running()
+	run := assistantOf(t, d.As(c.RunToken), stateless)
+	first := called[api.Activity](run, "report_progress", m{"text": "Half of it.", "key": "k"})
+	if again := called[api.Activity](run, "report_progress", m{"text": "Half of it.", "key": "k"}); again.ID != first.ID || first.Type != api.ActivityProgress {
+		t.Errorf("it notes %+v, then %+v", first, again)
+	}
+	for _, args := range []m{{"text": "x", "session": d.addSession().ID.String()}, {"text": "x", "type": "completed"}} {
+		run.refused(api.CodeMalformed, "report_progress", args)
+	}
+	assistantOf(t, d.Server, stateless).refused(api.CodeForbidden, "report_progress", m{"text": "x"})
+	notes := servertest.Must[api.List[api.Activity]](d.Server, 200, "GET", "sessions/"+c.SessionID.String()+"/activities", nil)
+	if n := len(slices.DeleteFunc(notes.Items, func(a api.Activity) bool { return a.Text != "Half of it." })); n != 1 {
+		t.Errorf("its timeline has it %d times", n)
+	}
+}

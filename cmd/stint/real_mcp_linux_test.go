@@ -22,7 +22,8 @@ import (
 )
 
 // The real programs use Stint's tools, with the settings that stint mcp config prints: they list
-// agents, run one, wait for it and read what it printed.
+// tasks and see what is next, claim one, run an agent for it, wait for it and read what it printed,
+// comment on the task and give it back.
 func TestReal_ProgramsUseTheTools(t *testing.T) {
 	for program, tool := range toolCall {
 		for _, way := range []string{"stdio", "http"} {
@@ -44,14 +45,20 @@ func useTools(t *testing.T, program, way string, tool func(name string, input an
 	h.must(err)
 	_, err = c.CreateAgent(t.Context(), map[string]any{"slug": "greeter", "run": map[string]any{"command": []string{"echo", "good", "morning"}, "workFolder": h.dir}})
 	h.must(err)
+	task, err := c.CreateTask(t.Context(), map[string]any{"title": "Greet everybody", "priority": "p1"})
+	h.must(err)
 	// The key makes the program's own call answer this session, so that the script knows its id.
 	s := h.sessionOf(url, token, "greeter", "greeting-1")
-	one := map[string]any{"session": s.ID.String()}
+	one, first := map[string]any{"session": s.ID.String()}, map[string]any{"task": task.Key}
 	m := agenttest.NewModel(
 		t,
+		tool("list_tasks", map[string]any{"state": []string{"todo"}}), tool("next_task", map[string]any{}),
+		tool("claim", map[string]any{"task": task.Key, "leaseSeconds": 1234}),
 		tool("list_agents", map[string]any{}),
 		tool("run_agent", map[string]any{"agent": "greeter", "prompt": "Greet.", "idempotencyKey": "greeting-1"}),
-		tool("wait_session", one), tool("read_output", one), agenttest.Say("It greeted."),
+		tool("wait_session", one), tool("read_output", one),
+		tool("comment_task", map[string]any{"task": task.Key, "text": "They were greeted."}), tool("release", first),
+		agenttest.Say("It greeted."),
 	)
 	out := h.runProgram(program, way, token, m)
 	asked := m.Asked()
@@ -59,7 +66,7 @@ func useTools(t *testing.T, program, way string, tool func(name string, input an
 		t.Fatalf("the model was not asked: %s", out)
 	}
 	last := asked[len(asked)-1].Body
-	for _, want := range []string{"greeter", s.ID.String(), `complete`, "good morning"} {
+	for _, want := range []string{"greeter", s.ID.String(), `complete`, "good morning", "Greet everybody", "inFlight", "1234", `released`} {
 		if !strings.Contains(last, want) {
 			t.Errorf("the program never saw %q: %.20000s\n%s", want, last, out)
 		}
@@ -68,6 +75,27 @@ func useTools(t *testing.T, program, way string, tool func(name string, input an
 	h.must(err)
 	if len(list.Items) != 1 {
 		t.Errorf("%d sessions were made", len(list.Items))
+	}
+	h.claimedAndGaveBack(c, task.Key)
+}
+
+// claimedAndGaveBack checks what became of the task that a program worked on.
+func (h *home) claimedAndGaveBack(c *api.Client, task string) {
+	h.Helper()
+	now, err := c.Task(h.Context(), task)
+	h.must(err)
+	if now.State != api.TaskTodo || now.Lease != nil || now.Assignee != nil || now.Comments != 1 {
+		h.Errorf("the task is %+v", now)
+	}
+	log, err := c.TaskEvents(h.Context(), task, api.Page{})
+	h.must(err)
+	var happened []string
+	for _, e := range log.Items {
+		happened = append(happened, e.Type)
+	}
+	slices.Reverse(happened)
+	if got := strings.Join(happened, " "); !strings.Contains(got, api.EventTaskClaimed) || !strings.HasSuffix(got, api.EventTaskReleased) {
+		h.Errorf("with the task happened %s", got)
 	}
 }
 
@@ -123,7 +151,7 @@ func (h *home) runProgram(program, way, token string, m *agenttest.Model) string
 	switch program {
 	case "claude":
 		file := h.write("stint-mcp.json", settings)
-		start = append(start, "-p", "--mcp-config", file, "--strict-mcp-config", "--allowedTools", "mcp__stint", "--max-turns", "8", "Use Stint.")
+		start = append(start, "-p", "--mcp-config", file, "--strict-mcp-config", "--allowedTools", "mcp__stint", "--max-turns", "16", "Use Stint.")
 	case "codex":
 		h.write(".codex/config.toml", settings)
 		start = append(append([]string{os.Getenv(agenttest.CodexVar)}, agenttest.CodexArgs(m)...), "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "Use Stint.")

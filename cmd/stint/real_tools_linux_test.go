@@ -5,6 +5,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -65,6 +66,7 @@ func (h *realHome) usesItsTools(rules []map[string]any) {
 	}{
 		{"comment_task", map[string]any{"task": "T-1", "text": "Half of it is done."}},
 		{"comment_task", map[string]any{"task": "T-2", "text": "Meddling."}},
+		{"report_progress", map[string]any{"text": "The first half."}},
 		{"extend", map[string]any{"task": "T-1", "addSeconds": 60}},
 		{"claim", map[string]any{"task": "T-2"}},
 		{"run_agent", map[string]any{"agent": "greeter"}},
@@ -123,6 +125,11 @@ func (h *home) onlyItsOwn(c *api.Client, id api.SessionID) {
 	h.must(err)
 	if len(comments.Items) != 1 || comments.Items[0].SessionID != id {
 		h.Errorf("the comments are %+v", comments.Items)
+	}
+	notes, err := c.Activities(h.Context(), id, api.Page{})
+	h.must(err)
+	if !slices.ContainsFunc(notes.Items, func(a api.Activity) bool { return a.Type == api.ActivityProgress && a.Text == "The first half." }) {
+		h.Errorf("its timeline has %+v", notes.Items)
 	}
 	other, err := c.Task(h.Context(), "T-2")
 	h.must(err)

@@ -43,6 +43,7 @@ const keyArgument = "idempotencyKey"
 type signature struct {
 	op       operation
 	takes    map[string]argument
+	finds    map[string]argument // those that the tool finds out itself
 	required []string
 	schema   object
 	resolved *jsonschema.Resolved // of what stands in the address alone
@@ -54,10 +55,14 @@ func newSignature(d *document, t *tool) (*signature, error) {
 	if !ok {
 		return nil, fmt.Errorf("the document has no operation %s", t.operation)
 	}
-	s := &signature{op: op, takes: map[string]argument{}}
+	s := &signature{op: op, takes: map[string]argument{}, finds: map[string]argument{}}
 	properties := object{}
 	add := func(name string, arg argument, schema object, required bool) {
 		if slices.Contains(t.without, name) {
+			return
+		}
+		if t.filled != nil && slices.Contains(t.filled.names, name) {
+			s.finds[name] = arg
 			return
 		}
 		s.takes[name], properties[name] = arg, schema
@@ -192,7 +197,11 @@ func (s *signature) request(args arguments, workspace string, held int) api.RawC
 	path := strings.ReplaceAll(s.op.path, "{workspace}", url.PathEscape(workspace))
 	body := map[string]jsontext.Value{}
 	for name, value := range args {
-		switch arg := s.takes[name]; arg.in {
+		arg, given := s.takes[name]
+		if !given {
+			arg = s.finds[name]
+		}
+		switch arg.in {
 		case "path":
 			path = strings.ReplaceAll(path, "{"+arg.name+"}", url.PathEscape(args.text(name)))
 		case "query":

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -97,6 +98,13 @@ func (o *Options) call(ctx context.Context, t *tool, sig *signature, raw json.Ra
 	}
 	if err := sig.check(args); err != nil {
 		return nil, err
+	}
+	if t.filled != nil {
+		more, err := t.filled.arguments(ctx, caller)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(args, more)
 	}
 	return caller.Client.Raw(ctx, sig.request(args, caller.Client.Workspace(), t.held))
 }

@@ -12,6 +12,7 @@ type tool struct {
 	without []string // arguments of the operation that programs can't give
 	held    int      // seconds that the call is held at most, and by default; 0 = it isn't
 	guard   guard    // looked at before the call; nil = none
+	filled  *filled  // arguments of the operation that the tool finds out itself; nil = none
 }
 
 // hints say what a tool does, for those who decide whether a program may call it.
@@ -75,6 +76,12 @@ var sessionTools = []tool{
 	{
 		name: "retry_session", title: "Retry a session", operation: "retrySession", scope: ScopeRun, hints: works,
 		description: "Runs an ended session once more, in the same conversation, or queues one that lost its worker.",
+	},
+	{
+		name: "report_progress", title: "Report progress", operation: "addActivity", scope: ScopeRun, hints: hints{},
+		filled: ownProgress, without: []string{"claimId", "instanceId"},
+		description: "For an agent that Stint runs: notes on the timeline of its own session how far it is, for people to see. " +
+			"With the same key a repeated call notes nothing more.",
 	},
 	{
 		name: "list_inbox", title: "List what needs a person", operation: "showInbox", scope: ScopeRead, hints: reads,
