@@ -181,3 +181,37 @@ func (h *home) runProgram(program, way, token string, m *agenttest.Model) string
 	}
 	return string(out)
 }
+
+// A person's own Claude Code keeps the lease of the task that they claimed: its settings renew
+// it after each use of a tool, and give the task back at the end.
+func TestReal_HooksKeepATasksLease(t *testing.T) {
+	h := newHomeIn(t, agenttest.Folder(t))
+	agenttest.SignIn(t, h.dir)
+	c := h.serve(asIs, "up").client(nil)
+	made, err := c.CreateTask(t.Context(), map[string]any{"title": "Mend it"})
+	h.must(err)
+	held, err := c.ClaimTask(t.Context(), made.Key, api.TaskClaimInput{})
+	h.must(err)
+	command := func(text string) agenttest.Call {
+		return agenttest.Call{Tool: "Bash", Input: map[string]any{"command": text, "description": "a command"}}
+	}
+	settings := h.settings("hook", "claude", "--task", made.Key)
+	granted := held.Task.Lease.ExpiresAt.String()
+	show := filepath.Join(h.dir, "stint") + " task show --json " + made.Key
+	m := agenttest.NewModel(t, command("true"), command("while "+show+" | grep -q "+granted+"; do sleep 0.05; done; "+show), agenttest.Say("done"))
+	cmd := exec.CommandContext(t.Context(), os.Getenv(agenttest.ClaudeVar), "-p", "--settings", settings, "--allowedTools", "Bash", "--max-turns", "8", "Mend it.")
+	cmd.Dir, cmd.Env = agenttest.Folder(t), slices.Concat(h.env, agenttest.ClaudeEnv(m))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("Claude Code: %v: %s", err, out)
+	}
+	asked := m.Asked()
+	if told := asked[len(asked)-1].Body; !strings.Contains(told, "expiresAt") {
+		t.Errorf("the lease, granted until %s, was not renewed: %s", granted, lastOf(told, 3000))
+	}
+	h.until("the task is given back", func() bool {
+		now, err := c.Task(t.Context(), made.Key)
+		h.must(err)
+		return now.Lease == nil && now.Assignee == nil
+	})
+}
