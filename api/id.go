@@ -111,17 +111,6 @@ func (id ID[K]) String() string {
 	return string(b[:])
 }
 
-// Scan reads the id from the store. Without it the database package would use reflection for
-// each of a session's ten ids.
-func (id *ID[K]) Scan(src any) error {
-	n, ok := src.(int64)
-	if !ok {
-		return fmt.Errorf("an id is an integer in the store, not %T", src)
-	}
-	*id = ID[K](n)
-	return nil
-}
-
 // MarshalText writes the id as [ID.String] does.
 func (id ID[K]) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
 

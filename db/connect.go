@@ -159,7 +159,11 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err := c.configure(ctx, inner); err != nil {
 		return nil, errors.Join(err, inner.Close())
 	}
-	return newGuard(inner, c.role), nil
+	g, err := newGuard(inner, c.role)
+	if err != nil {
+		return nil, errors.Join(err, inner.Close())
+	}
+	return g, nil
 }
 
 func (c *connector) configure(ctx context.Context, conn sqliteConn) error {

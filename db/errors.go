@@ -3,8 +3,6 @@ package db
 import (
 	"errors"
 	"fmt"
-
-	"modernc.org/sqlite"
 )
 
 var (
@@ -103,10 +101,13 @@ const (
 	codePrimaryKey = 1555
 )
 
-// codeOf returns the extended result code of the SQLite error in err's chain,
-// or 0.
+// codeOf returns the extended result code of the SQLite error in err's chain, the driver's or
+// a [direct.Error], or 0.
 func codeOf(err error) int {
-	var e *sqlite.Error
+	var e interface {
+		error
+		Code() int
+	}
 	if !errors.As(err, &e) {
 		return 0
 	}

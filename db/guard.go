@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"modernc.org/sqlite"
+
+	"stint/db/direct"
 )
 
 // sqliteConn is what the driver's connection is known to be able to do.
@@ -27,7 +29,7 @@ type sqliteConn interface {
 // cannot be left to the code above.
 //
 // First, statements run under the context of the transaction, never under the one that a
-// closure happens to pass: with this driver a context that ends during an INSERT rolls the
+// closure happens to pass (the generated ones run under none, see [direct.DB]): with this driver a context that ends during an INSERT rolls the
 // whole transaction back, including everybody's changes.
 //
 // Second, no statement runs on the writer's connection outside a transaction. When SQLite
@@ -43,11 +45,15 @@ type guard struct {
 	rowCache *rowCache       // rows to forget as tables are written; nil except for the writing role
 	dirty    bool            // the running closure has written
 	keeping  bool            // the running statement's caller keeps the rows up to date
-	rows     []*guardedRows  // open cursors
+	rows     []*guardedRows  // open cursors of database/sql's statements
+	direct   *direct.DB      // the generated statements, which don't go through database/sql
 }
 
-func newGuard(inner sqliteConn, r role) *guard {
-	g := &guard{sqliteConn: inner, role: r}
+func newGuard(inner sqliteConn, r role) (g *guard, err error) {
+	g = &guard{sqliteConn: inner, role: r}
+	if g.direct, err = direct.New(inner, direct.Options{Table: writtenTable, Admit: g.admitDirect}); err != nil {
+		return nil, err
+	}
 	if r == writing {
 		g.ctx = context.Background()
 		// Called for every rollback, SQLite's own included; not for ROLLBACK TO.
@@ -56,7 +62,16 @@ func newGuard(inner sqliteConn, r role) *guard {
 			g.rowCache.forgetAll()
 		})
 	}
-	return g
+	return g, nil
+}
+
+// admitDirect is what a generated statement is asked before it runs.
+func (g *guard) admitDirect(table string) error {
+	if g.role == writing && !g.inTx {
+		return errNoTransaction
+	}
+	g.wrote(table)
+	return nil
 }
 
 func (g *guard) admit(given context.Context) (context.Context, error) {
@@ -76,7 +91,7 @@ func (g *guard) closeRows() bool {
 	for _, r := range left {
 		r.Close()
 	}
-	return len(left) > 0
+	return g.direct.CloseRows() || len(left) > 0
 }
 
 // Prepare is part of [driver.Conn].

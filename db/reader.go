@@ -47,7 +47,6 @@ type reader struct {
 	use        int
 	conn       *sql.Conn
 	guard      *guard
-	prepared   *prepared
 	queries    *queries.Queries
 	begin, end *control
 	reads      stage
@@ -130,8 +129,7 @@ func (r *reader) prepare(ctx context.Context) (err error) {
 	if r.guard, err = guardOf(r.conn); err != nil {
 		return err
 	}
-	r.prepared = newPrepared(r.conn, false)
-	r.queries = queries.New(r.prepared)
+	r.queries = queries.New(r.guard.direct)
 	if r.begin, err = newControl(ctx, r.guard, "BEGIN"); err != nil {
 		return err
 	}
@@ -147,8 +145,8 @@ func (r *reader) close() error {
 			errs = append(errs, c.stmt.Close())
 		}
 	}
-	if r.prepared != nil {
-		errs = append(errs, r.prepared.Close())
+	if r.guard != nil {
+		r.guard.direct.Close()
 	}
 	return errors.Join(append(errs, r.conn.Close())...)
 }
@@ -173,6 +171,7 @@ func (rs *readers) read(caller context.Context, use int, now time.Time, fn func(
 			}
 		}()
 		r.guard.ctx = ctx
+		defer r.guard.direct.Until(ctx)()
 		if err = r.begin.run(); err == nil {
 			err = fn(&ReadTx{Queries: r.queries, Now: now, conn: r.conn})
 		}

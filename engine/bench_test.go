@@ -120,9 +120,12 @@ func (s *bench) run(b *testing.B, callers, n int, do func(worker api.WorkerID) e
 
 func (s *bench) measure(b *testing.B, callers int, do func(worker api.WorkerID) error) {
 	b.Helper()
+	b.ReportAllocs()
 	b.ResetTimer()
+	before := cpuTime(b)
 	s.run(b, callers, b.N, do)
 	b.StopTimer()
+	b.ReportMetric(float64((cpuTime(b)-before).Microseconds())/float64(b.N), "cpu-µs/op")
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "cycles/s")
 }
 
