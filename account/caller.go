@@ -59,7 +59,7 @@ func (c Caller) reach(role api.Role, what string) error {
 	if c.Role.AtLeast(role) {
 		return nil
 	}
-	return api.Refuse(api.CodeForbidden, "To "+what+" you need the role "+string(role)+" in this workspace; you are "+string(c.Role)+".")
+	return api.Refuse(api.CodeForbidden, "To "+what+" you need the role "+string(role)+" in this workspace; you are "+c.Role.Noun()+".")
 }
 
 // RoleOf is a user's role in a workspace at this moment, "" for none: what somebody created

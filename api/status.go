@@ -94,6 +94,14 @@ const (
 	Viewer Role = "viewer"
 )
 
+// Noun is the role with its article, as a sentence names it: an admin.
+func (r Role) Noun() string {
+	if r == Owner || r == Admin {
+		return "an " + string(r)
+	}
+	return "a " + string(r)
+}
+
 // AtLeast reports whether r has all the rights of want.
 func (r Role) AtLeast(want Role) bool { return rank[r] >= rank[want] }
 

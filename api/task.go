@@ -198,12 +198,13 @@ type DispatchInput struct {
 
 // Dispatched answers a dispatch. With print there is no session.
 type Dispatched struct {
-	Task         Task     `json:"task"`
-	Agent        string   `json:"agent"` // slug
-	Session      *Session `json:"session,omitzero"`
-	Prompt       string   `json:"prompt"`
-	Briefing     string   `json:"briefing"`
-	TookOverFrom *Person  `json:"tookOverFrom,omitzero"`
+	Task         Task      `json:"task"`
+	Agent        string    `json:"agent"` // slug
+	Session      *Session  `json:"session,omitzero"`
+	Prompt       string    `json:"prompt"`
+	Briefing     string    `json:"briefing"`
+	TookOverFrom *Person   `json:"tookOverFrom,omitzero"`
+	Displaced    SessionID `json:"displacedSessionId,omitzero"` // that had the task, and goes on without it; if whoever reads this may see it
 }
 
 // Briefing is what an agent is told about a task.
@@ -242,6 +243,7 @@ type NextTask struct {
 	Task     Task   `json:"task"`
 	Why      string `json:"why"`
 	InFlight bool   `json:"inFlight"` // somebody is at work on it now
+	Ready    bool   `json:"ready"`    // nobody is, it waits for nothing, and it is to be done or in progress
 }
 
 // NextTasks is what somebody is to do next, the most pressing first.

@@ -195,7 +195,8 @@ func (p *play) checkNextTasks(c engine.Caller) {
 }
 
 // nextFor ranks one place after the other: of what no unplaced task stands before, what is free
-// to begin, then one's own p1, then what others wait for, then the oldest.
+// to begin and neither blocked nor in review, then one's own p1, then what others wait for, then
+// the most urgent, then the oldest.
 func (p *play) nextFor(c engine.Caller) (out []*seenTask) {
 	left := map[int64]*seenTask{}
 	for id, t := range p.tasks {
@@ -205,7 +206,7 @@ func (p *play) nextFor(c engine.Caller) (out []*seenTask) {
 	}
 	rank := func(t *seenTask) int {
 		n := 0
-		if p.waitsForOne(t) {
+		if p.waitsForOne(t) || t.State == api.TaskBlocked || t.State == api.TaskReview {
 			n += 4
 		}
 		if t.User != int64(c.UserID) || t.Priority != "p1" {
@@ -225,7 +226,9 @@ func (p *play) nextFor(c engine.Caller) (out []*seenTask) {
 				free = append(free, t)
 			}
 		}
-		best := slices.MinFunc(free, func(a, b *seenTask) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.ID, b.ID)) })
+		best := slices.MinFunc(free, func(a, b *seenTask) int {
+			return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.ID, b.ID))
+		})
 		delete(left, best.ID)
 		out = append(out, best)
 	}

@@ -92,6 +92,15 @@ func (e *Engine) dispatchTx(tx *db.Tx, c Caller, t *taskRow, in api.DispatchInpu
 	}
 	was := *t
 	forced := heldAgainst(c.UserID, t, db.Micros(tx.Now))
+	if forced && t.LeaseSessionID != 0 {
+		seen, err := newVisibility(tx, c).seesSession(tx.Context(), t.LeaseSessionID)
+		if err != nil {
+			return err
+		}
+		if seen {
+			out.Displaced = t.LeaseSessionID
+		}
+	}
 	if err := e.lapseTask(tx, t); err != nil {
 		return err
 	}
@@ -159,6 +168,9 @@ func openKeys(refs []api.TaskRef) string {
 	return strings.Join(keys, ", ")
 }
 
+// namedAgents is how many agents a refusal names.
+const namedAgents = 5
+
 // dispatchAgent is the agent that is to work on a task: the one named, else its assignee, else
 // the workspace's only one.
 func dispatchAgent(ctx context.Context, q queries.Querier, c Caller, t *taskRow, named string) (*agentRow, error) {
@@ -178,14 +190,24 @@ func dispatchAgent(ctx context.Context, q queries.Querier, c Caller, t *taskRow,
 			return nil, fmt.Errorf("read agent %s: %w", t.AssigneeAgentID, err)
 		}
 	}
-	rows, err := q.ListAgents(ctx, queries.ListAgentsParams{WorkspaceID: c.WorkspaceID, Before: 1 << 62, N: 2})
+	rows, err := q.ListAgents(ctx, queries.ListAgentsParams{WorkspaceID: c.WorkspaceID, Before: 1 << 62, N: namedAgents + 1})
 	if err != nil {
 		return nil, fmt.Errorf("list agents: %w", err)
 	}
-	if len(rows) == 1 {
+	switch len(rows) {
+	case 0:
+		return nil, api.BadField("agent", "is missing, and there is no agent in this workspace yet: make one first")
+	case 1:
 		return &rows[0], nil
 	}
-	return nil, api.BadField("agent", "is missing: name the agent that is to work on the task")
+	var slugs []string
+	for _, a := range rows[:min(len(rows), namedAgents)] {
+		slugs = append(slugs, a.Slug)
+	}
+	if len(rows) > namedAgents {
+		slugs = append(slugs, "…")
+	}
+	return nil, api.BadField("agent", "is missing: name the agent that is to work on the task, of "+strings.Join(slugs, ", "))
 }
 
 // aboutTask fills in the task that a new session is about, for one that isn't dispatched: it

@@ -13,8 +13,9 @@ import (
 )
 
 // NextTasks ranks what the caller is to do: what is theirs or nobody's and isn't done. Their
-// own p1 come first, then what others wait for, then the oldest; what waits for another task
-// comes last and after that one (contract 7.4). limit is clamped to 1–200.
+// own p1 come first, then what others wait for, then the most urgent, then the oldest; what is
+// blocked or in review, or waits for another task, comes last, and after that one (contract 7.4).
+// limit is clamped to 1–200.
 func (e *Engine) NextTasks(ctx context.Context, c Caller, limit int) (out api.NextTasks, err error) {
 	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
 		out.Items, err = e.nextTasks(ctx, tx, c, int64(min(max(limit, 1), db.MaxPage)))
@@ -35,7 +36,7 @@ func (e *Engine) nextTasks(ctx context.Context, q queries.Querier, c Caller, n i
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, api.NextTask{Task: shown, Why: whyNext(c, &t, shown), InFlight: shown.Lease != nil})
+		out = append(out, api.NextTask{Task: shown, Why: whyNext(c, &t, shown), InFlight: shown.Lease != nil, Ready: shown.Lease == nil && begins(&t)})
 	}
 	return out, nil
 }
@@ -56,10 +57,10 @@ func nextRows(ctx context.Context, q queries.Querier, c Caller, n int64) ([]task
 			return q.ReadyTasks(ctx, queries.ReadyTasksParams{WorkspaceID: c.WorkspaceID, N: n})
 		}},
 		{&blocked, func() ([]taskRow, error) {
-			return q.BlockedTasks(ctx, queries.BlockedTasksParams{WorkspaceID: c.WorkspaceID, AssigneeUserID: c.UserID, N: n})
+			return q.LaterTasks(ctx, queries.LaterTasksParams{WorkspaceID: c.WorkspaceID, AssigneeUserID: c.UserID, N: n})
 		}},
 		{&blocked, func() ([]taskRow, error) {
-			return q.BlockedTasks(ctx, queries.BlockedTasksParams{WorkspaceID: c.WorkspaceID, N: n})
+			return q.LaterTasks(ctx, queries.LaterTasksParams{WorkspaceID: c.WorkspaceID, N: n})
 		}},
 	} {
 		rows, err := read.rows()
@@ -87,9 +88,15 @@ func rank(c Caller, rows []taskRow) {
 		return cmp.Or(
 			cmp.Compare(db.Flag(urgent(c, &b)), db.Flag(urgent(c, &a))),
 			cmp.Compare(min(b.OpenBlocked, 1), min(a.OpenBlocked, 1)),
+			cmp.Compare(a.Priority, b.Priority),
 			cmp.Compare(a.ID, b.ID),
 		)
 	})
+}
+
+// begins reports whether somebody could begin with a task now, or go on with it.
+func begins(t *taskRow) bool {
+	return t.OpenBlockers == 0 && (t.State == api.TaskTodo || t.State == api.TaskInProgress)
 }
 
 func urgent(c Caller, t *taskRow) bool { return t.AssigneeUserID == c.UserID && t.Priority == "p1" }
@@ -137,6 +144,12 @@ func whyNext(c Caller, t *taskRow, shown api.Task) string {
 	default:
 		parts = append(parts, "nobody has it")
 	}
+	switch t.State {
+	case api.TaskBlocked:
+		parts = append(parts, "blocked")
+	case api.TaskReview:
+		parts = append(parts, "in review")
+	}
 	switch {
 	case t.OpenBlockers > 0:
 		parts = append(parts, "waits for "+openKeys(shown.BlockedBy))
@@ -145,7 +158,13 @@ func whyNext(c Caller, t *taskRow, shown api.Task) string {
 	case t.OpenBlocked > 1:
 		parts = append(parts, fmt.Sprintf("%d other tasks wait for it", t.OpenBlocked))
 	}
-	if shown.Lease != nil {
+	switch {
+	case shown.Lease == nil:
+	case t.LeaseUserID == c.UserID && t.LeaseSessionID != 0:
+		parts = append(parts, "a session of yours is at work on it")
+	case t.LeaseUserID == c.UserID:
+		parts = append(parts, "you are at work on it")
+	default:
 		parts = append(parts, shown.Lease.Holder.Name+" is at work on it")
 	}
 	return strings.Join(parts, "; ")

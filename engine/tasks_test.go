@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -384,15 +385,20 @@ func TestTask_NextRanksWhatIsOnesOwnOrNobodys(t *testing.T) {
 	ctx := context.Background()
 	bob := w.Colleague("Bob", api.Member)
 	mine := func(in *api.TaskInput) { in.Assignee = "me" }
-	w.Task("oldest")                                                                // T-1
-	w.Task("Bob's", func(in *api.TaskInput) { in.Assignee = bob.UserID.String() })  // T-2
-	w.Task("waits", func(in *api.TaskInput) { in.BlockedBy = []string{"T-1"} })     // T-3
-	w.Task("younger")                                                               // T-4
-	w.Task("mine and urgent", mine, func(in *api.TaskInput) { in.Priority = "p1" }) // T-5
-	w.Task("done", func(in *api.TaskInput) { in.State = api.TaskDone })             // T-6
-	w.Task("waits too", func(in *api.TaskInput) { in.BlockedBy = []string{"T-3"} }) // T-7
-	w.Task("urgent, nobody's", func(in *api.TaskInput) { in.Priority = "p1" })      // T-8
-	w.Task("blocks")                                                                // T-9
+	w.Task("oldest")                                                                                    // T-1
+	w.Task("Bob's", func(in *api.TaskInput) { in.Assignee = bob.UserID.String() })                      // T-2
+	w.Task("waits", func(in *api.TaskInput) { in.BlockedBy = []string{"T-1"} })                         // T-3
+	w.Task("younger")                                                                                   // T-4
+	w.Task("mine and urgent", mine, func(in *api.TaskInput) { in.Priority = "p1" })                     // T-5
+	w.Task("done", func(in *api.TaskInput) { in.State = api.TaskDone })                                 // T-6
+	w.Task("waits too", func(in *api.TaskInput) { in.BlockedBy = []string{"T-3"} })                     // T-7
+	w.Task("urgent, nobody's", func(in *api.TaskInput) { in.Priority = "p1" })                          // T-8
+	w.Task("blocks")                                                                                    // T-9
+	w.Task("in review", mine, func(in *api.TaskInput) { in.State, in.Priority = api.TaskReview, "p1" }) // T-10
+	w.Task("blocked", func(in *api.TaskInput) { in.State = api.TaskBlocked })                           // T-11
+	w.Task("urgent, nobody's, young", func(in *api.TaskInput) { in.Priority = "p1" })                   // T-12
+	w.Task("some day", func(in *api.TaskInput) { in.Priority = "p3" })                                  // T-13
+	w.Task("young")                                                                                     // T-14
 	must[api.Task](t)(w.EditTask(ctx, w.Owner, "T-4", func(in *api.TaskEdit) error { in.BlockedBy = []string{"T-9"}; return nil }))
 	must[api.TaskHeld](t)(claimTask(w, w.Owner, "T-8"))
 	got := must[api.NextTasks](t)(w.NextTasks(ctx, w.Owner, 50))
@@ -404,9 +410,12 @@ func TestTask_NextRanksWhatIsOnesOwnOrNobodys(t *testing.T) {
 		if n.InFlight != (n.Task.Key == "T-8") {
 			t.Errorf("%s: in flight %v", n.Task.Key, n.InFlight)
 		}
+		if n.Ready != slices.Contains([]string{"T-5", "T-1", "T-9", "T-12", "T-13", "T-14"}, n.Task.Key) {
+			t.Errorf("%s: ready %v", n.Task.Key, n.Ready)
+		}
 		order = append(order, n.Task.Key)
 	}
-	if want := "T-5 T-8 T-1 T-9 T-3 T-4 T-7"; strings.Join(order, " ") != want {
+	if want := "T-5 T-8 T-1 T-9 T-12 T-14 T-13 T-10 T-3 T-4 T-7 T-11"; strings.Join(order, " ") != want {
 		t.Errorf("the order is %v, want %s", order, want)
 	}
 }

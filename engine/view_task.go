@@ -25,8 +25,6 @@ type TaskPage struct {
 	Earlier  bool              // there are older comments
 	History  []api.AuditEntry  // what happened to it, newest first
 	Sessions []SessionView     // about it, newest first, those that the caller may see
-	Agents   []string          // slugs of those that the caller may dispatch
-	Choices  TaskChoices
 }
 
 // How much of a task its page shows.
@@ -53,11 +51,7 @@ func (e *Engine) TaskPageOf(ctx context.Context, c Caller, ref string) (out Task
 		if err := r.taskTalk(ctx, t, &out); err != nil {
 			return err
 		}
-		if err := r.taskSessions(ctx, t, &out); err != nil {
-			return err
-		}
-		out.Choices, err = r.taskChoices(ctx)
-		return err
+		return r.taskSessions(ctx, t, &out)
 	})
 	return out, err
 }

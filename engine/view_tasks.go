@@ -33,8 +33,8 @@ type TaskListView struct {
 
 // TaskChoices are whom a list of tasks can be narrowed to.
 type TaskChoices struct {
-	Agents []string // slugs
-	People []api.Person
+	Agents []api.Person
+	People []api.Person // who may work on tasks
 }
 
 // TaskColumn is one state of the board.
@@ -80,14 +80,21 @@ func (r *viewReader) taskCounts(ctx context.Context) (map[api.TaskState]int64, e
 }
 
 func (r *viewReader) taskChoices(ctx context.Context) (out TaskChoices, err error) {
-	if out.Agents, err = r.slugs(ctx); err != nil {
-		return out, err
+	agents, err := r.q.ViewAgents(ctx, queries.ViewAgentsParams{WorkspaceID: r.c.WorkspaceID, N: db.MaxPage})
+	if err != nil {
+		return out, fmt.Errorf("list agents: %w", err)
+	}
+	for _, a := range agents {
+		out.Agents = append(out.Agents, api.Person{Type: api.PersonAgent, ID: a.ID.String(), Name: a.Slug})
 	}
 	rows, err := r.q.MembersOf(ctx, queries.MembersOfParams{WorkspaceID: r.c.WorkspaceID, Before: math.MaxInt64, N: db.MaxPage})
 	if err != nil {
 		return out, fmt.Errorf("list members: %w", err)
 	}
 	for _, m := range rows {
+		if !m.Role.AtLeast(api.Member) {
+			continue
+		}
 		out.People = append(out.People, api.Person{Type: api.PersonUser, ID: m.UserID.String(), Name: m.Name})
 	}
 	return out, nil

@@ -38,7 +38,6 @@ type Querier interface {
 	BeginSpendDay(ctx context.Context, arg BeginSpendDayParams) (int64, error)
 	BlockedBy(ctx context.Context, arg BlockedByParams) ([]BlockedByRow, error)
 	BlockedIDs(ctx context.Context, blockerID api.TaskID) ([]api.TaskID, error)
-	BlockedTasks(ctx context.Context, arg BlockedTasksParams) ([]Task, error)
 	BlockerIDs(ctx context.Context, taskID api.TaskID) ([]api.TaskID, error)
 	BlockersOf(ctx context.Context, taskID api.TaskID) ([]BlockersOfRow, error)
 	// A column of the board: of one priority the oldest first.
@@ -175,6 +174,8 @@ type Querier interface {
 	KeysOf(ctx context.Context, arg KeysOfParams) ([]KeysOfRow, error)
 	LastItem(ctx context.Context, sessionID api.SessionID) (int64, error)
 	LastSignal(ctx context.Context, workerID api.WorkerID) (Signal, error)
+	// What waits: for other tasks, or in a state from which a person moves it on.
+	LaterTasks(ctx context.Context, arg LaterTasksParams) ([]Task, error)
 	LatestClaimOf(ctx context.Context, sessionID api.SessionID) (Claim, error)
 	LatestLedger(ctx context.Context, arg LatestLedgerParams) (Ledger, error)
 	LedgerWithin(ctx context.Context, arg LedgerWithinParams) ([]Ledger, error)
@@ -273,7 +274,8 @@ type Querier interface {
 	// Lists look at no more than a number of sessions, the newest of those that an index names.
 	// This is the last of them, and how many there are: fewer than scan when that is all.
 	ReachOfSessions(ctx context.Context, arg ReachOfSessionsParams) (ReachOfSessionsRow, error)
-	// What somebody, or nobody, is to do and nothing blocks: what blocks others first, then the oldest.
+	// What somebody, or nobody, is to do and could begin now: what blocks others first, then the
+	// most urgent, then the oldest.
 	ReadyTasks(ctx context.Context, arg ReadyTasksParams) ([]Task, error)
 	RecountBlocked(ctx context.Context, id api.TaskID) (int64, error)
 	RecountBlockers(ctx context.Context, id api.TaskID) (int64, error)

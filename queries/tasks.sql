@@ -98,23 +98,25 @@ ORDER BY id DESC LIMIT @n;
 -- name: TasksLeased :many
 SELECT * FROM tasks WHERE workspace_id = @workspace_id AND lease_user_id > 0 AND id < @before ORDER BY id DESC LIMIT @n;
 
--- What somebody, or nobody, is to do and nothing blocks: what blocks others first, then the oldest.
+-- What somebody, or nobody, is to do and could begin now: what blocks others first, then the
+-- most urgent, then the oldest.
 -- name: ReadyTasks :many
 SELECT * FROM tasks
 WHERE workspace_id = @workspace_id AND assignee_user_id = @assignee_user_id AND assignee_agent_id = 0
-  AND state <> 'done' AND open_blockers = 0
-ORDER BY MIN(open_blocked, 1) DESC, id LIMIT @n;
+  AND state IN ('todo', 'in_progress') AND open_blockers = 0
+ORDER BY MIN(open_blocked, 1) DESC, priority, id LIMIT @n;
 
 -- name: UrgentTasks :many
 SELECT * FROM tasks
 WHERE workspace_id = @workspace_id AND assignee_user_id = @assignee_user_id AND assignee_agent_id = 0
-  AND state <> 'done' AND open_blockers = 0 AND priority = 'p1'
-ORDER BY MIN(open_blocked, 1) DESC, id LIMIT @n;
+  AND state IN ('todo', 'in_progress') AND open_blockers = 0 AND priority = 'p1'
+ORDER BY MIN(open_blocked, 1) DESC, priority, id LIMIT @n;
 
--- name: BlockedTasks :many
+-- What waits: for other tasks, or in a state from which a person moves it on.
+-- name: LaterTasks :many
 SELECT * FROM tasks
 WHERE workspace_id = @workspace_id AND assignee_user_id = @assignee_user_id AND assignee_agent_id = 0
-  AND state <> 'done' AND open_blockers > 0
+  AND state <> 'done' AND (open_blockers > 0 OR state IN ('blocked', 'review'))
 ORDER BY id LIMIT @n;
 
 -- name: TasksOfAgent :many

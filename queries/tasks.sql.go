@@ -100,72 +100,6 @@ func (q *Queries) BlockedIDs(ctx context.Context, blockerID api.TaskID) ([]api.T
 	return items, nil
 }
 
-const blockedTasks = `-- name: BlockedTasks :many
-SELECT id, workspace_id, number, slug, title, description, state, rule_state, priority, labels, links, assignee_user_id, assignee_agent_id, lease_user_id, lease_session_id, lease_seconds, lease_expires_at, leased_at, last_session_id, lease_graced, lease_renewed_at, open_blockers, open_blocked, comments, version, created_by, created_at, updated_at, done_at FROM tasks
-WHERE workspace_id = ?1 AND assignee_user_id = ?2 AND assignee_agent_id = 0
-  AND state <> 'done' AND open_blockers > 0
-ORDER BY id LIMIT ?3
-`
-
-type BlockedTasksParams struct {
-	WorkspaceID    api.WorkspaceID
-	AssigneeUserID api.UserID
-	N              int64
-}
-
-func (q *Queries) BlockedTasks(ctx context.Context, arg BlockedTasksParams) ([]Task, error) {
-	rows, err := q.db.QueryContext(ctx, blockedTasks, arg.WorkspaceID, arg.AssigneeUserID, arg.N)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []Task{}
-	for rows.Next() {
-		var i Task
-		if err := rows.Scan(
-			&i.ID,
-			&i.WorkspaceID,
-			&i.Number,
-			&i.Slug,
-			&i.Title,
-			&i.Description,
-			&i.State,
-			&i.RuleState,
-			&i.Priority,
-			&i.Labels,
-			&i.Links,
-			&i.AssigneeUserID,
-			&i.AssigneeAgentID,
-			&i.LeaseUserID,
-			&i.LeaseSessionID,
-			&i.LeaseSeconds,
-			&i.LeaseExpiresAt,
-			&i.LeasedAt,
-			&i.LastSessionID,
-			&i.LeaseGraced,
-			&i.LeaseRenewedAt,
-			&i.OpenBlockers,
-			&i.OpenBlocked,
-			&i.Comments,
-			&i.Version,
-			&i.CreatedBy,
-			&i.CreatedAt,
-			&i.UpdatedAt,
-			&i.DoneAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Close(); err != nil {
-		return nil, err
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const blockerIDs = `-- name: BlockerIDs :many
 SELECT blocker_id FROM task_blockers WHERE task_id = ?1 ORDER BY blocker_id
 `
@@ -651,6 +585,73 @@ func (q *Queries) InsertTaskComment(ctx context.Context, arg InsertTaskCommentPa
 	return err
 }
 
+const laterTasks = `-- name: LaterTasks :many
+SELECT id, workspace_id, number, slug, title, description, state, rule_state, priority, labels, links, assignee_user_id, assignee_agent_id, lease_user_id, lease_session_id, lease_seconds, lease_expires_at, leased_at, last_session_id, lease_graced, lease_renewed_at, open_blockers, open_blocked, comments, version, created_by, created_at, updated_at, done_at FROM tasks
+WHERE workspace_id = ?1 AND assignee_user_id = ?2 AND assignee_agent_id = 0
+  AND state <> 'done' AND (open_blockers > 0 OR state IN ('blocked', 'review'))
+ORDER BY id LIMIT ?3
+`
+
+type LaterTasksParams struct {
+	WorkspaceID    api.WorkspaceID
+	AssigneeUserID api.UserID
+	N              int64
+}
+
+// What waits: for other tasks, or in a state from which a person moves it on.
+func (q *Queries) LaterTasks(ctx context.Context, arg LaterTasksParams) ([]Task, error) {
+	rows, err := q.db.QueryContext(ctx, laterTasks, arg.WorkspaceID, arg.AssigneeUserID, arg.N)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Task{}
+	for rows.Next() {
+		var i Task
+		if err := rows.Scan(
+			&i.ID,
+			&i.WorkspaceID,
+			&i.Number,
+			&i.Slug,
+			&i.Title,
+			&i.Description,
+			&i.State,
+			&i.RuleState,
+			&i.Priority,
+			&i.Labels,
+			&i.Links,
+			&i.AssigneeUserID,
+			&i.AssigneeAgentID,
+			&i.LeaseUserID,
+			&i.LeaseSessionID,
+			&i.LeaseSeconds,
+			&i.LeaseExpiresAt,
+			&i.LeasedAt,
+			&i.LastSessionID,
+			&i.LeaseGraced,
+			&i.LeaseRenewedAt,
+			&i.OpenBlockers,
+			&i.OpenBlocked,
+			&i.Comments,
+			&i.Version,
+			&i.CreatedBy,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+			&i.DoneAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const nextTaskLapse = `-- name: NextTaskLapse :one
 SELECT lease_expires_at FROM tasks WHERE lease_expires_at > 0 AND lease_expires_at > ?1 ORDER BY lease_expires_at LIMIT 1
 `
@@ -676,8 +677,8 @@ func (q *Queries) NextTaskNumber(ctx context.Context, workspaceID api.WorkspaceI
 const readyTasks = `-- name: ReadyTasks :many
 SELECT id, workspace_id, number, slug, title, description, state, rule_state, priority, labels, links, assignee_user_id, assignee_agent_id, lease_user_id, lease_session_id, lease_seconds, lease_expires_at, leased_at, last_session_id, lease_graced, lease_renewed_at, open_blockers, open_blocked, comments, version, created_by, created_at, updated_at, done_at FROM tasks
 WHERE workspace_id = ?1 AND assignee_user_id = ?2 AND assignee_agent_id = 0
-  AND state <> 'done' AND open_blockers = 0
-ORDER BY MIN(open_blocked, 1) DESC, id LIMIT ?3
+  AND state IN ('todo', 'in_progress') AND open_blockers = 0
+ORDER BY MIN(open_blocked, 1) DESC, priority, id LIMIT ?3
 `
 
 type ReadyTasksParams struct {
@@ -686,7 +687,8 @@ type ReadyTasksParams struct {
 	N              int64
 }
 
-// What somebody, or nobody, is to do and nothing blocks: what blocks others first, then the oldest.
+// What somebody, or nobody, is to do and could begin now: what blocks others first, then the
+// most urgent, then the oldest.
 func (q *Queries) ReadyTasks(ctx context.Context, arg ReadyTasksParams) ([]Task, error) {
 	rows, err := q.db.QueryContext(ctx, readyTasks, arg.WorkspaceID, arg.AssigneeUserID, arg.N)
 	if err != nil {
@@ -1514,8 +1516,8 @@ func (q *Queries) UpdateTask(ctx context.Context, arg UpdateTaskParams) (int64, 
 const urgentTasks = `-- name: UrgentTasks :many
 SELECT id, workspace_id, number, slug, title, description, state, rule_state, priority, labels, links, assignee_user_id, assignee_agent_id, lease_user_id, lease_session_id, lease_seconds, lease_expires_at, leased_at, last_session_id, lease_graced, lease_renewed_at, open_blockers, open_blocked, comments, version, created_by, created_at, updated_at, done_at FROM tasks
 WHERE workspace_id = ?1 AND assignee_user_id = ?2 AND assignee_agent_id = 0
-  AND state <> 'done' AND open_blockers = 0 AND priority = 'p1'
-ORDER BY MIN(open_blocked, 1) DESC, id LIMIT ?3
+  AND state IN ('todo', 'in_progress') AND open_blockers = 0 AND priority = 'p1'
+ORDER BY MIN(open_blocked, 1) DESC, priority, id LIMIT ?3
 `
 
 type UrgentTasksParams struct {

@@ -59,7 +59,7 @@ func (v *visit) refuse(may bool, who string) error {
 	if may {
 		return nil
 	}
-	return api.Refuse(api.CodeForbidden, who+"; you are "+string(v.caller.Role)+" here.")
+	return api.Refuse(api.CodeForbidden, who+"; you are "+v.caller.Role.Noun()+" here.")
 }
 
 func failureOf(err error) failure {

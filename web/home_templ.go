@@ -424,7 +424,7 @@ func homeStart(by engine.Caller) templ.Component {
 				ctx = templ.InitializeContext(ctx)
 				return nil
 			})
-			templ_7745c5c3_Err = EmptyState("No agents yet", "Admins of this workspace make them; you are "+string(by.Role)+" here. What they run shows up on this page.", "").Render(templ.WithChildren(ctx, templ_7745c5c3_Var17), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = EmptyState("No agents yet", "Admins of this workspace make them; you are "+by.Role.Noun()+" here. What they run shows up on this page.", "").Render(templ.WithChildren(ctx, templ_7745c5c3_Var17), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -190,7 +190,7 @@ func runDialog(p runPage) templ.Component {
 				ctx = templ.InitializeContext(ctx)
 				return nil
 			})
-			templ_7745c5c3_Err = Callout(Bad, "You may not run this agent", "You are "+string(p.by.Role)+" in this workspace.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var10), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Callout(Bad, "You may not run this agent", "You are "+p.by.Role.Noun()+" in this workspace.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var10), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

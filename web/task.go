@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -150,14 +151,7 @@ func (p taskPage) view() engine.TaskView {
 }
 
 // waits reports whether the task waits for others.
-func (p taskPage) waits() bool {
-	for _, b := range p.BlockedBy {
-		if b.State != api.TaskDone {
-			return true
-		}
-	}
-	return false
-}
+func (p taskPage) waits() bool { return len(openRefs(p.BlockedBy)) > 0 }
 
 // dispatches reports whether the reader could dispatch an agent on it now.
 func (p taskPage) dispatches() bool {
@@ -165,12 +159,12 @@ func (p taskPage) dispatches() bool {
 	return p.by.CanEditTasks() && p.State != api.TaskDone && !p.waits() && free
 }
 
-// historyWords says in a line what happened to a task; what changed is named.
+// historyWords says in a line what was done to a task; what changed is named.
 func historyWords(e api.AuditEntry) string {
 	from, to := api.TaskState(dataText(e, "from")), api.TaskState(dataText(e, "to"))
 	switch agent := dataText(e, "agent"); {
 	case to != "" && taskWord(from) != "":
-		return "moved it from " + strings.ToLower(taskWord(from)) + " to " + strings.ToLower(taskWord(to))
+		return fmt.Sprintf("moved it from “%s” to “%s”", taskWord(from), taskWord(to))
 	case e.Type == api.EventTaskDispatched && agent != "":
 		return "dispatched " + agent + " on it"
 	case e.Type == api.EventTaskEdited:
@@ -179,6 +173,12 @@ func historyWords(e api.AuditEntry) string {
 		}
 	}
 	return phrases[e.Type].verb + " it"
+}
+
+// sessionOf is the session that did something, if a session did.
+func sessionOf(actor string) (api.SessionID, bool) {
+	id, err := api.ParseSessionID(actor)
+	return id, err == nil && id != 0 && strings.HasPrefix(actor, "ses_")
 }
 
 func dataText(e api.AuditEntry, key string) string {
@@ -201,5 +201,5 @@ func dataList(e api.AuditEntry, key string) string {
 // fieldWords are the fields of a task as a sentence names them.
 var fieldWords = map[string]string{
 	"slug": "slug", "title": "title", "description": "description", "state": "state", "priority": "priority", "labels": "labels",
-	"assignee": "assignee", "links": "links", "blockedBy": "order",
+	"assignee": "assignee", "links": "links", "blockedBy": "blockers",
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"stint/api"
 	"stint/engine"
@@ -78,4 +79,28 @@ func (p dispatchPage) command() string {
 		return "stint dispatch " + p.Key + " --agent AGENT"
 	}
 	return "stint dispatch " + p.Key
+}
+
+// impossible says why no agent could begin with the task now, whoever asks; "" if one could.
+func (p dispatchPage) impossible() string {
+	switch open := openRefs(p.BlockedBy); {
+	case p.State == api.TaskDone:
+		return "It is done. Open it again first."
+	case len(open) > 0:
+		return "It waits for " + strings.Join(open, ", ") + "."
+	case p.Against && !p.Forces:
+		return "Somebody is at work on it, and only an admin takes it from them."
+	}
+	return ""
+}
+
+// openRefs are the keys of those tasks that aren't done.
+func openRefs(refs []api.TaskRef) []string {
+	var keys []string
+	for _, r := range refs {
+		if r.State != api.TaskDone {
+			keys = append(keys, r.Key)
+		}
+	}
+	return keys
 }

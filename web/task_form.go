@@ -1,9 +1,10 @@
 package web
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 
 	"stint/api"
@@ -82,28 +83,28 @@ func (v *visit) createTask() error {
 	return v.to(taskURL(t.Key), t.Key+" made")
 }
 
-// saveTask saves an edit of the version that the form was filled from; a task that was changed
-// meanwhile comes back with what was typed.
+// saveTask saves what was changed of the form. A field that only somebody else has changed since
+// the form was filled stays as they left it; one that both changed comes back with what was
+// typed, so that neither is lost.
 func (v *visit) saveTask() error {
 	form, key := v.r.PostForm, v.path("task")
+	var both []string
 	t, err := v.web.engine.EditTask(v.r.Context(), v.caller, key, func(in *api.TaskEdit) error {
-		fillTaskForm(&in.TaskInput, form)
-		version, err := strconv.ParseInt(form.Get("version"), 10, 64)
-		if err == nil {
-			in.Version = version
+		now := taskFormOf(in.TaskInput)
+		if both = conflicts(form, now); len(both) > 0 {
+			return api.Refuse(api.CodeStaleVersion, "")
 		}
+		merged := url.Values{}
+		for _, name := range taskFields {
+			if merged.Set(name, now.Get(name)); typedInto(form, name) {
+				merged.Set(name, form.Get(name))
+			}
+		}
+		fillTaskForm(&in.TaskInput, merged)
 		return nil
 	})
-	if api.CodeOf(err) == api.CodeStaleVersion {
-		now, err := v.web.engine.Task(v.r.Context(), v.caller, key)
-		if err != nil {
-			return err
-		}
-		form.Set("version", strconv.FormatInt(now.Version, 10))
-		return v.drawTaskForm(http.StatusConflict, taskForm{
-			filled: filled{typed: form}, key: key,
-			stale: "Somebody changed it while you wrote: look at the task beside this form. Saving now puts what stands here in its place.",
-		})
+	if len(both) > 0 {
+		return v.drawStaleTask(form, key, both)
 	}
 	if bad, ok := fieldErrors(err); ok {
 		return v.drawTaskForm(http.StatusUnprocessableEntity, taskForm{filled: filled{typed: form, errors: bad}, key: key})
@@ -114,19 +115,73 @@ func (v *visit) saveTask() error {
 	return v.to(taskURL(t.Key), "Saved")
 }
 
-// typedTask is a task as its form shows it.
+// drawStaleTask shows the form again with what was typed, beside what the task says now.
+func (v *visit) drawStaleTask(form url.Values, key string, both []string) error {
+	now, err := v.web.engine.Task(v.r.Context(), v.caller, key)
+	if err != nil {
+		return err
+	}
+	theirs := typedTask(now)
+	bad := map[string]string{}
+	for _, name := range both {
+		bad[name] = "was changed by somebody else meanwhile, to: " + quoted(theirs.Get(name))
+		form.Set(wasPrefix+name, theirs.Get(wasPrefix+name)) // saving again overwrites what is shown here
+	}
+	return v.drawTaskForm(http.StatusConflict, taskForm{
+		filled: filled{typed: form, errors: bad}, key: key,
+		stale: "Somebody changed the same fields while you wrote. Saving again puts what stands in them here in its place.",
+	})
+}
+
+// quoted is a text as a sentence repeats it.
+func quoted(text string) string {
+	if text = firstLine(text, 200); text == "" {
+		return "nothing"
+	}
+	return "“" + text + "”"
+}
+
+// taskFields are the fields of the form.
+var taskFields = []string{"title", "description", "slug", "priority", "assignee", "labels", "blockedBy", "links"}
+
+// wasPrefix begins the name of a hidden field that has the digest of what another was filled with.
+const wasPrefix = "was."
+
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(strings.TrimSpace(lines(text))))
+	return base64.RawURLEncoding.EncodeToString(sum[:12])
+}
+
+// typedInto reports whether a field isn't as the form was filled.
+func typedInto(form url.Values, name string) bool {
+	return form.Has(name) && form.Get(wasPrefix+name) != digest(form.Get(name))
+}
+
+// conflicts are the fields that were typed into and that somebody else has changed as well.
+func conflicts(form, now url.Values) []string {
+	var out []string
+	for _, name := range taskFields {
+		changed := form.Get(wasPrefix+name) != digest(now.Get(name))
+		if changed && typedInto(form, name) && digest(form.Get(name)) != digest(now.Get(name)) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// typedTask is a task as its form shows it, with the digests of its fields.
 func typedTask(t api.Task) url.Values {
 	in := api.TaskInput{Slug: t.Slug, Title: t.Title, Description: t.Description, Priority: t.Priority, Labels: t.Labels, Links: t.Links}
 	if t.Assignee != nil {
-		if in.Assignee = t.Assignee.ID; t.Assignee.Type == api.PersonAgent {
-			in.Assignee = t.Assignee.Name
-		}
+		in.Assignee = t.Assignee.ID
 	}
 	for _, b := range t.BlockedBy {
 		in.BlockedBy = append(in.BlockedBy, b.Key)
 	}
 	out := taskFormOf(in)
-	out.Set("version", strconv.FormatInt(t.Version, 10))
+	for _, name := range taskFields {
+		out.Set(wasPrefix+name, digest(out.Get(name)))
+	}
 	return out
 }
 
@@ -146,15 +201,23 @@ func fillTaskForm(in *api.TaskInput, form url.Values) {
 	in.Links = api.TaskLinksOf(strings.Split(lines(form.Get("links")), "\n"))
 }
 
-// assigneeOptions are whom a task can be, or a list can be narrowed to. nobody is the value
-// that means nobody, if it isn't the empty one.
-func assigneeOptions(c engine.TaskChoices, empty, nobody string) []Option {
-	out := []Option{{"", empty}, {"me", "Yours"}}
-	if nobody != "" {
-		out = append(out, Option{nobody, "Nobody's"})
+// assigneeOptions are whom a task can be: by id, as the form is filled.
+func assigneeOptions(c engine.TaskChoices) []Option {
+	out := []Option{{"", "Nobody"}, {"me", "You"}}
+	for _, a := range c.Agents {
+		out = append(out, Option{a.ID, a.Name + " (agent)"})
 	}
-	for _, slug := range c.Agents {
-		out = append(out, Option{slug, slug + " (agent)"})
+	for _, p := range c.People {
+		out = append(out, Option{p.ID, p.Name})
+	}
+	return out
+}
+
+// whoseOptions are whom a list can be narrowed to, by the names that addresses have.
+func whoseOptions(c engine.TaskChoices) []Option {
+	out := []Option{{"", "Anybody's"}, {"me", "Yours"}, {"none", "Nobody's"}}
+	for _, a := range c.Agents {
+		out = append(out, Option{a.Name, a.Name + " (agent)"})
 	}
 	for _, p := range c.People {
 		out = append(out, Option{p.ID, p.Name})

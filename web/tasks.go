@@ -169,6 +169,10 @@ func (v *visit) tasks() error {
 	q := v.r.URL.Query()
 	p := tasksPage{by: v.caller, query: readTasks(q), cursor: q.Get("cursor")}
 	view, err := v.web.readTasksPage(v.r.Context(), &p, v.caller)
+	if api.CodeOf(err) == api.CodeInvalid && p.query.assignee != "" { // mistyped, or gone since
+		p.query.assignee = ""
+		view, err = v.web.readTasksPage(v.r.Context(), &p, v.caller)
+	}
 	if err != nil {
 		return err
 	}
@@ -282,6 +286,18 @@ func taskIcon(s api.TaskState) string { return taskLooks[s].icon }
 func taskClass(s api.TaskState) string { return taskLooks[s].class }
 
 func taskWord(s api.TaskState) string { return taskLooks[s].word }
+
+// stateCount is how many tasks are in a state, "" for all of them; nothing when a filter leaves
+// others out, because only all are counted.
+func (p tasksPage) stateCount(s api.TaskState) string {
+	if p.query.only("").narrowed() {
+		return ""
+	}
+	if s == "" {
+		return strconv.FormatInt(taskTotal(p.counts), 10)
+	}
+	return strconv.FormatInt(p.counts[s], 10)
+}
 
 // besides is the state before or after one on the board; "" beyond its ends.
 func besides(s api.TaskState, step int) api.TaskState {

@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"compress/gzip"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/net/html"
 
 	"stint/account"
 	"stint/api"
@@ -36,6 +40,33 @@ func (s *fixture) task(t *testing.T, key string) api.Task {
 	out, err := s.Engine.Task(t.Context(), s.Owner, key)
 	if err != nil {
 		t.Fatal(err)
+	}
+	return out
+}
+
+// browserForm is what a browser would send of the page's form.
+func browserForm(t *testing.T, page string) url.Values {
+	t.Helper()
+	doc, err := html.Parse(strings.NewReader(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := url.Values{}
+	for n := range doc.Descendants() {
+		name := attr(n, "name")
+		switch n.Data {
+		case "input":
+			out.Set(name, attr(n, "value"))
+		case "textarea":
+			out.Set(name, "")
+			if n.FirstChild != nil {
+				out.Set(name, strings.ReplaceAll(n.FirstChild.Data, "\n", "\r\n"))
+			}
+		case "option":
+			if slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == "selected" }) {
+				out.Set(attr(n.Parent, "name"), attr(n, "value"))
+			}
+		}
 	}
 	return out
 }
@@ -73,21 +104,38 @@ func TestTasks_AreMadeChangedAndClosedByForms(t *testing.T) {
 	if strings.Contains(page, "<b>stars") || !strings.Contains(page, "It waits for other tasks") || strings.Contains(page, "/dispatch\"") {
 		t.Error("a title is markup, or a task that waits can be dispatched")
 	}
-	save := func(version, title string) *httptest.ResponseRecorder {
-		return s.post("/tasks/T-7/edit", "version", version, "title", title, "priority", "p3")
+	first := browserForm(t, form)
+	save := func(changes ...string) *httptest.ResponseRecorder {
+		filled := maps.Clone(first)
+		maps.Copy(filled, formValues(changes))
+		var pairs []string
+		for name, values := range filled {
+			pairs = append(pairs, name, values[0])
+		}
+		return s.post("/tasks/T-7/edit", pairs...)
 	}
-	goesTo(t, save("1", "Count them"), "/tasks/T-7")
-	if got := s.task(t, "T-7"); got.Title != "Count them" || got.State != api.TaskTodo || len(got.BlockedBy) != 0 || got.Assignee != nil {
+	goesTo(t, save("title", "Count them", "blockedBy", ""), "/tasks/T-7")
+	if got := s.task(t, "T-7"); got.Title != "Count them" || got.State != api.TaskTodo || len(got.BlockedBy) != 0 || got.Assignee == nil || got.Description != "All\nof it" {
 		t.Errorf("saved: %+v", got)
 	}
-	stale := save("1", "Count other things")
-	if stale.Code != http.StatusConflict || !strings.Contains(stale.Body.String(), "Count other things") || !strings.Contains(stale.Body.String(), "It has changed") {
-		t.Errorf("a form filled from an older version: status %d", stale.Code)
+	// A form that was filled before that: another field is merged, the same one comes back.
+	goesTo(t, save("priority", "p3"), "/tasks/T-7")
+	if got := s.task(t, "T-7"); got.Title != "Count them" || got.Priority != "p3" || len(got.BlockedBy) != 0 {
+		t.Errorf("merged: %+v", got)
+	}
+	stale := save("title", "Count other things")
+	page = stale.Body.String()
+	if stale.Code != http.StatusConflict || !strings.Contains(page, `value="Count other things"`) || !strings.Contains(page, "to: “Count them”") {
+		t.Errorf("a field that somebody else changed: status %d", stale.Code)
 	}
 	if got := s.task(t, "T-7").Title; got != "Count them" {
 		t.Errorf("it overwrote: %q", got)
 	}
-	goesTo(t, save("2", "Count other things"), "/tasks/T-7")
+	first = browserForm(t, page)
+	goesTo(t, save(), "/tasks/T-7")
+	if got := s.task(t, "T-7"); got.Title != "Count other things" || got.Priority != "p3" {
+		t.Errorf("saved again: %+v", got)
+	}
 	goesTo(t, s.post("/tasks/T-7/state", "state", "done"), "/tasks/T-7")
 	if page = s.get("/tasks/T-7").Body.String(); !strings.Contains(page, "Open again") || strings.Contains(page, "Claim it") {
 		t.Error("a task that is done can be claimed, or not be opened again")
@@ -141,8 +189,11 @@ func TestTasks_LeaseIsToldApartFromTheAssignment(t *testing.T) {
 func TestTasks_DispatchShowsTheBriefingAndRefusesWhatIsHeld(t *testing.T) {
 	s := newFixture(t, fixtureEnd)
 	_, other := s.pagesOf(t, api.Member)
-	if page := s.get("/tasks/T-6/dispatch").Body.String(); !strings.Contains(page, "# T-6: Buy the domain") || !strings.Contains(page, "Choose one") {
+	if page := s.get("/tasks/T-4/dispatch").Body.String(); !strings.Contains(page, "# T-4: Look at the failing backup") || !strings.Contains(page, "Choose one") {
 		t.Error("the briefing isn't there to be read first, or an agent is chosen for no reason")
+	}
+	if page := s.get("/tasks/T-6/dispatch").Body.String(); !strings.Contains(page, "It is done.") || strings.Contains(page, `name="agent"`) {
+		t.Error("what is done could be dispatched")
 	}
 	if res := s.post("/tasks/T-4/dispatch", "key", "k1"); res.Code != http.StatusUnprocessableEntity || !strings.Contains(res.Body.String(), `id="agent-error"`) {
 		t.Errorf("without an agent: status %d", res.Code)

@@ -81,6 +81,9 @@ func sessionEnv(c api.Claim, url, workspace string, f promptFiles, try int) map[
 		set("STINT_PROMPT", f.text)
 	}
 	set("STINT_CONTEXT_FILE", f.extra)
+	if c.Untrusted.Task != nil {
+		set("STINT_TASK", c.Untrusted.Task.Key)
+	}
 	set("STINT_INSTRUCTIONS", c.Trusted.Instructions)
 	return env
 }

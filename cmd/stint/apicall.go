@@ -38,7 +38,7 @@ func (c *cli) apiCommand() *cobra.Command {
 		Example: "stint api GET sessions -F status=error --paginate | jq '.items[].id'\n" +
 			"stint api POST tasks -f title='Tidy up' -F 'labels=[\"house\"]'\n" +
 			"stint api POST agents/backup/sessions -H 'Idempotency-Key: today'\n" +
-			"stint api GET /api/v1/me",
+			"stint api GET /api/v1/whoami",
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
@@ -85,7 +85,7 @@ func (f *apiFlags) call(c *cli, method, path string) (api.RawCall, error) {
 	}
 	where, err := url.Parse(path)
 	if err != nil || where.IsAbs() || where.Host != "" || path == "" {
-		return api.RawCall{}, usage(what, "PATH is a path, such as tasks or /api/v1/me: the server is the one that you are signed in to", help)
+		return api.RawCall{}, usage(what, "PATH is a path, such as tasks or /api/v1/whoami: the server is the one that you are signed in to", help)
 	}
 	k := api.RawCall{Method: method, Path: where.EscapedPath(), Query: where.Query(), Header: http.Header{"Accept": {"application/json, */*;q=0.5"}}}
 	inQuery := method == http.MethodGet || method == http.MethodDelete

@@ -45,7 +45,7 @@ var clockTable = []setClock{
 
 // clockHelp lists the variables with their defaults.
 func clockHelp() string {
-	defaults := clocks{engine: engine.DefaultConfig(), stages: proc.DefaultStages()}
+	defaults := clocks{engine: engine.DefaultConfig(), accounts: account.DefaultConfig(), stages: proc.DefaultStages()}
 	var b strings.Builder
 	for _, k := range clockTable {
 		fmt.Fprintf(&b, "  %-21s  %s (%s)\n", k.name, k.means, brief(*k.in(&defaults)))

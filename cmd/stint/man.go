@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
@@ -53,6 +54,10 @@ func (c *cli) writeManual(root *cobra.Command, head *doc.GenManHeader, dir strin
 	if err := doc.GenManTree(root, head, dir); err != nil {
 		return &problem{code: exitFailed, what: what, why: api.Plain(err)}
 	}
-	c.hint("Read them with: man -M %s stint, or man stint if that directory is in your MANPATH.", dir)
+	if filepath.Base(dir) == "man1" {
+		c.hint("Read them with: man -M %s stint", filepath.Dir(dir))
+	} else {
+		c.hint("Read one with: man -l %s", filepath.Join(dir, "stint.1"))
+	}
 	return nil
 }

@@ -72,7 +72,13 @@ func (c *cli) showDispatched(got api.Dispatched) error {
 		if got.TookOverFrom != nil {
 			c.hint("%s was assigned to %s until now.", got.Task.Key, personName(got.TookOverFrom))
 		}
-		c.hint("%s works on %s: %s. Follow it with: stint watch %s", got.Agent, got.Task.Key, s.Status, s.ID)
+		c.hint("%s is to work on %s: %s. Follow it with: stint watch %s", got.Agent, got.Task.Key, s.Status, s.ID)
+		if s.WaitingFor != nil {
+			c.hint("%s", s.WaitingFor.Sentence)
+		}
+		if got.Displaced != 0 {
+			c.hint("Session %s, which had it, goes on. End it with: stint cancel %s", got.Displaced, got.Displaced)
+		}
 		return nil
 	})
 }
@@ -120,8 +126,8 @@ func (c *cli) nextCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "next", Aliases: []string{"queue"}, Short: "List what you are to do next, the most pressing first", Args: cobra.NoArgs,
 		Long: "Lists the tasks that are yours or nobody's and aren't done, the most pressing\n" +
-			"first, with the reason for each place. --claim takes the first that nobody is at\n" +
-			"work on and that waits for no other, and prints it.",
+			"first, with the reason for each place. --claim takes the first that can be begun:\n" +
+			"to do or in progress, with nobody at work on it and nothing that it waits for.",
 		Example: "stint next\nstint next --claim",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			what := "cannot tell what is next"
@@ -170,7 +176,7 @@ func (c *cli) claimNext(ctx context.Context) error {
 			return api.TaskHeld{}, err
 		}
 		for _, one := range found.Items {
-			if one.InFlight || waits(one.Task) {
+			if !one.Ready {
 				continue
 			}
 			got, err := client.ClaimTask(ctx, one.Task.Key, api.TaskClaimInput{})
@@ -186,14 +192,4 @@ func (c *cli) claimNext(ctx context.Context) error {
 		return err
 	}
 	return c.showHeld(got)
-}
-
-// waits reports whether a task is to be done only after another.
-func waits(t api.Task) bool {
-	for _, b := range t.BlockedBy {
-		if b.State != api.TaskDone {
-			return true
-		}
-	}
-	return false
 }

@@ -223,8 +223,11 @@ func (c *cli) releaseCommand() *cobra.Command {
 				return err
 			}
 			said := "You held no lease on %s."
-			if got.Released {
+			switch {
+			case got.Released:
 				said = "%s is free."
+			case got.Task.Assignee == nil:
+				said = "You held no lease on %s, and it is nobody's now."
 			}
 			return c.done(got, got.Task.Key, said, got.Task.Key)
 		},

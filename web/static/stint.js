@@ -101,7 +101,9 @@
   let state = '', row = ''
   const settle = () => {
     reveal()
-    if (row) document.getElementById(row)?.classList.add('at')
+    const marked = row ? document.getElementById(row) : null
+    marked?.classList.add('at')
+    if (marked && document.activeElement === document.body && marked.closest('[data-board]')) $('a', marked)?.focus({ preventScroll: true })
     const n = parseInt($('#needs-count')?.textContent, 10) || 0
     let title = document.title.replace(/^\(\d+\) /, '')
     const now = $('#session-head .state')?.textContent.trim() || ''
