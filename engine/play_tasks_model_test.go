@@ -80,7 +80,7 @@ func (t *seenTask) take(user, seconds, now int64) api.Code {
 		}
 	default:
 		t.free()
-		t.Holder, t.Expires, t.Seconds = user, until, seconds
+		t.Holder, t.Expires, t.Seconds, t.Last = user, until, seconds, 0
 	}
 	t.User, t.Agent = user, 0
 	return ""
@@ -97,8 +97,9 @@ func (t *seenTask) claim(c engine.Caller, asked *int64, now int64) api.Code {
 	if seconds < minTaskLease {
 		return api.CodeInvalidLease
 	}
+	renewed := t.live(now) && t.Holder == int64(c.UserID)
 	refused := t.take(int64(c.UserID), seconds, now)
-	if refused == "" && t.State == api.TaskTodo {
+	if refused == "" && t.State == api.TaskTodo && !renewed {
 		t.State, t.Rule = api.TaskInProgress, api.TaskInProgress
 	}
 	return refused
@@ -169,6 +170,9 @@ func (t *seenTask) set(c engine.Caller, state api.TaskState, now int64) api.Code
 	}
 	switch {
 	case t.State == api.TaskDone:
+		if t.live(now) && t.Holder != int64(c.UserID) && !c.Role.AtLeast(api.Admin) {
+			return api.CodeAlreadyClaimed
+		}
 		t.free()
 		t.User, t.Agent = 0, 0
 	case state == api.TaskInProgress:

@@ -143,6 +143,11 @@ func assigneeNamed(ctx context.Context, q queries.Querier, c Caller, text string
 // circle.
 func blockersNamed(tx *db.Tx, t *taskRow, refs []string, v *api.Invalid) ([]api.TaskID, error) {
 	out := make([]api.TaskID, 0, len(refs))
+	have, err := tx.BlockerIDs(tx.Context(), t.ID)
+	if err != nil {
+		return nil, fmt.Errorf("list what task %s waits for: %w", keyOf(t), err)
+	}
+	walked := map[api.TaskID]bool{}
 	behind, err := tx.BlockedIDs(tx.Context(), t.ID)
 	if err != nil {
 		return nil, fmt.Errorf("list what waits for task %s: %w", keyOf(t), err)
@@ -160,8 +165,8 @@ func blockersNamed(tx *db.Tx, t *taskRow, refs []string, v *api.Invalid) ([]api.
 			continue
 		}
 		circle := false
-		if len(behind) > 0 { // else nothing leads back to it
-			if circle, err = precedes(tx, t.ID, b.ID); err != nil {
+		if len(behind) > 0 && !slices.Contains(have, b.ID) { // else nothing leads back to it
+			if circle, err = precedes(tx, t.ID, b.ID, walked); err != nil {
 				return nil, err
 			}
 		}
@@ -176,9 +181,14 @@ func blockersNamed(tx *db.Tx, t *taskRow, refs []string, v *api.Invalid) ([]api.
 	return out, nil
 }
 
-// precedes reports whether a task is to be done, directly or not, before another.
-func precedes(tx *db.Tx, first, then api.TaskID) (bool, error) {
-	seen, open := map[api.TaskID]bool{then: true}, []api.TaskID{then}
+// precedes reports whether a task is to be done, directly or not, before another. seen are
+// those that didn't lead there before, and gets what doesn't now.
+func precedes(tx *db.Tx, first, then api.TaskID, seen map[api.TaskID]bool) (bool, error) {
+	if seen[then] {
+		return false, nil
+	}
+	seen[then] = true
+	open := []api.TaskID{then}
 	for len(open) > 0 {
 		id := open[len(open)-1]
 		open = open[:len(open)-1]

@@ -106,6 +106,7 @@ func (e *Engine) takeTask(tx *db.Tx, c Caller, t *taskRow, asked *int64) (taken,
 			return out, err
 		}
 		t.LeaseUserID, t.LeaseSeconds, t.LeasedAt = c.UserID, out.term.seconds, now
+		t.LastSessionID = 0 // no retry takes it back from who takes it by hand
 		t.LeaseExpiresAt, t.LeaseRenewedAt = now+db.Seconds(out.term.seconds), now
 	}
 	data := api.EventData{"leaseSeconds": out.term.seconds}
@@ -189,7 +190,7 @@ func (e *Engine) ClaimTask(ctx context.Context, c Caller, ref string, in api.Tas
 				return err
 			}
 		}
-		if t.State == api.TaskTodo {
+		if t.State == api.TaskTodo && !got.renewed { // a renewal overrules no person who set it back
 			t.State, t.RuleState = api.TaskInProgress, api.TaskInProgress
 		}
 		return nil

@@ -30,11 +30,15 @@ func (e *Engine) nextTasks(ctx context.Context, q queries.Querier, c Caller, n i
 	if err != nil {
 		return nil, err
 	}
+	size := 0
 	view := e.taskView(q, c)
 	for _, t := range rows {
 		shown, err := view.show(ctx, &t)
 		if err != nil {
 			return nil, err
+		}
+		if size += len(shown.Title) + len(shown.Description); size > pageTexts && len(out) > 0 {
+			return out, nil
 		}
 		out = append(out, api.NextTask{Task: shown, Why: whyNext(c, &t, shown), InFlight: shown.Lease != nil, Ready: shown.Lease == nil && begins(&t)})
 	}

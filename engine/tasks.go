@@ -129,7 +129,7 @@ func (e *Engine) CreateTask(ctx context.Context, c Caller, in api.TaskInput) (ou
 // EditTask changes a task: merge is applied to a copy of what people set and may be called
 // more than once. A state that merge sets is a person's: no rule changes it afterwards
 // (contract 7.5). Rights: member. Errors: what merge returns, invalid, slug_taken,
-// stale_version, already_claimed for in_progress, not_found.
+// stale_version, already_claimed for in_progress and done, not_found.
 func (e *Engine) EditTask(ctx context.Context, c Caller, ref string, merge func(*api.TaskEdit) error) (out api.Task, err error) {
 	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
 		t, err := taskOf(tx.Context(), tx, c, ref)
@@ -237,13 +237,30 @@ func (e *Engine) setTaskState(tx *db.Tx, c Caller, t *taskRow, state api.TaskSta
 	}
 	switch {
 	case t.State == api.TaskDone: // also one that was done before and is assigned now
-		endTaskLease(t)
+		if err := e.endLeaseOfDone(tx, c, t); err != nil {
+			return err
+		}
 		t.AssigneeUserID, t.AssigneeAgentID = 0, 0
 	case state == api.TaskInProgress:
 		_, err := e.takeTask(tx, c, t, nil)
 		return err
 	}
 	return nil
+}
+
+// endLeaseOfDone ends the lease of a task that somebody calls done. While somebody else is at
+// work on it that takes an admin: else a member could take it from them by closing it and
+// opening it again (contract 7.2).
+func (e *Engine) endLeaseOfDone(tx *db.Tx, c Caller, t *taskRow) error {
+	held := leased(t, db.Micros(tx.Now))
+	if held && t.LeaseUserID != c.UserID && !c.Can(account.ForceTasks) {
+		return e.taskClaimed(tx, c, t, api.CodeAlreadyClaimed)
+	}
+	endTaskLease(t)
+	if !held {
+		return nil
+	}
+	return e.logTask(tx, t, c.Actor(), api.EventTaskReleased, api.EventData{"reason": "done"})
 }
 
 func insertTask(tx *db.Tx, t *taskRow) error {

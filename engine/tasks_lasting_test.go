@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -208,4 +209,60 @@ func TestTask_StateAndBlockersChangeTogether(t *testing.T) {
 		}
 		w.Check()
 	}
+}
+
+// Closing a task and opening it again isn't a way around its holder.
+func TestTask_DoneIsTheHoldersOrAnAdminsWhileItIsHeld(t *testing.T) {
+	w := enginetest.New(t)
+	ctx := context.Background()
+	bob := w.Colleague("Bob", api.Member)
+	w.Task("held")
+	set := func(c engine.Caller, state api.TaskState) error {
+		_, err := w.EditTask(ctx, c, "T-1", func(in *api.TaskEdit) error { in.State = state; return nil })
+		return err
+	}
+	must[api.TaskHeld](t)(claimTask(w, w.Owner, "T-1"))
+	if err := set(bob, api.TaskDone); api.CodeOf(err) != api.CodeAlreadyClaimed {
+		t.Errorf("a member closes what the owner holds: %v", err)
+	}
+	if got := w.TaskNow("T-1"); got.Lease == nil || got.State != api.TaskInProgress {
+		t.Errorf("after the refusal it is %+v", got)
+	}
+	must[api.TaskReleased](t)(w.ReleaseTask(ctx, w.Owner, "T-1"))
+	must[api.TaskHeld](t)(claimTask(w, bob, "T-1"))
+	if err := set(w.Owner, api.TaskDone); err != nil {
+		t.Errorf("an owner closes what a member holds: %v", err)
+	}
+	events := must[api.List[api.Event]](t)(w.TaskEvents(ctx, w.Owner, "T-1", api.Page{}))
+	if i := slices.IndexFunc(events.Items, func(e api.Event) bool { return e.Type == api.EventTaskReleased && e.Data["reason"] == "done" }); i < 0 {
+		t.Errorf("no event says that the lease ended: %+v", events.Items)
+	}
+	w.Check()
+}
+
+// A person's state stands when the lease is renewed, and a claim by hand ends what a retry
+// could carry over.
+func TestTask_ARenewalAndARetryOverruleNobody(t *testing.T) {
+	w := enginetest.New(t)
+	ctx := context.Background()
+	bob := w.Colleague("Bob", api.Member)
+	agent := w.Agent()
+	w.Task("worked on")
+	d, _, err := w.DispatchTask(ctx, w.Owner, "T-1", api.DispatchInput{Agent: agent.Slug}, engine.Idempotency{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	must[api.Task](t)(w.EditTask(ctx, bob, "T-1", func(in *api.TaskEdit) error { in.State = api.TaskTodo; return nil }))
+	must[api.TaskHeld](t)(claimTask(w, w.Owner, "T-1"))
+	if got := w.TaskNow("T-1").State; got != api.TaskTodo {
+		t.Errorf("a renewal made it %s", got)
+	}
+	must[api.Changed](t)(w.CancelSession(ctx, w.Owner, d.Session.ID, api.CancelInput{}))
+	must[api.TaskHeld](t)(claimTask(w, bob, "T-1"))
+	must[api.TaskReleased](t)(w.ReleaseTask(ctx, bob, "T-1"))
+	must[api.Retried](t)(w.RetrySession(ctx, w.Owner, d.Session.ID))
+	if got := w.TaskNow("T-1").Lease; got != nil {
+		t.Errorf("a retry takes it back: %+v", got)
+	}
+	w.Check()
 }

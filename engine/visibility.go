@@ -21,6 +21,7 @@ type sessionVisibility struct {
 	agent     api.AgentID
 	mode      api.Mode
 	owner     api.UserID
+	parent    api.SessionID
 }
 
 // visibleTo reports whether a user of a workspace may see the session: a local one is its
@@ -66,7 +67,7 @@ func (l *visibilityCache) of(ctx context.Context, id api.SessionID) (sessionVisi
 	if err != nil && !db.None(err) {
 		return sessionVisibility{}, fmt.Errorf("look who sees session %s: %w", id, err)
 	}
-	s := sessionVisibility{there: err == nil, workspace: row.WorkspaceID, agent: row.AgentID, mode: row.Mode, owner: row.OwnerUserID}
+	s := sessionVisibility{there: err == nil, workspace: row.WorkspaceID, agent: row.AgentID, mode: row.Mode, owner: row.OwnerUserID, parent: row.ParentID}
 	l.known[id] = s
 	return s, nil
 }
@@ -91,6 +92,9 @@ func webhookVisibility(ctx context.Context, q queries.Querier, ws api.WorkspaceI
 
 func (v *visibility) seesSession(ctx context.Context, id api.SessionID) (bool, error) {
 	s, err := v.cache.of(ctx, id)
+	if r := v.caller.Run; r != nil && id != r.Session && s.parent != r.Session {
+		return false, err
+	}
 	return s.visibleTo(v.caller.WorkspaceID, v.caller.UserID), err
 }
 

@@ -23,7 +23,7 @@ SELECT * FROM sessions WHERE id = @id;
 
 -- Whether a session exists for a given caller: a local one only for its owner.
 -- name: SessionVisibility :one
-SELECT workspace_id, agent_id, mode, owner_user_id FROM sessions WHERE id = @id;
+SELECT workspace_id, agent_id, mode, owner_user_id, parent_id FROM sessions WHERE id = @id;
 
 -- name: SessionStatus :one
 SELECT status FROM sessions WHERE id = @id;

@@ -1948,7 +1948,7 @@ func (q *Queries) SessionStatus(ctx context.Context, id api.SessionID) (api.Stat
 }
 
 const sessionVisibility = `-- name: SessionVisibility :one
-SELECT workspace_id, agent_id, mode, owner_user_id FROM sessions WHERE id = ?1
+SELECT workspace_id, agent_id, mode, owner_user_id, parent_id FROM sessions WHERE id = ?1
 `
 
 type SessionVisibilityRow struct {
@@ -1956,6 +1956,7 @@ type SessionVisibilityRow struct {
 	AgentID     api.AgentID
 	Mode        api.Mode
 	OwnerUserID api.UserID
+	ParentID    api.SessionID
 }
 
 // Whether a session exists for a given caller: a local one only for its owner.
@@ -1967,6 +1968,7 @@ func (q *Queries) SessionVisibility(ctx context.Context, id api.SessionID) (Sess
 		&i.AgentID,
 		&i.Mode,
 		&i.OwnerUserID,
+		&i.ParentID,
 	)
 	return i, err
 }

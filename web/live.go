@@ -41,6 +41,35 @@ func streamURL(page string, view engine.View, more ...string) string {
 	return "/ui/stream?" + q.Encode()
 }
 
+// rowsParam is the parameter of a list's stream that has the ids of its rows: those are read
+// again, whether they still fit the filter or not, also by a reader who comes back later.
+const rowsParam = "rows"
+
+// rowsOnPage writes the ids of a list's rows for the address of its stream.
+func rowsOnPage[T any, ID ~int64](rows []T, id func(T) ID) string {
+	ids := make([]string, len(rows))
+	for i, r := range rows {
+		ids[i] = strconv.FormatInt(int64(id(r)), 36)
+	}
+	return strings.Join(ids, ".")
+}
+
+// rowsAsked reads what rowsOnPage wrote; newest is the first of them, 0 for none.
+func rowsAsked[ID ~int64](q url.Values) (ids []ID, newest ID) {
+	for _, text := range strings.Split(q.Get(rowsParam), ".") {
+		if n, err := strconv.ParseInt(text, 36, 64); err == nil && n > 0 && len(ids) < rowsMost {
+			ids = append(ids, ID(n))
+		}
+	}
+	if len(ids) > 0 {
+		newest = ids[0]
+	}
+	return ids, newest
+}
+
+// rowsMost bounds how many rows a stream reads again; no list shows more.
+const rowsMost = 200
+
 // stream keeps a page up to date. It sends the state, not the history: after a gap of any
 // length one look brings the page up to date.
 func (v *visit) stream() error {
@@ -54,7 +83,7 @@ func (v *visit) stream() error {
 	case "inbox":
 		f.watch = v.watchInbox()
 	case "sessions":
-		f.watch, err = v.watchSessions(q)
+		f.watch = v.watchSessions(q)
 	case "session":
 		var stop func()
 		f.watch, f.woken, stop, err = v.watchSession(q, at)
@@ -66,7 +95,7 @@ func (v *visit) stream() error {
 	case "agent":
 		f.watch = v.watchAgent(q.Get("agent"))
 	case "tasks":
-		f.watch, err = v.watchTasks(q)
+		f.watch = v.watchTasks(q)
 	case "task":
 		f.watch = v.watchTask(q.Get("task"))
 	case "workers":

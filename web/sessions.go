@@ -112,16 +112,11 @@ func (v *visit) sessions() error {
 	return v.page(http.StatusOK, shell, sessions(p))
 }
 
-// stream is the address of the list's live stream: it identifies the rows by where the list
-// begins, so that only those are checked again.
+// stream is the address of the list's live stream.
 func (p listPage) stream() string {
-	values := p.query.values()
-	more := []string{"cursor", p.cursor}
-	if len(p.Rows) > 0 {
-		more = append(more, "newest", strconv.FormatInt(int64(p.Rows[0].ID), 10))
-	}
-	for name := range values {
-		more = append(more, name, values.Get(name))
+	more := []string{"cursor", p.cursor, rowsParam, rowsOnPage(p.Rows, func(r engine.SessionView) api.SessionID { return r.ID })}
+	for name, values := range p.query.values() {
+		more = append(more, name, values[0])
 	}
 	return streamURL("sessions", p.View, more...)
 }
@@ -146,37 +141,23 @@ func longest(rows []engine.SessionView, now time.Time) time.Duration {
 
 // watchSessions draws the rows of the list again, in place, and says how many newer ones there
 // are without moving the rows under the pointer.
-func (v *visit) watchSessions(q url.Values) (watcher, error) {
+func (v *visit) watchSessions(q url.Values) watcher {
 	query := readList(q)
-	first, err := v.web.engine.SessionList(v.r.Context(), v.caller, query.filter(), api.Page{Cursor: q.Get("cursor")})
-	if err != nil {
-		return nil, err
-	}
-	whole := longest(first.Rows, first.At)
-	var ids []api.SessionID
-	newest := api.SessionID(parsePosition(q.Get("newest")).seq)
-	for _, r := range first.Rows {
-		if newest == 0 || r.ID <= newest {
-			ids = append(ids, r.ID)
-		}
-	}
-	if newest == 0 && len(ids) > 0 {
-		newest = ids[0]
-	}
+	ids, newest := rowsAsked[api.SessionID](q)
 	return func(ctx context.Context, c engine.Caller) ([]part, position, error) {
 		now, err := v.web.engine.SessionsAgain(ctx, c, query.filter(), ids, newest)
 		if err != nil {
 			return nil, position{}, err
 		}
 		parts := []part{{target: "state-chips", draw: stateChips(query, now.Counts, now.CountsOf)}}
-		for _, r := range rowsOf(now.Rows, now.At, whole) {
+		for _, r := range rowsOf(now.Rows, now.At, longest(now.Rows, now.At)) {
 			parts = append(parts, part{target: "row-" + r.ID.String(), draw: SessionRow(r)})
 		}
 		if q.Get("cursor") == "" {
 			parts = append(parts, part{target: "newer", draw: newerPill(query.url(), now.Newer)})
 		}
 		return parts, position{seq: now.Seq}, nil
-	}, nil
+	}
 }
 
 // total says how many sessions match, if that was counted.

@@ -16,6 +16,7 @@ func (v *visit) askExport() error {
 // exportTasks writes all tasks, the oldest first, in the form that “stint task import” reads.
 func (v *visit) exportTasks() error {
 	var rows []taskfile.Row
+	size := 0
 	page := api.Page{Limit: exportedAtOnce}
 	for {
 		list, err := v.web.engine.Tasks(v.r.Context(), v.caller, api.TaskFilter{}, page)
@@ -24,6 +25,10 @@ func (v *visit) exportTasks() error {
 		}
 		for _, t := range list.Items {
 			rows = append(rows, taskfile.RowOf(t))
+			size += len(t.Title) + len(t.Description)
+		}
+		if size > taskfile.Longest {
+			return api.Refuse(api.CodeTooLarge, "The tasks are over 64 MiB together: “stint task export” in a terminal writes them.")
 		}
 		if page.Cursor = list.NextCursor; page.Cursor == "" {
 			break

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"stint/api"
@@ -17,6 +18,7 @@ type taskForm struct {
 	key     string // of the task being edited; "" = a new one
 	stale   string // why it comes back although no field is at fault: somebody changed the task
 	choices engine.TaskChoices
+	now     *api.Person // the assignee, who may not be among the choices
 }
 
 func (f taskForm) action() string {
@@ -63,6 +65,13 @@ func (v *visit) drawTaskForm(status int, f taskForm) error {
 	var err error
 	if f.choices, err = v.web.engine.ChoicesOfTasks(v.r.Context(), v.caller); err != nil {
 		return err
+	}
+	if f.key != "" {
+		t, err := v.web.engine.Task(v.r.Context(), v.caller, f.key)
+		if err != nil {
+			return err
+		}
+		f.now = t.Assignee
 	}
 	return v.page(status, Shell{Title: title, Place: "tasks"}, taskFormPage(f))
 }
@@ -202,13 +211,16 @@ func fillTaskForm(in *api.TaskInput, form url.Values) {
 }
 
 // assigneeOptions are whom a task can be: by id, as the form is filled.
-func assigneeOptions(c engine.TaskChoices) []Option {
-	out := []Option{{"", "Nobody"}, {"me", "You"}}
+func assigneeOptions(f taskForm) []Option {
+	c, out := f.choices, []Option{{"", "Nobody"}, {"me", "You"}}
 	for _, a := range c.Agents {
 		out = append(out, Option{a.ID, a.Name + " (agent)"})
 	}
 	for _, p := range c.People {
 		out = append(out, Option{p.ID, p.Name})
+	}
+	if f.now != nil && !slices.ContainsFunc(out, func(o Option) bool { return o.Value == f.now.ID }) {
+		out = append(out, Option{f.now.ID, f.now.Name})
 	}
 	return out
 }

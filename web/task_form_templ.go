@@ -240,7 +240,7 @@ func taskFormPage(f taskForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = Select(f.input("assignee", "Assignee", "Whose it is, until it is released or done"), assigneeOptions(f.choices)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = Select(f.input("assignee", "Assignee", "Whose it is, until it is released or done"), assigneeOptions(f)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

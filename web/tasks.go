@@ -197,13 +197,9 @@ func (d *dashboard) readTasksPage(ctx context.Context, p *tasksPage, c engine.Ca
 	return list.View, err
 }
 
-// stream is the address of the page's live stream. That of the list identifies its rows by
-// where it begins, so that only those are read again.
+// stream is the address of the page's live stream.
 func (p tasksPage) stream(view engine.View) string {
-	more := []string{"cursor", p.cursor}
-	if len(p.rows) > 0 {
-		more = append(more, "newest", strconv.FormatInt(int64(p.rows[0].ID), 10))
-	}
+	more := []string{"cursor", p.cursor, rowsParam, rowsOnPage(p.rows, func(r engine.TaskView) api.TaskID { return r.ID })}
 	for name, values := range p.query.values() {
 		more = append(more, name, values[0])
 	}
@@ -212,10 +208,11 @@ func (p tasksPage) stream(view engine.View) string {
 
 // watchTasks keeps the page up to date: the board and what is next as a whole, the list row by
 // row, where new ones are only counted, so that nothing moves under the pointer.
-func (v *visit) watchTasks(q url.Values) (watcher, error) {
+func (v *visit) watchTasks(q url.Values) watcher {
 	p := tasksPage{by: v.caller, query: readTasks(q), cursor: q.Get("cursor")}
 	if p.query.view == tasksList {
-		return v.watchTaskList(p, api.TaskID(parsePosition(q.Get("newest")).seq))
+		ids, newest := rowsAsked[api.TaskID](q)
+		return v.watchTaskList(p, ids, newest)
 	}
 	return func(ctx context.Context, c engine.Caller) ([]part, position, error) {
 		now := tasksPage{by: c, query: p.query}
@@ -226,27 +223,15 @@ func (v *visit) watchTasks(q url.Values) (watcher, error) {
 		if p.query.view == tasksNext {
 			return []part{{target: "task-next", draw: taskNext(now)}}, position{seq: view.Seq}, nil
 		}
-		parts := make([]part, 0, len(now.columns))
+		parts := []part{{target: "board-empty", draw: boardEmpty(now)}}
 		for _, column := range now.columns {
 			parts = append(parts, part{target: columnID(column.State), draw: taskColumn(now, column)})
 		}
 		return parts, position{seq: view.Seq}, nil
-	}, nil
+	}
 }
 
-func (v *visit) watchTaskList(p tasksPage, newest api.TaskID) (watcher, error) {
-	if _, err := v.web.readTasksPage(v.r.Context(), &p, v.caller); err != nil {
-		return nil, err
-	}
-	var ids []api.TaskID
-	for _, r := range p.rows {
-		if newest == 0 || r.ID <= newest {
-			ids = append(ids, r.ID)
-		}
-	}
-	if newest == 0 && len(ids) > 0 {
-		newest = ids[0]
-	}
+func (v *visit) watchTaskList(p tasksPage, ids []api.TaskID, newest api.TaskID) watcher {
 	return func(ctx context.Context, c engine.Caller) ([]part, position, error) {
 		again, err := v.web.engine.TasksAgain(ctx, c, p.query.filter(), ids, newest)
 		if err != nil {
@@ -261,7 +246,7 @@ func (v *visit) watchTaskList(p tasksPage, newest api.TaskID) (watcher, error) {
 			parts = append(parts, part{target: "newer", draw: newerPill(p.query.url(), int64(again.Newer))})
 		}
 		return parts, position{seq: again.Seq}, nil
-	}, nil
+	}
 }
 
 func taskURL(key string) string { return "/tasks/" + key }

@@ -387,3 +387,36 @@ func TestBrowser_CardsMoveByKeysButtonsAndDragging(t *testing.T) {
 		t.Errorf("a refused move: %s", got)
 	}
 }
+
+// A list's rows are its readers' own, however long they were away: a row that no longer fits
+// the filter is shown as it is now.
+func TestTasks_ListIsRightAfterAGap(t *testing.T) {
+	s := newFixture(t, fixtureEnd)
+	server := s.serve(t)
+	stream := s.streamOf(t, "/tasks?state=blocked")
+	goesTo(t, s.post("/tasks/T-4/state", "state", "review"), "/tasks/T-4")
+	s.listen(t, server, stream, "").until(`hx-target="#task-T-4"`, "In review")
+	none := s.streamOf(t, "/tasks?q=nothing+yet")
+	in := engine.DefaultTask()
+	in.Title = "Nothing yet, or so"
+	if _, err := s.Engine.CreateTask(t.Context(), s.Owner, in); err != nil {
+		t.Fatal(err)
+	}
+	s.listen(t, server, none, "").until(`hx-target="#newer"`, "1 new")
+}
+
+func TestTasks_AnEmptyBoardFillsByItself(t *testing.T) {
+	s := newStage(enginetest.New(t))
+	server := s.serve(t)
+	page := s.get("/tasks?view=board").Body.String()
+	if !strings.Contains(page, `id="column-todo"`) || !strings.Contains(page, "No tasks yet") {
+		t.Error("an empty board has no columns, or doesn't say what tasks are")
+	}
+	r := s.listen(t, server, s.streamOf(t, "/tasks?view=board"), "")
+	in := engine.DefaultTask()
+	in.Title = "The first"
+	if _, err := s.Engine.CreateTask(t.Context(), s.Owner, in); err != nil {
+		t.Fatal(err)
+	}
+	r.until(`hx-target="#board-empty"`, `hx-target="#column-todo"`, "The first")
+}

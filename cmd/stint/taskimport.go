@@ -18,9 +18,6 @@ import (
 	"stint/engine/taskfile"
 )
 
-// longestTaskFile bounds what an import reads, in bytes.
-const longestTaskFile = 64 << 20
-
 func (c *cli) taskExportCommand() *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
@@ -106,8 +103,8 @@ func (c *cli) fileText(name string) ([]byte, error) {
 		defer f.Close()
 		in = f
 	}
-	text, err := io.ReadAll(io.LimitReader(in, longestTaskFile+1))
-	if err == nil && len(text) > longestTaskFile {
+	text, err := io.ReadAll(io.LimitReader(in, taskfile.Longest+1))
+	if err == nil && len(text) > taskfile.Longest {
 		err = errors.New("it is over 64 MiB: import it in parts")
 	}
 	return text, err

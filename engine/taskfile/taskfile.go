@@ -18,6 +18,9 @@ import (
 	"stint/engine"
 )
 
+// Longest is how large a file may be that is imported, in bytes.
+const Longest = 64 << 20
+
 // Row is one task of an exported file: what people set on it, and the key by which other
 // rows of the file name it.
 type Row struct {
