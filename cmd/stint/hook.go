@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -29,7 +31,14 @@ const (
 
 	// hookLimit is when the agent ends a hook, should the machine be so busy.
 	hookLimit = 6 * time.Second
+
+	// longestEvent bounds, in bytes, what is read of an event that Claude Code tells of.
+	longestEvent = 1 << 20
 )
+
+// goOnAfter are the reasons that Claude Code gives for the end of a conversation, as it calls
+// them in a SessionEnd, after which the same process goes on with another one.
+var goOnAfter = []string{"clear", "resume"}
 
 func (c *cli) hookCommand() *cobra.Command {
 	var task string
@@ -50,14 +59,15 @@ stint claim T-42 && claude --settings "$(stint hook claude --task T-42)"`,
 	}
 	claude.Flags().StringVar(&task, "task", "", "the `TASK` whose lease is kept")
 	return group(hook, claude,
-		hookStep(c, "renew", "Renew the lease", c.renewByHook, (*api.Client).RenewTask),
-		hookStep(c, "release", "Release the task or the session", c.releaseByHook, (*api.Client).ReleaseTask))
+		hookStep(c, "renew", "Renew the lease", false, c.renewByHook, (*api.Client).RenewTask),
+		hookStep(c, "release", "Release the task or the session", true, c.releaseByHook, (*api.Client).ReleaseTask))
 }
 
 // hookStep is a command of the settings. It does one thing to the task that its flag names, or
 // to the session that the environment names. Whatever comes of it, the agent goes on, and soon:
-// a host that doesn't answer takes nothing but hookShare of its time.
-func hookStep[T any](c *cli, use, short string, session func(context.Context, *api.Client, api.Session) error, onTask func(*api.Client, context.Context, string) (T, error)) *cobra.Command {
+// a host that doesn't answer takes nothing but hookShare of its time. A step that atEnd is for the
+// end of the program does nothing while the program goes on.
+func hookStep[T any](c *cli, use, short string, atEnd bool, session func(context.Context, *api.Client, api.Session) error, onTask func(*api.Client, context.Context, string) (T, error)) *cobra.Command {
 	var task string
 	var aside bool
 	cmd := &cobra.Command{
@@ -68,6 +78,11 @@ func hookStep[T any](c *cli, use, short string, session func(context.Context, *a
 				within = hookPatience
 			}
 			late, err := c.underHook(cmd.Context(), within, func(ctx context.Context, client *api.Client) error {
+				if atEnd && !aside {
+					if anew, err := c.onlyAnew(ctx); anew || err != nil {
+						return err
+					}
+				}
 				if task == "" {
 					return c.onHeldSession(ctx, client, session)
 				}
@@ -147,8 +162,41 @@ func (c *cli) printHooks(task string) error {
 	return err
 }
 
-// underHook does something within a time, and reports whether that was too short. What the
-// agent program says about itself on standard input is not used.
+// onlyAnew reports whether the agent program only begins another conversation, by the event that it
+// tells of on standard input. If it tells of none there, it has ended. Error: that of ctx, when
+// nothing came in time.
+func (c *cli) onlyAnew(ctx context.Context) (bool, error) {
+	if isTerminal(c.in) {
+		return false, nil
+	}
+	reason := make(chan string, 1)
+	go func() { // which stays behind when nothing comes: the process ends soon
+		var event struct {
+			Reason string `json:"reason"`
+		}
+		text, err := jsontext.NewDecoder(io.LimitReader(c.in, longestEvent)).ReadValue() // who keeps the stream open is not waited for
+		if err == nil {
+			err = json.Unmarshal(text, &event)
+		}
+		if err != nil {
+			event.Reason = ""
+		}
+		reason <- event.Reason
+	}()
+	select {
+	case why := <-reason:
+		return slices.Contains(goOnAfter, why), nil
+	case <-ctx.Done():
+	}
+	select { // on a busy machine both may have come
+	case why := <-reason:
+		return slices.Contains(goOnAfter, why), nil
+	default:
+		return false, ctx.Err()
+	}
+}
+
+// underHook does something within a time, and reports whether that was too short.
 func (c *cli) underHook(ctx context.Context, within time.Duration, do func(context.Context, *api.Client) error) (late bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -31,10 +32,16 @@ const (
 // returns how long that took.
 func (h *home) hook(url, token string, words ...string) time.Duration {
 	h.Helper()
+	return h.hookTold(nil, url, token, words...)
+}
+
+// hookTold is [home.hook] with an event on standard input.
+func (h *home) hookTold(event io.Reader, url, token string, words ...string) time.Duration {
+	h.Helper()
 	self, err := os.Executable()
 	h.must(err)
 	cmd := exec.CommandContext(h.Context(), self, append([]string{"hook"}, words...)...)
-	cmd.Args[0] = "stint"
+	cmd.Args[0], cmd.Stdin = "stint", event
 	cmd.Env = slices.Concat(h.env, []string{"STINT_URL=" + url, "STINT_TOKEN=" + token})
 	begun := time.Now()
 	out, err := cmd.CombinedOutput()
@@ -169,4 +176,60 @@ func TestHook_ASlowServerRenewsAllTheSame(t *testing.T) {
 	h.until("the lease is renewed", func() bool { return task().Lease.ExpiresAt.After(held.Task.Lease.ExpiresAt.Time) })
 	h.hook(slow.URL, token, "release", "--task", made.Key)
 	h.until("the task is released", func() bool { return task().Lease == nil })
+}
+
+// A conversation that ends while Claude Code goes on with another keeps the lease; whatever else
+// is said at the end, or nothing, gives it back.
+func TestHook_AnotherConversationKeepsTheLease(t *testing.T) {
+	h := newHomeIn(t, t.TempDir())
+	at := h.serve(asIs, "serve").ready()
+	token, err := h.data().readToken()
+	h.must(err)
+	c, err := api.NewClient(api.ClientConfig{URL: at, Token: token})
+	h.must(err)
+	made, err := c.CreateTask(t.Context(), map[string]any{"title": "Mend it"})
+	h.must(err)
+	held := func() bool {
+		now, err := c.Task(t.Context(), made.Key)
+		h.must(err)
+		return now.Lease != nil
+	}
+	silent, keepsOpen, err := os.Pipe()
+	h.must(err)
+	t.Cleanup(func() { _, _ = silent.Close(), keepsOpen.Close() })
+	unended, more, err := os.Pipe()
+	h.must(err)
+	t.Cleanup(func() { _, _ = unended.Close(), more.Close() })
+	_, err = more.WriteString(`{"hook_event_name":"SessionEnd","reason":"clear"}`)
+	h.must(err)
+	for _, tt := range []struct {
+		name   string
+		event  io.Reader
+		passes bool
+	}{
+		{"/clear", strings.NewReader(`{"session_id":"x","hook_event_name":"SessionEnd","reason":"clear"}`), true},
+		{"/resume", strings.NewReader(`{"hook_event_name":"SessionEnd","reason":"resume"}`), true},
+		{"/clear, without the end of the stream", unended, true},
+		{"the end", strings.NewReader(`{"hook_event_name":"SessionEnd","reason":"prompt_input_exit"}`), false},
+		{"no reason", strings.NewReader(`{}`), false},
+		{"no JSON", strings.NewReader(`clear`), false},
+		{"nothing", nil, false},
+		{"a stream that stays silent", silent, false},
+	} {
+		_, err := c.ClaimTask(t.Context(), made.Key, api.TaskClaimInput{})
+		h.must(err)
+		h.hookTold(tt.event, at, token, "release", "--task", made.Key)
+		if !tt.passes {
+			h.until(tt.name+" releases the task", func() bool { return !held() })
+		} else if !held() {
+			t.Errorf("%s released the task", tt.name)
+		}
+	}
+	best := time.Hour
+	for range atLeastOnce {
+		if best = min(best, h.hookTold(silent, at, token, "release", "--task", made.Key)); best < noticeable || raced {
+			return
+		}
+	}
+	t.Errorf("a stream that stays silent took %v at best", best)
 }
