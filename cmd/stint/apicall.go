@@ -87,7 +87,11 @@ func (f *apiFlags) call(c *cli, method, path string) (api.RawCall, error) {
 	if err != nil || where.IsAbs() || where.Host != "" || path == "" {
 		return api.RawCall{}, usage(what, "PATH is a path, such as tasks or /api/v1/whoami: the server is the one that you are signed in to", help)
 	}
-	k := api.RawCall{Method: method, Path: where.EscapedPath(), Query: where.Query(), Header: http.Header{"Accept": {"application/json, */*;q=0.5"}}}
+	query, err := url.ParseQuery(where.RawQuery)
+	if err != nil {
+		return api.RawCall{}, usage(what, fmt.Sprintf("the query %q can't be read: %s; write NAME=VALUE&NAME=VALUE, or each as -F NAME=VALUE", where.RawQuery, err), help)
+	}
+	k := api.RawCall{Method: method, Path: where.EscapedPath(), Query: query, Header: http.Header{"Accept": {"application/json, */*;q=0.5"}}}
 	inQuery := method == http.MethodGet || method == http.MethodDelete
 	switch {
 	case f.paginate && method != http.MethodGet:
@@ -178,9 +182,10 @@ type rawPage struct {
 	NextCursor string           `json:"nextCursor,omitzero"`
 }
 
-// restOf gathers the pages after the first; the answer is one list of all.
+// restOf gathers the pages after the first; the answer is one list of all. A cursor that comes
+// twice would lead round for ever, and is an error.
 func restOf(ctx context.Context, client *api.Client, k api.RawCall, first []byte) ([]byte, error) {
-	all := rawPage{Items: []jsontext.Value{}}
+	all, seen := rawPage{Items: []jsontext.Value{}}, map[string]bool{k.Query.Get("cursor"): true}
 	for body := first; ; {
 		var page rawPage
 		if err := json.Unmarshal(body, &page); err != nil || page.Items == nil {
@@ -190,6 +195,13 @@ func restOf(ctx context.Context, client *api.Client, k api.RawCall, first []byte
 		if page.NextCursor == "" {
 			return json.Marshal(all)
 		}
+		if seen[page.NextCursor] {
+			return nil, &problem{
+				code: exitFailed, what: "cannot gather the pages of " + k.Path,
+				why: fmt.Sprintf("the server repeats the cursor %q, so the list has no end", page.NextCursor), next: "leave out --paginate",
+			}
+		}
+		seen[page.NextCursor] = true
 		k.Query.Set("cursor", page.NextCursor)
 		var err error
 		if body, err = client.Raw(ctx, k); err != nil {
