@@ -231,3 +231,21 @@ func TestMCP_ARunReportsItsProgress(t *testing.T) {
 		t.Errorf("its timeline has it %d times", n)
 	}
 }
+
+// A word that has a page of its own beside the tasks or the sessions names none of them, in no
+// tool: it would make another call.
+func TestMCP_AWordOfAnotherPathNamesNothing(t *testing.T) {
+	d := newFixture(t, servertest.Options{})
+	a := assistantOf(t, d.Server, stateless)
+	for _, word := range []string{"next", "counts", ".", ".."} {
+		for _, tool := range []string{"get_task", "briefing", "claim", "release", "update_task"} {
+			a.refused(api.CodeNotFound, tool, m{"task": word})
+		}
+	}
+	for _, word := range []string{"counts", ".."} {
+		a.refused(api.CodeNotFound, "get_session", m{"session": word})
+	}
+	if told := a.InitializeResult().Instructions; !strings.Contains(told, "next_task") || !strings.Contains(told, "dispatch_task") {
+		t.Errorf("a model is told nothing of tasks: %s", told)
+	}
+}

@@ -34,6 +34,8 @@ func (a arguments) text(name string) string {
 type argument struct {
 	in   string // path, query, header or body
 	name string // there
+
+	never map[string]bool // values that would make another address; nil = none
 }
 
 // keyArgument is what the header Idempotency-Key is called as an argument.
@@ -74,14 +76,15 @@ func newSignature(d *document, t *tool) (*signature, error) {
 		name, in := p["name"].(string), p["in"].(string)
 		schema := d.inline(p["schema"]).(object)
 		schema["description"] = p["description"]
-		arg := argument{in, name}
+		arg := argument{in: in, name: name}
 		switch {
 		case in == "header" && name == "Idempotency-Key":
 			name = keyArgument
 		case in == "header":
 			continue
 		case in == "path":
-			schema["minLength"] = 1
+			schema["minLength"], arg.never = 1, d.besides(op.path, name)
+			arg.never["."], arg.never[".."] = true, true
 		}
 		if name == "wait" && t.held > 0 {
 			schema["maximum"], schema["default"] = t.held, t.held
@@ -92,7 +95,7 @@ func newSignature(d *document, t *tool) (*signature, error) {
 	needed, _ := body["required"].([]any)
 	fields, _ := body["properties"].(object)
 	for name, schema := range fields {
-		add(name, argument{"body", name}, schema.(object), slices.Contains(needed, any(name)))
+		add(name, argument{in: "body", name: name}, schema.(object), slices.Contains(needed, any(name)))
 	}
 	slices.Sort(s.required)
 	s.schema = object{"type": "object", "properties": properties, "additionalProperties": false}
@@ -161,7 +164,7 @@ func read(raw json.RawMessage) (arguments, error) {
 	return args, nil
 }
 
-// check refuses arguments that no request can be made of, and names them. Errors: malformed.
+// check refuses arguments that no request can be made of, and names them. Errors: malformed, not_found.
 func (s *signature) check(args arguments) error {
 	var bad []api.FieldError
 	for _, name := range slices.Sorted(maps.Keys(args)) {
@@ -187,6 +190,17 @@ func (s *signature) check(args arguments) error {
 	}
 	if err != nil {
 		return api.Refuse(api.CodeMalformed, "The arguments don't fit the tool's schema: "+strings.TrimPrefix(err.Error(), "validating root: ")+".")
+	}
+	return s.checkNames(args)
+}
+
+// checkNames refuses what can be no name of a thing, because it names something else in an
+// address. Error: not_found.
+func (s *signature) checkNames(args arguments) error {
+	for _, name := range slices.Sorted(maps.Keys(args)) {
+		if value := args.text(name); s.takes[name].never[value] {
+			return api.Refuse(api.CodeNotFound, fmt.Sprintf("There is no %s %q here: that word means something else.", s.takes[name].name, value))
+		}
 	}
 	return nil
 }

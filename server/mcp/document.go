@@ -25,6 +25,7 @@ type operation struct {
 type document struct {
 	parts      object // its components
 	operations map[string]operation
+	paths      []string
 }
 
 // theDocument is read when it is first needed: it takes some milliseconds and a megabyte.
@@ -38,6 +39,7 @@ var theDocument = sync.OnceValue(func() *document {
 	}
 	d := &document{parts: all.Components, operations: map[string]operation{}}
 	for path, item := range all.Paths {
+		d.paths = append(d.paths, path)
 		var shared []object
 		if text, ok := item["parameters"]; ok {
 			mustRead(text, &shared)
@@ -69,6 +71,21 @@ var theDocument = sync.OnceValue(func() *document {
 	}
 	return d
 })
+
+// besides are the words that other paths have where this one has a parameter: there such a value
+// would be part of another address, and make another call.
+func (d *document) besides(path, param string) map[string]bool {
+	before, _, found := strings.Cut(path, "{"+param+"}")
+	words := map[string]bool{}
+	for _, other := range d.paths {
+		if rest, beside := strings.CutPrefix(other, before); found && beside {
+			if word, _, _ := strings.Cut(rest, "/"); !strings.HasPrefix(word, "{") {
+				words[word] = true
+			}
+		}
+	}
+	return words
+}
 
 func mustRead(text []byte, into any) {
 	if err := json.Unmarshal(text, into); err != nil {

@@ -31,6 +31,8 @@ type Options struct {
 const instructions = "Stint runs AI agents and commands on people's own machines, on a schedule or on demand. " +
 	"An agent is what can be run; a session is one run of it. " +
 	"To have work done: list_agents, run_agent, then wait_session until the session is over, then read_output or its result. " +
+	"A task is something to be done that people and agents share: next_task says what to do, claim takes it with a lease, " +
+	"comment_task notes what you find, and release gives it back. To have an agent do a task, use dispatch_task. " +
 	"An error names a code and what to do next."
 
 // listsLast is for how long a client may keep the lists of tools and resources: they change
