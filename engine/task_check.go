@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"stint/account"
@@ -78,6 +79,8 @@ func checkLinks(v *api.Invalid, links api.TaskLinks) {
 			v.Add(field+".url", "must be a whole address that begins with http:// or https://")
 		case u.User != nil:
 			v.Add(field+".url", "holds a name or password: leave it out, for everybody here reads it")
+		case strings.ContainsFunc(l.URL, unicode.IsSpace): // which ends it where links are written in lines
+			v.Add(field+".url", "holds white space: write %20 for each")
 		}
 		v.CheckText(field+".url", l.URL, maxURL)
 		v.CheckLine(field+".url", l.URL)

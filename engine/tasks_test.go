@@ -177,6 +177,8 @@ func TestTask_BadFieldsAreEachNamed(t *testing.T) {
 		{"slug", func(in *api.TaskInput) { in.Slug = "next" }},
 		{"links[0].url", func(in *api.TaskInput) { in.Links = api.TaskLinks{{URL: "javascript:alert(1)"}} }},
 		{"links[0].url", func(in *api.TaskInput) { in.Links = api.TaskLinks{{URL: "https://me:secret@example.com/"}} }},
+		{"links[0].url", func(in *api.TaskInput) { in.Links = api.TaskLinks{{URL: "https://example.com/a b"}} }},
+		{"links[0].url", func(in *api.TaskInput) { in.Links = api.TaskLinks{{URL: "https://example.com/a\u00a0"}} }},
 	} {
 		in := good
 		tt.change(&in)
