@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,7 +41,7 @@ func (c *cli) completeArgs(cmd *cobra.Command) {
 }
 
 // completeValue lets the shell complete the value of a flag, by what the usage calls it or by the
-// flag's name, where the command itself says nothing.
+// flag's name, where the command itself says nothing. Files are offered for files alone.
 func (c *cli) completeValue(cmd *cobra.Command, f *pflag.Flag) {
 	if _, set := cmd.GetFlagCompletionFunc(f.Name); set {
 		return
@@ -71,6 +72,8 @@ func (c *cli) completeValue(cmd *cobra.Command, f *pflag.Flag) {
 		completeWords(cmd, f.Name, []api.Overlap{api.OverlapSkip, api.OverlapQueueOne, api.OverlapAllow, api.OverlapReplace})
 	case f.Name == "color":
 		completeWords(cmd, f.Name, []string{colorAuto, "always", "never"})
+	case !slices.Contains([]string{"FILE", "DIR", "PATH"}, placeholder):
+		flagValues(cmd, f.Name, cobra.NoFileCompletions)
 	}
 }
 

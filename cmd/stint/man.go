@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+	"github.com/spf13/pflag"
 
 	"stint/api"
 )
@@ -34,11 +37,10 @@ func (c *cli) manCommand() *cobra.Command {
 			if err != nil || len(rest) > 0 {
 				return usage(fmt.Sprintf("there is no command %q", "stint "+joined(args)), "", "stint --help")
 			}
-			var page bytes.Buffer
-			if err := doc.GenMan(of, head, &page); err != nil {
-				return err
+			page, err := manualOf(of, *head)
+			if err == nil {
+				_, err = c.out.Write(page)
 			}
-			_, err = c.out.Write(page.Bytes())
 			return err
 		},
 	}
@@ -51,7 +53,7 @@ func (c *cli) writeManual(root *cobra.Command, head *doc.GenManHeader, dir strin
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return &problem{code: exitFailed, what: what, why: api.Plain(err)}
 	}
-	if err := doc.GenManTree(root, head, dir); err != nil {
+	if err := writePages(root, *head, dir); err != nil {
 		return &problem{code: exitFailed, what: what, why: api.Plain(err)}
 	}
 	if filepath.Base(dir) == "man1" {
@@ -61,3 +63,63 @@ func (c *cli) writeManual(root *cobra.Command, head *doc.GenManHeader, dir strin
 	}
 	return nil
 }
+
+// writePages writes the pages of a command and of all below it into a directory.
+func writePages(of *cobra.Command, head doc.GenManHeader, dir string) error {
+	for _, sub := range of.Commands() {
+		if !sub.IsAvailableCommand() || sub.IsAdditionalHelpTopicCommand() {
+			continue
+		}
+		if err := writePages(sub, head, dir); err != nil {
+			return err
+		}
+	}
+	page, err := manualOf(of, head)
+	if err != nil {
+		return err
+	}
+	name := strings.ReplaceAll(of.CommandPath(), " ", "-") + "." + head.Section
+	return os.WriteFile(filepath.Join(dir, name), page, 0o644)
+}
+
+const (
+	takesValue = "\ue000" // stand in for what cobra writes between a flag and its value, which
+	takesNone  = "\ue001" // a manual page shows as the help does
+)
+
+// manualOf is the manual page of a command.
+func manualOf(of *cobra.Command, head doc.GenManHeader) ([]byte, error) {
+	of.InitDefaultHelpCmd()
+	of.InitDefaultHelpFlag()
+	for _, flags := range []*pflag.FlagSet{of.NonInheritedFlags(), of.InheritedFlags()} {
+		flags.VisitAll(asInHelp)
+	}
+	var page bytes.Buffer
+	if err := doc.GenMan(of, &head, &page); err != nil {
+		return nil, err
+	}
+	text := strings.NewReplacer("="+takesValue, " ", "="+takesNone, "").Replace(page.String())
+	return []byte(text), nil
+}
+
+// asInHelp makes cobra print a flag in a manual page with its placeholder and what it is without
+// the flag. The flag is of no other use afterwards.
+func asInHelp(f *pflag.Flag) {
+	if _, done := f.Value.(shown); done {
+		return
+	}
+	placeholder, use := pflag.UnquoteUsage(f)
+	if d := f.DefValue; !slices.Contains([]string{"", "0", "0s", "[]", "false"}, d) {
+		use += " (default " + d + ")"
+	}
+	f.Usage, f.DefValue, f.NoOptDefVal, f.Value = use, takesValue+placeholder, "", shown{f.Value}
+	if placeholder == "" {
+		f.DefValue = takesNone
+	}
+}
+
+// shown is the value of a flag that a manual page shows.
+type shown struct{ pflag.Value }
+
+// Type is no type that cobra quotes.
+func (shown) Type() string { return "shown" }

@@ -36,7 +36,7 @@ func newRoot(c *cli) *cobra.Command {
 	flags.BoolVar(&c.flags.json, "json", false, "print JSON in the shapes of the REST interface")
 	flags.BoolVarP(&c.flags.quiet, "quiet", "q", false, "print ids alone")
 	flags.StringVar(&c.flags.color, "color", colorAuto, "`when` to colour: auto, always or never")
-	flags.StringVar(&c.flags.dataDir, "data-dir", "", "the data directory (STINT_DATA_DIR; else $XDG_DATA_HOME/stint)")
+	flags.StringVar(&c.flags.dataDir, "data-dir", "", "the `DIR` that holds the data (STINT_DATA_DIR; else $XDG_DATA_HOME/stint)")
 	flags.StringVar(&c.flags.workspace, "workspace", "", "the `WORKSPACE` to work in (STINT_WORKSPACE; else default)")
 	flags.SortFlags = false
 

@@ -61,7 +61,8 @@ func (c *cli) taskExportCommand() *cobra.Command {
 }
 
 func (c *cli) taskImportCommand() *cobra.Command {
-	return &cobra.Command{
+	var unassigned bool
+	cmd := &cobra.Command{
 		Use: "import FILE|-", Short: "Make the tasks of a file", Args: cobra.ExactArgs(1),
 		Long: "Makes the tasks of a JSON or CSV file as stint task export prints it. They get\n" +
 			"new keys; the blockers that they name are first looked for in the file. A task\n" +
@@ -71,7 +72,7 @@ func (c *cli) taskImportCommand() *cobra.Command {
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{"json", "csv"}, cobra.ShellCompDirectiveFilterFileExt
 		},
-		Example: "stint task import tasks.json\nstint --workspace lab task export | stint task import -",
+		Example: "stint task import tasks.json\nstint --workspace lab task export | stint task import - --without-assignees",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			what := "cannot import the tasks of " + args[0]
 			text, err := c.fileText(args[0])
@@ -86,10 +87,17 @@ func (c *cli) taskImportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if unassigned {
+				for i := range rows {
+					rows[i].Assignee = ""
+				}
+			}
 			m := taskImport{c: c, client: client, what: what, rows: rows, bad: bad}
 			return m.run(cmd.Context())
 		},
 	}
+	cmd.Flags().BoolVar(&unassigned, "without-assignees", false, "assign no task to anybody, for a workspace with other people")
+	return cmd
 }
 
 // fileText reads a file, or standard input for -.
@@ -204,7 +212,7 @@ func (m *taskImport) lookUp(ctx context.Context, i int, r taskfile.Row) error {
 		m.people[r.Assignee] = here
 	}
 	if !here {
-		m.wrong(r, "assignee: %q is no member and no agent of this workspace", r.Assignee)
+		m.wrong(r, "assignee: %q is no member and no agent of this workspace; --without-assignees leaves them all out", r.Assignee)
 	}
 	for _, ref := range r.BlockedBy {
 		name := strings.ToLower(ref)
