@@ -57,6 +57,9 @@ func OneLine(text string) bool {
 // Line turns a text into one that [OneLine] accepts: terminal sequences and invisible
 // characters are left out, line ends and tabs become spaces.
 func Line(text string) string {
+	if plain(text) {
+		return text
+	}
 	runes := []rune(strings.ToValidUTF8(sequence.ReplaceAllString(text, ""), "\uFFFD"))
 	var out strings.Builder
 	last := rune(0) // of what is kept
@@ -75,6 +78,16 @@ func Line(text string) string {
 		last = r
 	}
 	return out.String()
+}
+
+// plain says that a text is printable ASCII, as most are.
+func plain(text string) bool {
+	for i := range len(text) {
+		if text[i] < ' ' || text[i] > '~' {
+			return false
+		}
+	}
+	return true
 }
 
 var sequence = regexp.MustCompile(`\x1b(?:\][^\x07\x1b]*(?:\x07|\x1b\\)|\[[0-?]*[ -/]*[@-~])`)

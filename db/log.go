@@ -1,7 +1,6 @@
 package db
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 
@@ -32,7 +31,7 @@ func (tx *Tx) Log(ev Event) error {
 func (tx *Tx) LogNumbered(ev Event) (int64, error) {
 	data := ""
 	if all := tx.whence(ev.Data); len(all) > 0 {
-		b, err := json.Marshal(all)
+		b, err := AppendJSON(make([]byte, 0, 256), all)
 		if err != nil {
 			return 0, fmt.Errorf("write the data of event %s: %w", ev.Type, err)
 		}
@@ -46,7 +45,7 @@ func (tx *Tx) LogNumbered(ev Event) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("append event %s: %w", ev.Type, err)
 	}
-	tx.AfterCommit(tx.w.told.events.Wake)
+	tx.AfterCommit(tx.w.wakeReaders)
 	return seq, nil
 }
 

@@ -16,9 +16,10 @@ type request struct {
 	fn  func(*Tx) error
 
 	// These belong to the owner of the writer until the request is answered.
-	settled bool     // the outcome is decided, whatever happens to the transaction
-	err     error    // the outcome
-	after   []func() // what to call once the transaction is committed
+	settled bool      // the outcome is decided, whatever happens to the transaction
+	err     error     // the outcome
+	after   []func()  // what to call once the transaction is committed
+	room    [6]func() // where after begins: few closures register more
 }
 
 func (r *request) settle(err error) {

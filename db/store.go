@@ -105,6 +105,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 // begin lets a writer work and notifies the recovery when it stops.
 func (s *Store) begin(w *writer) {
 	w.book, w.told = s.book, &s.told
+	w.wakeReaders = s.told.events.Wake
 	w.broken = func(cause error) {
 		if errors.Is(cause, ErrForeign) {
 			s.disown()

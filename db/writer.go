@@ -27,15 +27,16 @@ type writer struct {
 
 	// The fields from here on belong to the owner.
 
-	pool      *sql.DB
-	conn      *sql.Conn // keeps guard open
-	guard     *guard
-	queries   *queries.Queries
-	rowCache  *rowCache
-	openFiles *openFiles
-	book      *notebook
-	told      *told
-	closed    bool
+	pool        *sql.DB
+	conn        *sql.Conn // keeps guard open
+	guard       *guard
+	queries     *queries.Queries
+	rowCache    *rowCache
+	openFiles   *openFiles
+	book        *notebook
+	told        *told
+	wakeReaders func() // of the log; one value for all, because each costs an allocation
+	closed      bool
 
 	begin, savepoint, release, undo, commit, rollback, version *control
 
@@ -210,7 +211,7 @@ func (w *writer) call(r *request) (err error) {
 			err = &PanicError{Value: v, Stack: debug.Stack()}
 		}
 	}()
-	r.after, w.counterErr = nil, nil
+	r.after, w.counterErr = r.room[:0], nil
 	tx := &Tx{Queries: w.queries, Now: w.instant(), w: w, r: r}
 	if err := r.fn(tx); err != nil {
 		return err

@@ -2,10 +2,10 @@ package engine
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 
 	"stint/api"
+	"stint/db"
 )
 
 // The hash of a finish tells its repetition from another outcome of the same claim. It is kept
@@ -23,18 +23,25 @@ type field struct {
 	value any
 }
 
-// MarshalJSON writes the members as they stand.
-func (f fields) MarshalJSON() ([]byte, error) {
-	out := []byte{'{'}
+// appendTo writes the members as they stand.
+func (f fields) appendTo(out []byte) ([]byte, error) {
+	out = append(out, '{')
 	for i, m := range f {
-		value, err := json.Marshal(m.value)
-		if err != nil {
-			return nil, err
-		}
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = fmt.Appendf(out, "%q:%s", m.name, value)
+		out = append(out, '"')
+		out = append(out, m.name...)
+		out = append(out, '"', ':')
+		var err error
+		if inner, ok := m.value.(fields); ok {
+			out, err = inner.appendTo(out)
+		} else {
+			out, err = db.AppendJSON(out, m.value)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	return append(out, '}'), nil
 }
@@ -88,10 +95,11 @@ func usageFields(u *api.Usage) any {
 }
 
 func finishHash(verb string, body fields) ([]byte, error) {
-	text, err := json.Marshal(body)
+	text := append(make([]byte, 0, 512), verb...)
+	text, err := body.appendTo(append(text, ' '))
 	if err != nil {
 		return nil, fmt.Errorf("write the body of %s: %w", verb, err)
 	}
-	sum := sha256.Sum256(append([]byte(verb+" "), text...))
+	sum := sha256.Sum256(text)
 	return sum[:16], nil // it only distinguishes calls of one claim
 }
