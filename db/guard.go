@@ -46,13 +46,13 @@ type guard struct {
 	dirty    bool            // the running closure has written
 	keeping  bool            // the running statement's caller keeps the rows up to date
 	rows     []*guardedRows  // open cursors of database/sql's statements
-	direct   *direct.DB      // the generated statements, which don't go through database/sql
+	direct   *direct.DB      // the generated statements, which don't go through database/sql; for writing and reading
 }
 
 func newGuard(inner sqliteConn, r role) (g *guard, err error) {
 	g = &guard{sqliteConn: inner, role: r}
-	if g.direct, err = direct.New(inner, direct.Options{Table: writtenTable, Admit: g.admitDirect}); err != nil {
-		return nil, err
+	if r == writing || r == reading {
+		g.direct, err = direct.New(inner, direct.Options{Table: writtenTable, Admit: g.admitDirect})
 	}
 	if r == writing {
 		g.ctx = context.Background()
@@ -62,7 +62,7 @@ func newGuard(inner sqliteConn, r role) (g *guard, err error) {
 			g.rowCache.forgetAll()
 		})
 	}
-	return g, nil
+	return g, err
 }
 
 // admitDirect is what a generated statement is asked before it runs.

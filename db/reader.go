@@ -25,13 +25,19 @@ type ReadTx struct {
 	// Now is when the read started, in UTC and whole microseconds.
 	Now time.Time
 
-	conn *sql.Conn
+	r *reader
 }
 
 // Query runs a query that is not one of the generated ones, such as a check over the whole
 // file. The caller closes the rows.
 func (tx *ReadTx) Query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	return tx.conn.QueryContext(ctx, query, args...)
+	// With a context that can end, database/sql would close the rows on a goroutine of its own, at
+	// any time, on a connection that the generated statements use without asking it.
+	rows, err := tx.r.conn.QueryContext(context.WithoutCancel(ctx), query, args...)
+	if err == nil {
+		tx.r.given = append(tx.r.given, rows)
+	}
+	return rows, err
 }
 
 // readers is the pool of read-only connections.
@@ -50,6 +56,7 @@ type reader struct {
 	queries    *queries.Queries
 	begin, end *control
 	reads      stage
+	given      []*sql.Rows // what the running read's closure was given by Query
 }
 
 // What read connections are for. No other use takes those of one use.
@@ -173,7 +180,7 @@ func (rs *readers) read(caller context.Context, use int, now time.Time, fn func(
 		r.guard.ctx = ctx
 		defer r.guard.direct.Until(ctx)()
 		if err = r.begin.run(); err == nil {
-			err = fn(&ReadTx{Queries: r.queries, Now: now, conn: r.conn})
+			err = fn(&ReadTx{Queries: r.queries, Now: now, r: r})
 		}
 	})
 	return err
@@ -186,7 +193,10 @@ func (rs *readers) put(ctx context.Context, r *reader) error {
 		rs.log.Warn("a read ran into its deadline", "limit", readLimit)
 	}
 	left := r.guard.closeRows()
-	r.guard.ctx = nil
+	for _, rows := range r.given {
+		_ = rows.Close() // they are closed below; database/sql lets no connection go before it knows
+	}
+	r.given, r.guard.ctx = nil, nil
 	if err := r.end.run(); err != nil {
 		rs.free[r.use] <- nil
 		return errors.Join(err, r.close())

@@ -23,7 +23,7 @@ func (e *Error) Error() string { return e.message }
 func (e *Error) Code() int { return e.code }
 
 // DB prepares each statement when it is first run and keeps it. It belongs to one goroutine at
-// a time, which is the one that uses the driver's connection.
+// a time, and so does the driver's connection from then on: SQLite takes no lock of it any more.
 type DB struct {
 	lib     library
 	o       Options
@@ -31,6 +31,7 @@ type DB struct {
 	byText  map[string]*statement
 	open    []*statement // those with rows that aren't closed
 	ctx     context.Context
+	lock    func() // gives the connection its lock back
 }
 
 // Options say what surrounds the statements.
@@ -55,7 +56,11 @@ func New(conn any, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &DB{lib: lib, o: o, byPlace: map[place]*statement{}, byText: map[string]*statement{}}, nil
+	lock, err := lib.unlock()
+	if err != nil {
+		return nil, err
+	}
+	return &DB{lib: lib, o: o, lock: lock, byPlace: map[place]*statement{}, byText: map[string]*statement{}}, nil
 }
 
 // Until makes statements fail when ctx ends, the running one too, with the error of ctx. The
@@ -105,6 +110,7 @@ func (d *DB) Close() {
 		}
 	}
 	d.byPlace, d.byText = nil, nil
+	d.lock()
 }
 
 // ExecContext runs a statement to its end. The context is not used; see [DB.Until].

@@ -51,3 +51,24 @@ func TestPrepare_TakesOneStatement(t *testing.T) {
 	must(t, err)
 	lib.finalize(s)
 }
+
+// The lock is gone while the statements are ours, and back before the driver closes.
+func TestLibrary_LocksAgainAfterClose(t *testing.T) {
+	conn, _ := driverConn(t)
+	lib, err := libraryOf(conn)
+	must(t, err)
+	own := sqlite3.Xsqlite3_db_mutex(lib.tls, lib.db)
+	d, err := New(conn, Options{Table: func(string) string { return "" }, Admit: func(string) error { return nil }})
+	must(t, err)
+	if own == 0 || sqlite3.Xsqlite3_db_mutex(lib.tls, lib.db) != 0 {
+		t.Errorf("lock %d before, %d now", own, sqlite3.Xsqlite3_db_mutex(lib.tls, lib.db))
+	}
+	must(t, d.QueryRowContext(t.Context(), "SELECT 1").Scan(new(int64)))
+	if _, err := New(conn, Options{}); err == nil {
+		t.Error("a connection was taken twice")
+	}
+	d.Close()
+	if got := sqlite3.Xsqlite3_db_mutex(lib.tls, lib.db); got != own {
+		t.Errorf("lock %d after, not %d", got, own)
+	}
+}
