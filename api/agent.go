@@ -47,6 +47,7 @@ type AgentInput struct {
 	StallTimeoutSeconds  int64     `json:"stallTimeoutSeconds"` // 0 = off
 	QueueTimeoutSeconds  int64     `json:"queueTimeoutSeconds"` // 0 = none
 	MaxLapses            int64     `json:"maxLapses"`
+	TaskUpdates          Labels    `json:"taskUpdates"` // of [TaskUpdates]: what of its sessions may change the state of their tasks
 
 	SessionSpendLimitMicros int64 `json:"sessionSpendLimitMicros"` // millionths of a US dollar that one session may cost; 0 = no limit
 	DailySpendLimitMicros   int64 `json:"dailySpendLimitMicros"`   // … that all of a day in the agent's zone may

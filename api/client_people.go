@@ -162,11 +162,7 @@ func (c *Client) Preview(ctx context.Context, schedule, zone string, from time.T
 // CreateSession triggers an agent. With a key, repeating the call returns the first call's
 // session and replayed is true.
 func (c *Client) CreateSession(ctx context.Context, agent string, in SessionInput, key string) (s Session, replayed bool, err error) {
-	k := call{method: http.MethodPost, path: path("agents", agent, "sessions"), body: in}
-	if key != "" {
-		k.header = http.Header{"Idempotency-Key": {key}}
-	}
-	resp, err := c.do(ctx, k, &s)
+	resp, err := c.do(ctx, call{method: http.MethodPost, path: path("agents", agent, "sessions"), body: in, header: keyHeader(key)}, &s)
 	if err != nil {
 		return Session{}, false, err
 	}

@@ -33,9 +33,19 @@ func (c *Client) NextTasks(ctx context.Context, page Page) (NextTasks, error) {
 	return get[NextTasks](ctx, c, path("tasks", "next"), page.query())
 }
 
-// CreateTask creates a task of the fields given.
-func (c *Client) CreateTask(ctx context.Context, in any) (Task, error) {
-	return post[Task](ctx, c, path("tasks"), in)
+// CreateTask creates a task of the fields given. The same key again answers the first one's task.
+func (c *Client) CreateTask(ctx context.Context, in any, key string) (Task, error) {
+	var out Task
+	_, err := c.do(ctx, call{method: http.MethodPost, path: path("tasks"), body: in, header: keyHeader(key)}, &out)
+	return out, err
+}
+
+// keyHeader is the header of an Idempotency-Key, "" for none.
+func keyHeader(key string) http.Header {
+	if key == "" {
+		return nil
+	}
+	return http.Header{"Idempotency-Key": {key}}
 }
 
 // EditTask changes the fields given.
@@ -68,12 +78,8 @@ func (c *Client) ReleaseTask(ctx context.Context, ref string) (TaskReleased, err
 // DispatchTask claims a task and makes a session that works on it. The same key again answers
 // the first one's session.
 func (c *Client) DispatchTask(ctx context.Context, ref string, in DispatchInput, key string) (Dispatched, error) {
-	header := http.Header{}
-	if key != "" {
-		header.Set("Idempotency-Key", key)
-	}
 	var out Dispatched
-	_, err := c.do(ctx, call{method: http.MethodPost, path: path("tasks", ref, "dispatch"), body: in, header: header}, &out)
+	_, err := c.do(ctx, call{method: http.MethodPost, path: path("tasks", ref, "dispatch"), body: in, header: keyHeader(key)}, &out)
 	return out, err
 }
 

@@ -23,6 +23,20 @@ const (
 // TaskStates are all of them, in the order in which a board shows them.
 var TaskStates = []TaskState{TaskTodo, TaskInProgress, TaskBlocked, TaskReview, TaskDone}
 
+// What of a session may change the state of the task that it holds (contract 7.5): that a worker
+// claims it or it goes on, that it asks a person, completes, fails, or is given back, cancelled or
+// stopped.
+const (
+	UpdateClaimed       = "claimed"
+	UpdateAwaitingInput = "awaiting_input"
+	UpdateCompleted     = "completed"
+	UpdateFailed        = "failed"
+	UpdateReleased      = "released"
+)
+
+// TaskUpdates are all of them.
+var TaskUpdates = Labels{UpdateAwaitingInput, UpdateClaimed, UpdateCompleted, UpdateFailed, UpdateReleased}
+
 // TaskPriority is p1, p2 or p3; p1 is the most urgent.
 type TaskPriority string
 

@@ -14,10 +14,11 @@ type WorkerInput struct {
 	MaxConcurrent      int64       `json:"maxConcurrent"`
 	Platform           string      `json:"platform"` // such as linux/amd64
 	Version            string      `json:"version"`
-	FolderKey          string      `json:"folderKey"`      // opaque name of the work folder: its parent's, a slash and a part of its own
-	FolderShared       bool        `json:"folderShared"`   // the owner says that several sessions may use it at once
-	StagingSeconds     int64       `json:"stagingSeconds"` // how long it takes at most to end what it runs; 0 = unknown
-	ProcessSlots       int64       `json:"processSlots"`   // sessions that its process runs at once; 0 = unknown
+	FolderKey          string      `json:"folderKey"`            // opaque name of the work folder: its parent's, a slash and a part of its own
+	FolderShared       bool        `json:"folderShared"`         // the owner says that several sessions may use it at once
+	StagingSeconds     int64       `json:"stagingSeconds"`       // how long it takes at most to end what it runs; 0 = unknown
+	ProcessSlots       int64       `json:"processSlots"`         // sessions that its process runs at once; 0 = unknown
+	TaskUpdates        *Labels     `json:"taskUpdates,omitzero"` // what it leaves of the agent's; nil = all
 }
 
 // Worker is the record of one running instance for one agent.
@@ -37,6 +38,7 @@ type Worker struct {
 	Version       string      `json:"version,omitzero"`
 	State         WorkerState `json:"state"`
 	DesiredState  Desired     `json:"desiredState"`
+	TaskUpdates   Labels      `json:"taskUpdates"` // what it leaves of the agent's
 	Running       int64       `json:"running"`
 	LastBeatAt    Time        `json:"lastBeatAt,omitzero"`
 	CreatedAt     Time        `json:"createdAt"`

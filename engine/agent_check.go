@@ -50,6 +50,7 @@ func checkAgent(in *api.AgentInput, c Caller, ranAs api.UserID, lease leaseRange
 	checkSchedule(&v, in, now)
 	checkNumbers(&v, in, lease)
 	checkLabels(&v, &in.Labels)
+	checkTaskUpdates(&v, &in.TaskUpdates)
 	return v.Err()
 }
 

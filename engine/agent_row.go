@@ -64,7 +64,7 @@ func input(a *agentRow) api.AgentInput {
 		Paused: a.Paused != 0, MaxConcurrent: a.MaxConcurrent, Priority: a.Priority, Labels: slices.Clone(a.Labels),
 		LeaseSeconds: a.LeaseSeconds, ReclaimDelaySeconds: a.ReclaimDelay, TurnTimeoutSeconds: a.TurnTimeout,
 		StallTimeoutSeconds: a.StallTimeout, QueueTimeoutSeconds: a.QueueTimeout, MaxLapses: a.MaxLapses,
-		SessionSpendLimitMicros: a.SessionSpendLimit, DailySpendLimitMicros: a.DailySpendLimit,
+		SessionSpendLimitMicros: a.SessionSpendLimit, DailySpendLimitMicros: a.DailySpendLimit, TaskUpdates: slices.Clone(a.TaskUpdates),
 	}
 }
 
@@ -75,11 +75,11 @@ func fill(a *agentRow, in api.AgentInput) {
 	a.Paused, a.MaxConcurrent, a.Priority, a.Labels = db.Flag(in.Paused), in.MaxConcurrent, in.Priority, in.Labels
 	a.LeaseSeconds, a.ReclaimDelay, a.TurnTimeout = in.LeaseSeconds, in.ReclaimDelaySeconds, in.TurnTimeoutSeconds
 	a.StallTimeout, a.QueueTimeout, a.MaxLapses = in.StallTimeoutSeconds, in.QueueTimeoutSeconds, in.MaxLapses
-	a.SessionSpendLimit, a.DailySpendLimit = in.SessionSpendLimitMicros, in.DailySpendLimitMicros
+	a.SessionSpendLimit, a.DailySpendLimit, a.TaskUpdates = in.SessionSpendLimitMicros, in.DailySpendLimitMicros, in.TaskUpdates
 }
 
 func same(a, b api.AgentInput) bool {
-	if !sameRun(a.Run, b.Run) || !slices.Equal(a.Labels, b.Labels) {
+	if !sameRun(a.Run, b.Run) || !slices.Equal(a.Labels, b.Labels) || !slices.Equal(a.TaskUpdates, b.TaskUpdates) {
 		return false
 	}
 	x, errX := json.Marshal(a)

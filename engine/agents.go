@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"time"
 
 	"stint/account"
@@ -32,6 +33,7 @@ func (cfg Config) DefaultAgent() api.AgentInput {
 	return api.AgentInput{
 		Mode: api.Local, Type: api.TypeCommand, TimeZone: "UTC", CatchUp: api.CatchUpLatest, Overlap: api.OverlapSkip,
 		MaxConcurrent: 1, LeaseSeconds: int64(cfg.DefaultLease / time.Second), MaxLapses: 3, Labels: api.Labels{},
+		TaskUpdates: slices.Clone(api.TaskUpdates),
 	}
 }
 

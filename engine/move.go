@@ -74,7 +74,7 @@ func (e *Engine) move(tx *db.Tx, before *sessionRow, next sessionRow, actor, kin
 		}
 	}
 	if next.TaskID != 0 {
-		if err := e.taskFollows(tx, before.Status, &next, actor); err != nil {
+		if err := e.taskFollows(tx, before, &next, actor); err != nil {
 			return nil, err
 		}
 	}

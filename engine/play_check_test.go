@@ -22,10 +22,6 @@ func (p *play) check() {
 		p.broken("broken promises: %v", found)
 	}
 	p.checkWaiting()
-	p.expect()
-	for _, c := range p.people {
-		p.checkNextTasks(c)
-	}
 }
 
 // checkWaiting is I15: what waitingFor names is what a claim would be answered, and claim-next

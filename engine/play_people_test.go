@@ -22,6 +22,7 @@ func (p *play) makeAgent() {
 		in.ReclaimDelaySeconds = int64(20 * p.d.draw("reclaim delay", 2))
 		in.DailySpendLimitMicros = int64(500 * p.d.draw("day's limit", 3))
 		p.drawSchedule(in)
+		in.TaskUpdates = p.someUpdates()
 		if label, _ := pick(p, "label", lots); label != "" {
 			in.Labels = api.Labels{label}
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"slices"
+	"strings"
 
 	"stint/api"
 	"stint/engine"
@@ -208,6 +209,8 @@ func (t *seenTask) gone(user, agent int64) {
 type seenEvent struct {
 	Seq, Session int64
 	Type         string
+	Updates      string // of the session's agent
+	Left         string // of the worker that claimed it last; "-" when none did
 	Data         struct {
 		From, To api.Status
 		Outcome  string
@@ -217,32 +220,42 @@ type seenEvent struct {
 // rule is the state that a task gets from what happened to its session, "" for none. asks: the
 // session's question still waits for a person.
 func (ev *seenEvent) rule(asks bool) api.TaskState {
+	word, state := "", api.TaskState("")
 	switch ev.Data.To {
 	case api.Active:
-		return api.TaskInProgress
-	case api.AwaitingInput, api.Failed:
-		return api.TaskBlocked
+		word, state = "claimed", api.TaskInProgress
+	case api.AwaitingInput:
+		word, state = "awaiting_input", api.TaskBlocked
+	case api.Failed:
+		word, state = "failed", api.TaskBlocked
 	case api.Complete:
-		if ev.Data.Outcome == api.OutcomeStopped {
-			return api.TaskTodo
+		if word, state = "completed", api.TaskReview; ev.Data.Outcome == api.OutcomeStopped {
+			word, state = "released", api.TaskTodo
 		}
-		return api.TaskReview
 	case api.Cancelled:
-		return api.TaskTodo
+		word, state = "released", api.TaskTodo
 	case api.Queued, api.Pending, api.Stale:
 		if ev.Data.From.Running() && !asks {
-			return api.TaskTodo
+			word, state = "released", api.TaskTodo
 		}
 	}
-	return ""
+	lets := slices.Contains(strings.Split(ev.Updates, ","), word)
+	if ev.Data.From.Running() || ev.Data.To.Running() {
+		lets = lets && slices.Contains(strings.Split(ev.Left, ","), word)
+	}
+	if !lets {
+		return ""
+	}
+	return state
 }
 
 // follow applies what happened to sessions to the tasks that they hold.
 func (p *play) follow() {
 	p.Helper()
 	for _, line := range p.w.Tell(`
-SELECT json_object('Seq', seq, 'Session', session_id, 'Type', type, 'Data', json(CASE WHEN data = '' THEN '{}' ELSE data END))
-FROM events WHERE seq > ?1 AND session_id > 0 ORDER BY seq`, p.event) {
+SELECT json_object('Seq', e.seq, 'Session', e.session_id, 'Type', e.type, 'Data', json(CASE WHEN e.data = '' THEN '{}' ELSE e.data END), 'Updates', a.task_updates,
+  'Left', COALESCE((SELECT w.task_updates FROM claims c JOIN workers w ON w.id = c.worker_id WHERE c.session_id = s.id ORDER BY c.fence DESC LIMIT 1), '-'))
+FROM events e JOIN sessions s ON s.id = e.session_id JOIN agents a ON a.id = s.agent_id WHERE e.seq > ?1 AND e.session_id > 0 ORDER BY e.seq`, p.event) {
 		ev := seenEvent{}
 		if err := json.Unmarshal([]byte(line), &ev); err != nil {
 			p.broken("read an event: %v", err)
@@ -310,6 +323,9 @@ func (p *play) compare() {
 		if is.Version < want.Version {
 			p.broken("task %s went from version %d to %d", want.key(), want.Version, is.Version)
 		}
+	}
+	for _, c := range p.people {
+		p.checkNextTasks(c)
 	}
 }
 

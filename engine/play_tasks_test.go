@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -43,7 +44,7 @@ func (p *play) withTasks(others []verb) []verb {
 		{"work on a task", 10, p.workOnTask},
 		{"an agent acts on its task", 5, p.runActsOnTask},
 		{"change a role", 2, p.changeRole},
-		{"stop or cancel work", 4, func() { pickVerb(p, p.stop, p.stop, p.cancel) }},
+		{"stop or cancel work", 4, func() { pickVerb(p, p.stop, p.stopWork, p.cancel) }},
 		{"retry work", 10, p.retryWork},
 		{"give a task to an agent", 4, p.giveToAgent},
 		{"replace an agent", 8, func() { pickVerb(p, p.makeAgent, p.deleteAgent) }},
@@ -57,15 +58,19 @@ func pickVerb(p *play, verbs ...func()) {
 
 // aTask is one of the tasks, mostly one that isn't done; nil when there is none.
 func (p *play) aTask() *seenTask {
-	ids := slices.Sorted(maps.Keys(p.tasks))
-	if open := slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return p.tasks[id].State == api.TaskDone }); len(open) > 0 && !p.yes("any", 4) {
-		ids = open
+	from := p.openTasks()
+	if len(from) == 0 || p.yes("any", 4) {
+		from = slices.SortedFunc(maps.Values(p.tasks), byAge)
 	}
-	id, ok := pick(p, "task", ids)
-	if !ok {
-		return nil
-	}
-	return p.tasks[id]
+	t, _ := pick(p, "task", from)
+	return t
+}
+
+func byAge(a, b *seenTask) int { return cmp.Compare(a.ID, b.ID) }
+
+// openTasks are those that aren't done, the oldest first.
+func (p *play) openTasks() []*seenTask {
+	return slices.DeleteFunc(slices.SortedFunc(maps.Values(p.tasks), byAge), func(t *seenTask) bool { return t.State == api.TaskDone })
 }
 
 // who is somebody: mostly one of those who may work on tasks.
@@ -136,6 +141,9 @@ func (p *play) makeTask() {
 		refused = api.CodeForbidden
 	}
 	if before := p.aTask(); before != nil && !p.yes("waits for none", 3) {
+		if open := p.openTasks(); !p.yes("for any", 2) && len(open) > 0 {
+			before = open[len(open)-1] // so that chains grow
+		}
 		in.BlockedBy, next.Before = []string{before.key()}, []int64{before.ID}
 	}
 	if p.yes("mine", 2) {
@@ -143,9 +151,17 @@ func (p *play) makeTask() {
 	}
 	in.State = api.TaskStates[p.d.draw("state", len(api.TaskStates))]
 	next.set(c, in.State, p.now())
+	p.requests++
+	idem := engine.Idempotency{Key: fmt.Sprintf("task %d", p.requests), Route: "create", Body: []byte(in.Title)}
 	var made api.Task
-	if !p.onTask("make a task", c, next, refused, func() (err error) { made, err = p.w.CreateTask(p.ctx(), c, in); return err }) {
+	do := func() (err error) { made, _, err = p.w.CreateTask(p.ctx(), c, in, idem); return err }
+	if !p.onTask("make a task", c, next, refused, do) {
 		return
+	}
+	if first := made.ID; p.yes("again", 4) {
+		if p.judge("make the same task again", do()); made.ID != first {
+			p.broken("the same key made task %s beside %s", made.ID, first)
+		}
 	}
 	next.ID, next.Number = int64(made.ID), made.Number
 	if next.Before == nil {

@@ -12,6 +12,20 @@ import (
 	"stint/engine/enginetest"
 )
 
+// someUpdates are all task updates, or now and then, where people share tasks, some of them.
+func (p *play) someUpdates() api.Labels {
+	if p.people == nil || !p.yes("narrowed", 3) {
+		return slices.Clone(api.TaskUpdates)
+	}
+	out := api.Labels{}
+	for _, word := range api.TaskUpdates {
+		if p.yes(word, 2) {
+			out = append(out, word)
+		}
+	}
+	return out
+}
+
 // dispatchTo is what a dispatch needs of an agent.
 type dispatchTo struct {
 	agent  api.AgentID
@@ -99,6 +113,18 @@ func (p *play) workOnTask() {
 	if i >= 0 {
 		p.claimFor(p.workers[i], s)
 	}
+}
+
+// stopWork is a person who stops a session that runs, which its worker completes.
+func (p *play) stopWork() {
+	g, ok := pick(p, "claim", p.inUse())
+	if !ok {
+		return
+	}
+	_, err := p.w.StopSession(p.ctx(), p.w.Owner, g.SessionID)
+	p.judge("stop", err)
+	_, err = g.k.Complete(g.Claim, "so far")
+	p.judge("complete what was stopped", err)
 }
 
 // retryWork retries the session that held a task last.

@@ -18,6 +18,9 @@ func (p *play) makeWorker() {
 		in.ProcessID = fmt.Sprintf("process-%d", p.d.draw("process", 3))
 		in.FolderKey = []string{"", "folder"}[p.d.draw("folder", 2)]
 		in.FolderShared = p.yes("shared", 2)
+		if left := p.someUpdates(); len(left) < len(api.TaskUpdates) {
+			in.TaskUpdates = &left
+		}
 		for _, l := range lots[1:] {
 			if !p.yes("lacks "+l, 3) {
 				in.Labels = append(in.Labels, l)
@@ -65,7 +68,7 @@ func (p *play) registerAgain() {
 	p.requests++
 	next := *k
 	next.Instance = fmt.Sprintf("boot-again-%d", p.requests)
-	in := api.WorkerInput{Name: k.Name, InstanceID: next.Instance, ProcessID: "process-0", MaxConcurrent: w.MaxConcurrent, Labels: w.Labels}
+	in := api.WorkerInput{Name: k.Name, InstanceID: next.Instance, ProcessID: "process-0", MaxConcurrent: w.MaxConcurrent, Labels: w.Labels, TaskUpdates: &w.TaskUpdates}
 	proof := p.yes("proof", 2)
 	if proof {
 		in.PreviousInstanceID = k.Instance

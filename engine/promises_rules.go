@@ -142,8 +142,11 @@ SELECT 'event ' || e.seq FROM events e WHERE e.session_id > 0 AND NOT EXISTS (SE
 	{rule: "each claim left one event", query: `
 SELECT 'session ' || s.id || ' has ' || s.fence || ' claims' FROM sessions s
 WHERE s.fence <> (SELECT COUNT(*) FROM events e WHERE e.session_id = s.id AND e.session_id > 0 AND e.type = 'session_claimed')`},
-	{rule: "an Idempotency-Key has its session", query: `
-SELECT 'key of user ' || user_id FROM idempotency_keys k WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = k.session_id)`},
+	{rule: "an Idempotency-Key has the session or the task that it made", query: `
+SELECT 'key of user ' || user_id FROM idempotency_keys k
+WHERE (k.session_id <> 0) = (k.task_id <> 0)
+   OR (k.session_id <> 0 AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = k.session_id))
+   OR (k.task_id <> 0 AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = k.task_id))`},
 	{rule: "ids come from the counter", query: `
 SELECT 'an id is ' || MAX(i) FROM (SELECT MAX(id) AS i FROM sessions UNION ALL SELECT MAX(id) FROM claims UNION ALL SELECT MAX(id) FROM workers
   UNION ALL SELECT MAX(id) FROM agents UNION ALL SELECT MAX(id) FROM ledger

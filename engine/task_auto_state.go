@@ -3,33 +3,83 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"stint/api"
 	"stint/db"
 	"stint/queries"
 )
 
-// ruleOf is the state that a task gets when the session that holds it goes from one status to
-// another, "" when it keeps its own (contract 7.5).
-func ruleOf(before api.Status, next *sessionRow) api.TaskState {
+// rule is what of a session changes the state of the task that it holds, and to which.
+type rule struct {
+	update string // of [api.TaskUpdates]
+	state  api.TaskState
+}
+
+// ruleOf is the rule for a session that goes from one status to another; none when the task keeps
+// its state (contract 7.5).
+func ruleOf(before api.Status, next *sessionRow) rule {
+	released := rule{api.UpdateReleased, api.TaskTodo}
 	switch next.Status {
 	case api.Active:
-		return api.TaskInProgress
-	case api.AwaitingInput, api.Failed:
-		return api.TaskBlocked
+		return rule{api.UpdateClaimed, api.TaskInProgress}
+	case api.AwaitingInput:
+		return rule{api.UpdateAwaitingInput, api.TaskBlocked}
+	case api.Failed:
+		return rule{api.UpdateFailed, api.TaskBlocked}
 	case api.Complete:
 		if next.Outcome == api.OutcomeStopped {
-			return api.TaskTodo // a person ended it before its work was done
+			return released // a person ended it before its work was done
 		}
-		return api.TaskReview
+		return rule{api.UpdateCompleted, api.TaskReview}
 	case api.Cancelled:
-		return api.TaskTodo
+		return released
 	case api.Queued, api.Pending, api.Stale:
 		if before.Running() && next.PromptID == 0 { // else its question still waits for a person
-			return api.TaskTodo
+			return released
 		}
 	}
-	return ""
+	return rule{}
+}
+
+// allowedRule is the rule for a session's move if its agent lets it count, and the worker that has
+// the session, or had it until now, doesn't leave it out: that narrows what the agent lets and
+// never widens it.
+func allowedRule(tx *db.Tx, before, next *sessionRow) (rule, error) {
+	r := ruleOf(before.Status, next)
+	if r.update == "" {
+		return r, nil
+	}
+	a, err := agentEvenDeleted(tx.Context(), tx, next.AgentID)
+	if err != nil {
+		return rule{}, fmt.Errorf("read agent %s: %w", next.AgentID, err)
+	}
+	held := next
+	if !held.Status.Running() {
+		held = before
+	}
+	left := api.TaskUpdates
+	if held.Status.Running() {
+		w, err := workerEvenDeleted(tx.Context(), tx, held.WorkerID)
+		if err != nil {
+			return rule{}, fmt.Errorf("read worker %s: %w", held.WorkerID, err)
+		}
+		left = w.TaskUpdates
+	}
+	if this := (api.Labels{r.update}); a.TaskUpdates.Has(this) && left.Has(this) {
+		return r, nil
+	}
+	return rule{}, nil
+}
+
+// checkTaskUpdates refuses words that name nothing that changes a task's state.
+func checkTaskUpdates(v *api.Invalid, updates *api.Labels) {
+	*updates = updates.Normal()
+	for _, word := range *updates {
+		if !slices.Contains(api.TaskUpdates, word) {
+			v.Add("taskUpdates", fmt.Sprintf("%q changes no task: use %s", word, orList(api.TaskUpdates)))
+		}
+	}
 }
 
 // applyRule sets a state for a rule, unless a person has set one since the rules began.
@@ -51,13 +101,17 @@ func taskActor(s *sessionRow, actor string) string {
 
 // taskFollows does what follows for a task from a move of the session that holds it: its
 // state changes by the rules, and the lease ends with the session, in the same transaction.
-func (e *Engine) taskFollows(tx *db.Tx, before api.Status, s *sessionRow, actor string) error {
+func (e *Engine) taskFollows(tx *db.Tx, before, s *sessionRow, actor string) error {
 	t, err := taskOfSession(tx.Context(), tx, s)
 	if err != nil || t == nil || t.LeaseSessionID != s.ID {
 		return err
 	}
 	was, actor := *t, taskActor(s, actor)
-	applyRule(t, ruleOf(before, s))
+	r, err := allowedRule(tx, before, s)
+	if err != nil {
+		return err
+	}
+	applyRule(t, r.state)
 	if s.Status.Terminal() {
 		endTaskLease(t)
 	}

@@ -80,50 +80,68 @@ func (e *Engine) logTask(tx *db.Tx, t *taskRow, actor, kind string, data api.Eve
 	return tx.Log(db.Event{Workspace: t.WorkspaceID, Task: t.ID, Actor: actor, Type: kind, Data: data})
 }
 
-// CreateTask creates a task. Created in progress it is also claimed. Rights: member. Errors:
-// invalid with each field, slug_taken.
-func (e *Engine) CreateTask(ctx context.Context, c Caller, in api.TaskInput) (out api.Task, err error) {
+// CreateTask creates a task. Created in progress it is also claimed. replayed reports that an
+// Idempotency-Key matched an earlier one, whose task is returned. Rights: member. Errors: invalid
+// with each field, slug_taken, idempotency_key_reused.
+func (e *Engine) CreateTask(ctx context.Context, c Caller, in api.TaskInput, idem Idempotency) (out api.Task, replayed bool, err error) {
 	if err := c.May(account.EditTasks); err != nil {
-		return out, err
+		return out, false, err
 	}
+	idem.Route += " of " + c.WorkspaceID.String()
 	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
-		in := in // the closure may run twice
-		now := db.Micros(tx.Now)
-		number, err := tx.NextTaskNumber(tx.Context(), c.WorkspaceID)
-		if err != nil {
-			return fmt.Errorf("number a task: %w", err)
-		}
-		t := taskRow{
-			ID: api.TaskID(tx.NewID()), WorkspaceID: c.WorkspaceID, Number: number, State: api.TaskTodo, Priority: in.Priority,
-			Version: 1, CreatedBy: c.UserID, CreatedAt: now, UpdatedAt: now,
-		}
-		if err := CheckTask(&in); err != nil {
-			return err
-		}
-		blockers, err := fillTask(tx, c, &t, api.TaskInput{}, in)
+		kept, err := e.keptKey(tx, c, idem)
 		if err != nil {
 			return err
 		}
-		if err := insertTask(tx, &t); err != nil {
-			return err
+		id := kept.TaskID
+		if replayed = id != 0; !replayed {
+			if id, err = e.createTaskTx(tx, c, in); err != nil {
+				return err
+			}
+			if err := putKey(tx, c, idem, 0, id); err != nil {
+				return err
+			}
 		}
-		if _, err := setBlockers(tx, &t, blockers); err != nil {
-			return err
-		}
-		if err := e.logTask(tx, &t, c.Actor(), api.EventTaskCreated, api.EventData{"title": t.Title}); err != nil {
-			return err
-		}
-		was := t
-		if err := e.setTaskState(tx, c, &t, in.State); err != nil {
-			return err
-		}
-		if err := saveTask(tx, &was, &t); err != nil {
-			return err
-		}
-		out, err = e.showTask(tx.Context(), tx, c, t.ID)
+		out, err = e.showTask(tx.Context(), tx, c, id)
 		return err
 	})
-	return out, err
+	return out, replayed, err
+}
+
+func (e *Engine) createTaskTx(tx *db.Tx, c Caller, in api.TaskInput) (api.TaskID, error) {
+	now := db.Micros(tx.Now)
+	number, err := tx.NextTaskNumber(tx.Context(), c.WorkspaceID)
+	if err != nil {
+		return 0, fmt.Errorf("number a task: %w", err)
+	}
+	t := taskRow{
+		ID: api.TaskID(tx.NewID()), WorkspaceID: c.WorkspaceID, Number: number, State: api.TaskTodo, Priority: in.Priority,
+		Version: 1, CreatedBy: c.UserID, CreatedAt: now, UpdatedAt: now,
+	}
+	if err := CheckTask(&in); err != nil {
+		return 0, err
+	}
+	blockers, err := fillTask(tx, c, &t, api.TaskInput{}, in)
+	if err != nil {
+		return 0, err
+	}
+	if err := insertTask(tx, &t); err != nil {
+		return 0, err
+	}
+	if _, err := setBlockers(tx, &t, blockers); err != nil {
+		return 0, err
+	}
+	if err := e.logTask(tx, &t, c.Actor(), api.EventTaskCreated, api.EventData{"title": t.Title}); err != nil {
+		return 0, err
+	}
+	was := t
+	if err := e.setTaskState(tx, c, &t, in.State); err != nil {
+		return 0, err
+	}
+	if err := saveTask(tx, &was, &t); err != nil {
+		return 0, err
+	}
+	return t.ID, nil
 }
 
 // EditTask changes a task: merge is applied to a copy of what people set and may be called

@@ -182,7 +182,7 @@ func TestTask_BadFieldsAreEachNamed(t *testing.T) {
 	} {
 		in := good
 		tt.change(&in)
-		_, err := w.CreateTask(context.Background(), w.Owner, in)
+		_, _, err := w.CreateTask(context.Background(), w.Owner, in, engine.Idempotency{})
 		if e := wantCode(t, err, api.CodeInvalid); len(e.Fields) != 1 || e.Fields[0].Field != tt.field {
 			t.Errorf("%s: the refusal names %v", tt.field, e.Fields)
 		}

@@ -128,7 +128,7 @@ func (g *gallery) hang(t *testing.T) {
 			return err == nil && len(list.Items) == 1
 		}})
 	}
-	task := must[api.Task](t)(w.CreateTask(t.Context(), w.Owner, api.TaskInput{Title: "A task", State: api.TaskTodo, Priority: "p2"}))
+	task := w.Task("A task")
 	g.show(exhibit{name: "a task", types: typesOf("task_"), data: fmt.Sprintf(`{"key":%q}`, task.Key), listed: func(c engine.Caller) bool {
 		_, err := w.Engine.Task(t.Context(), c, task.ID.String())
 		return err == nil

@@ -102,7 +102,7 @@ func (e *Engine) presentWorker(ctx context.Context, q queries.Querier, w *worker
 	return api.Worker{
 		ID: w.ID, AgentID: w.AgentID, AgentSlug: agentSlug, Mode: w.Mode, OwnerUserID: w.OwnerUserID, Name: w.Name,
 		Instructions: w.Instructions, SetBy: w.InstructionsSetBy, Types: types, Labels: w.Labels, MaxConcurrent: w.MaxConcurrent,
-		Platform: w.Platform, Version: w.Version, State: w.State, DesiredState: w.Desired, Running: load.Running,
+		Platform: w.Platform, Version: w.Version, State: w.State, DesiredState: w.Desired, TaskUpdates: w.TaskUpdates, Running: load.Running,
 		LastBeatAt: api.At(w.LastBeatAt), CreatedAt: api.At(w.CreatedAt),
 		PendingSignal: pending, Notices: notices, NoticesSince: api.At(w.NoticesSince),
 	}, nil

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -102,7 +103,7 @@ func (e *Engine) registerTx(tx *db.Tx, c Caller, a *agentRow, owner api.UserID, 
 		InstanceID: in.InstanceID, ProcessID: in.ProcessID, Mode: a.Mode, Instructions: in.Instructions,
 		InstructionsSetBy: instructionsSetBy, Types: types.Normal(),
 		Labels: in.Labels, MaxConcurrent: in.MaxConcurrent, Platform: in.Platform, Version: in.Version, FolderKey: in.FolderKey,
-		FolderShared: db.Flag(in.FolderShared), Staging: in.StagingSeconds, ProcessSlots: in.ProcessSlots, Desired: w.Desired, LastBeatAt: now, ID: w.ID, FromInstanceID: w.InstanceID,
+		FolderShared: db.Flag(in.FolderShared), Staging: in.StagingSeconds, ProcessSlots: in.ProcessSlots, TaskUpdates: *in.TaskUpdates, Desired: w.Desired, LastBeatAt: now, ID: w.ID, FromInstanceID: w.InstanceID,
 	}))
 	if err != nil {
 		return nil, nil, fmt.Errorf("register worker %s again: %w", w.ID, err)
@@ -129,6 +130,7 @@ func (e *Engine) newWorker(tx *db.Tx, c Caller, a *agentRow, owner api.UserID, i
 		Labels: in.Labels, MaxConcurrent: in.MaxConcurrent, Platform: in.Platform, Version: in.Version,
 		FolderKey: in.FolderKey, FolderShared: db.Flag(in.FolderShared), State: api.Online, Desired: api.DesiredRunning,
 		LastBeatAt: db.Micros(tx.Now), CreatedAt: db.Micros(tx.Now), Staging: in.StagingSeconds, ProcessSlots: in.ProcessSlots,
+		TaskUpdates: *in.TaskUpdates,
 	}
 	err := tx.InsertWorker(tx.Context(), queries.InsertWorkerParams(w))
 	if err != nil {
@@ -217,6 +219,13 @@ func checkWorker(in *api.WorkerInput) error {
 		}
 	}
 	checkLabels(&v, &in.Labels)
+	if in.TaskUpdates == nil {
+		in.TaskUpdates = &api.TaskUpdates
+	} else {
+		left := slices.Clone(*in.TaskUpdates)
+		checkTaskUpdates(&v, &left)
+		in.TaskUpdates = &left
+	}
 	checkFacts(&v, in.Platform, in.Version)
 	if in.StagingSeconds < 0 || in.StagingSeconds > maxStaging {
 		v.Add("stagingSeconds", fmt.Sprintf("must be 0 to %d seconds", maxStaging))

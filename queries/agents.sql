@@ -8,14 +8,14 @@ INSERT INTO agents (
     max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout,
     max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version,
     created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day,
-    timeouts_set_by
+    timeouts_set_by, task_updates
 ) VALUES (
     @id, @workspace_id, @slug, @name, @description, @mode, @type, @run, @run_set_by, @prompt, @instructions,
     @schedule, @time_zone, @catch_up, @catch_up_window, @overlap, @jitter, @runs_as_user_id, @paused, @paused_reason,
     @paused_at, @unpaused_at, @max_concurrent, @priority, @labels, @lease_seconds, @reclaim_delay, @turn_timeout,
     @stall_timeout, @queue_timeout, @max_lapses, @anchor_at, @next_slot_at, @schedule_error, @last_triggered_at,
     @running, @failures_in_row, @version, @created_at, @updated_at, @deleted_at, @session_spend_limit,
-    @daily_spend_limit, @spend_day, @spent_on_day, @timeouts_set_by
+    @daily_spend_limit, @spend_day, @spent_on_day, @timeouts_set_by, @task_updates
 ) ON CONFLICT (id) DO UPDATE SET
     slug = excluded.slug, name = excluded.name, description = excluded.description, mode = excluded.mode,
     type = excluded.type, run = excluded.run, run_set_by = excluded.run_set_by, prompt = excluded.prompt,
@@ -30,7 +30,7 @@ INSERT INTO agents (
     next_slot_at = excluded.next_slot_at, schedule_error = excluded.schedule_error,
     failures_in_row = excluded.failures_in_row, version = excluded.version, updated_at = excluded.updated_at,
     session_spend_limit = excluded.session_spend_limit, daily_spend_limit = excluded.daily_spend_limit,
-    timeouts_set_by = excluded.timeouts_set_by
+    timeouts_set_by = excluded.timeouts_set_by, task_updates = excluded.task_updates
 WHERE agents.version = excluded.version - 1 AND agents.deleted_at = 0;
 
 -- name: Agent :one

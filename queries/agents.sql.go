@@ -12,7 +12,7 @@ import (
 )
 
 const agent = `-- name: Agent :one
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by FROM agents WHERE id = ?1 AND deleted_at = 0
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by, task_updates FROM agents WHERE id = ?1 AND deleted_at = 0
 `
 
 func (q *Queries) Agent(ctx context.Context, id api.AgentID) (Agent, error) {
@@ -65,12 +65,13 @@ func (q *Queries) Agent(ctx context.Context, id api.AgentID) (Agent, error) {
 		&i.SpendDay,
 		&i.SpentOnDay,
 		&i.TimeoutsSetBy,
+		&i.TaskUpdates,
 	)
 	return i, err
 }
 
 const agentBySlug = `-- name: AgentBySlug :one
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by FROM agents WHERE workspace_id = ?1 AND slug = ?2 AND deleted_at = 0
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by, task_updates FROM agents WHERE workspace_id = ?1 AND slug = ?2 AND deleted_at = 0
 `
 
 type AgentBySlugParams struct {
@@ -128,12 +129,13 @@ func (q *Queries) AgentBySlug(ctx context.Context, arg AgentBySlugParams) (Agent
 		&i.SpendDay,
 		&i.SpentOnDay,
 		&i.TimeoutsSetBy,
+		&i.TaskUpdates,
 	)
 	return i, err
 }
 
 const agentEvenDeleted = `-- name: AgentEvenDeleted :one
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by FROM agents WHERE id = ?1
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by, task_updates FROM agents WHERE id = ?1
 `
 
 func (q *Queries) AgentEvenDeleted(ctx context.Context, id api.AgentID) (Agent, error) {
@@ -186,6 +188,7 @@ func (q *Queries) AgentEvenDeleted(ctx context.Context, id api.AgentID) (Agent, 
 		&i.SpendDay,
 		&i.SpentOnDay,
 		&i.TimeoutsSetBy,
+		&i.TaskUpdates,
 	)
 	return i, err
 }
@@ -304,7 +307,7 @@ func (q *Queries) InsertAgentVersion(ctx context.Context, arg InsertAgentVersion
 }
 
 const listAgents = `-- name: ListAgents :many
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by FROM agents WHERE workspace_id = ?1 AND deleted_at = 0 AND id < ?2 ORDER BY id DESC LIMIT ?3
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by, task_updates FROM agents WHERE workspace_id = ?1 AND deleted_at = 0 AND id < ?2 ORDER BY id DESC LIMIT ?3
 `
 
 type ListAgentsParams struct {
@@ -369,6 +372,7 @@ func (q *Queries) ListAgents(ctx context.Context, arg ListAgentsParams) ([]Agent
 			&i.SpendDay,
 			&i.SpentOnDay,
 			&i.TimeoutsSetBy,
+			&i.TaskUpdates,
 		); err != nil {
 			return nil, err
 		}
@@ -384,7 +388,7 @@ func (q *Queries) ListAgents(ctx context.Context, arg ListAgentsParams) ([]Agent
 }
 
 const listSchedules = `-- name: ListSchedules :many
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by FROM agents WHERE workspace_id = ?1 AND deleted_at = 0 AND schedule <> '' AND id < ?2 ORDER BY id DESC LIMIT ?3
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by, task_updates FROM agents WHERE workspace_id = ?1 AND deleted_at = 0 AND schedule <> '' AND id < ?2 ORDER BY id DESC LIMIT ?3
 `
 
 type ListSchedulesParams struct {
@@ -449,6 +453,7 @@ func (q *Queries) ListSchedules(ctx context.Context, arg ListSchedulesParams) ([
 			&i.SpendDay,
 			&i.SpentOnDay,
 			&i.TimeoutsSetBy,
+			&i.TaskUpdates,
 		); err != nil {
 			return nil, err
 		}
@@ -508,14 +513,14 @@ INSERT INTO agents (
     max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout,
     max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version,
     created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day,
-    timeouts_set_by
+    timeouts_set_by, task_updates
 ) VALUES (
     ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,
     ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
     ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28,
     ?29, ?30, ?31, ?32, ?33, ?34, ?35,
     ?36, ?37, ?38, ?39, ?40, ?41, ?42,
-    ?43, ?44, ?45, ?46
+    ?43, ?44, ?45, ?46, ?47
 ) ON CONFLICT (id) DO UPDATE SET
     slug = excluded.slug, name = excluded.name, description = excluded.description, mode = excluded.mode,
     type = excluded.type, run = excluded.run, run_set_by = excluded.run_set_by, prompt = excluded.prompt,
@@ -530,7 +535,7 @@ INSERT INTO agents (
     next_slot_at = excluded.next_slot_at, schedule_error = excluded.schedule_error,
     failures_in_row = excluded.failures_in_row, version = excluded.version, updated_at = excluded.updated_at,
     session_spend_limit = excluded.session_spend_limit, daily_spend_limit = excluded.daily_spend_limit,
-    timeouts_set_by = excluded.timeouts_set_by
+    timeouts_set_by = excluded.timeouts_set_by, task_updates = excluded.task_updates
 WHERE agents.version = excluded.version - 1 AND agents.deleted_at = 0
 `
 
@@ -581,6 +586,7 @@ type PutAgentParams struct {
 	SpendDay          int64
 	SpentOnDay        int64
 	TimeoutsSetBy     api.UserID
+	TaskUpdates       api.Labels
 }
 
 // Puts a new agent, or a new version of one over the version before it. What other statements
@@ -634,6 +640,7 @@ func (q *Queries) PutAgent(ctx context.Context, arg PutAgentParams) (int64, erro
 		arg.SpendDay,
 		arg.SpentOnDay,
 		arg.TimeoutsSetBy,
+		arg.TaskUpdates,
 	)
 	if err != nil {
 		return 0, err
@@ -642,7 +649,7 @@ func (q *Queries) PutAgent(ctx context.Context, arg PutAgentParams) (int64, erro
 }
 
 const scheduledAgents = `-- name: ScheduledAgents :many
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by FROM agents WHERE deleted_at = 0 AND schedule <> '' ORDER BY id
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by, task_updates FROM agents WHERE deleted_at = 0 AND schedule <> '' ORDER BY id
 `
 
 func (q *Queries) ScheduledAgents(ctx context.Context) ([]Agent, error) {
@@ -701,6 +708,7 @@ func (q *Queries) ScheduledAgents(ctx context.Context) ([]Agent, error) {
 			&i.SpendDay,
 			&i.SpentOnDay,
 			&i.TimeoutsSetBy,
+			&i.TaskUpdates,
 		); err != nil {
 			return nil, err
 		}

@@ -89,10 +89,10 @@ UPDATE prompts SET secret = 0, answer_detail = @answer_detail, fallback = @fallb
 SELECT * FROM idempotency_keys WHERE user_id = @user_id AND route = @route AND key = @key;
 
 -- name: PutIdempotencyKey :exec
-INSERT INTO idempotency_keys (user_id, route, key, body_hash, session_id, created_at)
-VALUES (@user_id, @route, @key, @body_hash, @session_id, @created_at)
+INSERT INTO idempotency_keys (user_id, route, key, body_hash, session_id, task_id, created_at)
+VALUES (@user_id, @route, @key, @body_hash, @session_id, @task_id, @created_at)
 ON CONFLICT (user_id, route, key) DO UPDATE SET
-    body_hash = excluded.body_hash, session_id = excluded.session_id, created_at = excluded.created_at;
+    body_hash = excluded.body_hash, session_id = excluded.session_id, task_id = excluded.task_id, created_at = excluded.created_at;
 
 -- name: DropIdempotencyKeys :execrows
 DELETE FROM idempotency_keys WHERE created_at < @before;

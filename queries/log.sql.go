@@ -404,7 +404,7 @@ func (q *Queries) GrowLedger(ctx context.Context, arg GrowLedgerParams) (int64, 
 }
 
 const idempotencyKey = `-- name: IdempotencyKey :one
-SELECT user_id, route, "key", body_hash, session_id, created_at FROM idempotency_keys WHERE user_id = ?1 AND route = ?2 AND key = ?3
+SELECT user_id, route, "key", body_hash, session_id, created_at, task_id FROM idempotency_keys WHERE user_id = ?1 AND route = ?2 AND key = ?3
 `
 
 type IdempotencyKeyParams struct {
@@ -423,6 +423,7 @@ func (q *Queries) IdempotencyKey(ctx context.Context, arg IdempotencyKeyParams) 
 		&i.BodyHash,
 		&i.SessionID,
 		&i.CreatedAt,
+		&i.TaskID,
 	)
 	return i, err
 }
@@ -923,10 +924,10 @@ func (q *Queries) Prompt(ctx context.Context, id api.PromptID) (Prompt, error) {
 }
 
 const putIdempotencyKey = `-- name: PutIdempotencyKey :exec
-INSERT INTO idempotency_keys (user_id, route, key, body_hash, session_id, created_at)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+INSERT INTO idempotency_keys (user_id, route, key, body_hash, session_id, task_id, created_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
 ON CONFLICT (user_id, route, key) DO UPDATE SET
-    body_hash = excluded.body_hash, session_id = excluded.session_id, created_at = excluded.created_at
+    body_hash = excluded.body_hash, session_id = excluded.session_id, task_id = excluded.task_id, created_at = excluded.created_at
 `
 
 type PutIdempotencyKeyParams struct {
@@ -935,6 +936,7 @@ type PutIdempotencyKeyParams struct {
 	Key       string
 	BodyHash  []byte
 	SessionID api.SessionID
+	TaskID    api.TaskID
 	CreatedAt int64
 }
 
@@ -945,6 +947,7 @@ func (q *Queries) PutIdempotencyKey(ctx context.Context, arg PutIdempotencyKeyPa
 		arg.Key,
 		arg.BodyHash,
 		arg.SessionID,
+		arg.TaskID,
 		arg.CreatedAt,
 	)
 	return err

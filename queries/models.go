@@ -65,6 +65,7 @@ type Agent struct {
 	SpendDay          int64
 	SpentOnDay        int64
 	TimeoutsSetBy     api.UserID
+	TaskUpdates       api.Labels
 }
 
 type AgentVersion struct {
@@ -184,6 +185,7 @@ type IdempotencyKey struct {
 	BodyHash  []byte
 	SessionID api.SessionID
 	CreatedAt int64
+	TaskID    api.TaskID
 }
 
 type Identity struct {
@@ -557,6 +559,7 @@ type Worker struct {
 	LostAt            int64
 	InstructionsSetBy api.UserID
 	ProcessSlots      int64
+	TaskUpdates       api.Labels
 }
 
 type Workspace struct {

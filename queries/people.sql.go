@@ -12,7 +12,7 @@ import (
 )
 
 const agentsRunAs = `-- name: AgentsRunAs :many
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by FROM agents WHERE workspace_id = ?1 AND runs_as_user_id = ?2 AND deleted_at = 0 ORDER BY id
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by, task_updates FROM agents WHERE workspace_id = ?1 AND runs_as_user_id = ?2 AND deleted_at = 0 ORDER BY id
 `
 
 type AgentsRunAsParams struct {
@@ -76,6 +76,7 @@ func (q *Queries) AgentsRunAs(ctx context.Context, arg AgentsRunAsParams) ([]Age
 			&i.SpendDay,
 			&i.SpentOnDay,
 			&i.TimeoutsSetBy,
+			&i.TaskUpdates,
 		); err != nil {
 			return nil, err
 		}
@@ -1162,7 +1163,7 @@ func (q *Queries) UseInvitation(ctx context.Context, arg UseInvitationParams) (i
 }
 
 const workersOfMember = `-- name: WorkersOfMember :many
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots FROM workers WHERE workspace_id = ?1 AND owner_user_id = ?2 AND deleted_at = 0 ORDER BY id
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates FROM workers WHERE workspace_id = ?1 AND owner_user_id = ?2 AND deleted_at = 0 ORDER BY id
 `
 
 type WorkersOfMemberParams struct {
@@ -1209,6 +1210,7 @@ func (q *Queries) WorkersOfMember(ctx context.Context, arg WorkersOfMemberParams
 			&i.LostAt,
 			&i.InstructionsSetBy,
 			&i.ProcessSlots,
+			&i.TaskUpdates,
 		); err != nil {
 			return nil, err
 		}

@@ -12,7 +12,7 @@ import (
 )
 
 const viewAgents = `-- name: ViewAgents :many
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by FROM agents WHERE workspace_id = ?1 AND deleted_at = 0 AND slug > ?2 ORDER BY slug LIMIT ?3
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by, task_updates FROM agents WHERE workspace_id = ?1 AND deleted_at = 0 AND slug > ?2 ORDER BY slug LIMIT ?3
 `
 
 type ViewAgentsParams struct {
@@ -77,6 +77,7 @@ func (q *Queries) ViewAgents(ctx context.Context, arg ViewAgentsParams) ([]Agent
 			&i.SpendDay,
 			&i.SpentOnDay,
 			&i.TimeoutsSetBy,
+			&i.TaskUpdates,
 		); err != nil {
 			return nil, err
 		}
@@ -410,7 +411,7 @@ func (q *Queries) ViewFailed(ctx context.Context, arg ViewFailedParams) ([]Sessi
 }
 
 const viewFailingAgents = `-- name: ViewFailingAgents :many
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by FROM agents
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by, task_updates FROM agents
 WHERE workspace_id = ?1 AND deleted_at = 0 AND paused = 1 AND paused_reason <> '' AND failures_in_row > 0
 ORDER BY paused_at DESC LIMIT ?2
 `
@@ -476,6 +477,7 @@ func (q *Queries) ViewFailingAgents(ctx context.Context, arg ViewFailingAgentsPa
 			&i.SpendDay,
 			&i.SpentOnDay,
 			&i.TimeoutsSetBy,
+			&i.TaskUpdates,
 		); err != nil {
 			return nil, err
 		}
@@ -635,7 +637,7 @@ func (q *Queries) ViewNewer(ctx context.Context, arg ViewNewerParams) (int64, er
 }
 
 const viewNextSlots = `-- name: ViewNextSlots :many
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by FROM agents
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by, task_updates FROM agents
 WHERE next_slot_at > 0 AND workspace_id = ?1 AND deleted_at = 0 AND paused = 0
 ORDER BY next_slot_at LIMIT ?2
 `
@@ -701,6 +703,7 @@ func (q *Queries) ViewNextSlots(ctx context.Context, arg ViewNextSlotsParams) ([
 			&i.SpendDay,
 			&i.SpentOnDay,
 			&i.TimeoutsSetBy,
+			&i.TaskUpdates,
 		); err != nil {
 			return nil, err
 		}

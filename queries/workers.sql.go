@@ -160,12 +160,13 @@ const insertWorker = `-- name: InsertWorker :exec
 INSERT INTO workers (
     id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels,
     max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at,
-    deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots
+    deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots,
+    task_updates
 ) VALUES (
     ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,
     ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
     ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28,
-    ?29
+    ?29, ?30
 )
 `
 
@@ -199,6 +200,7 @@ type InsertWorkerParams struct {
 	LostAt            int64
 	InstructionsSetBy api.UserID
 	ProcessSlots      int64
+	TaskUpdates       api.Labels
 }
 
 // The arguments are the table's columns in their order: a row converts to them.
@@ -233,12 +235,13 @@ func (q *Queries) InsertWorker(ctx context.Context, arg InsertWorkerParams) erro
 		arg.LostAt,
 		arg.InstructionsSetBy,
 		arg.ProcessSlots,
+		arg.TaskUpdates,
 	)
 	return err
 }
 
 const likelyWorker = `-- name: LikelyWorker :one
-SELECT w.id, w.workspace_id, w.agent_id, w.owner_user_id, w.mode, w.name, w.instance_id, w.process_id, w.instructions, w.types, w.labels, w.max_concurrent, w.platform, w.version, w.folder_key, w.folder_shared, w.state, w.desired, w.last_beat_at, w.graced, w.created_at, w.deleted_at, w.pinned, w.notices, w.notices_since, w.staging, w.lost_at, w.instructions_set_by, w.process_slots,
+SELECT w.id, w.workspace_id, w.agent_id, w.owner_user_id, w.mode, w.name, w.instance_id, w.process_id, w.instructions, w.types, w.labels, w.max_concurrent, w.platform, w.version, w.folder_key, w.folder_shared, w.state, w.desired, w.last_beat_at, w.graced, w.created_at, w.deleted_at, w.pinned, w.notices, w.notices_since, w.staging, w.lost_at, w.instructions_set_by, w.process_slots, w.task_updates,
        (SELECT COUNT(*) FROM claims c WHERE c.worker_id = w.id AND c.drained = 0) AS running,
        (SELECT COUNT(*) FROM claims f WHERE f.drained = 0 AND f.folder_key <> '' AND w.folder_key <> '' AND w.folder_shared = 0
            AND (f.folder_key = w.folder_key OR f.folder_key LIKE w.folder_key || '/%' OR w.folder_key LIKE f.folder_key || '/%')) AS in_folder
@@ -285,6 +288,7 @@ func (q *Queries) LikelyWorker(ctx context.Context, agentID api.AgentID) (Likely
 		&i.Worker.LostAt,
 		&i.Worker.InstructionsSetBy,
 		&i.Worker.ProcessSlots,
+		&i.Worker.TaskUpdates,
 		&i.Running,
 		&i.InFolder,
 	)
@@ -292,7 +296,7 @@ func (q *Queries) LikelyWorker(ctx context.Context, agentID api.AgentID) (Likely
 }
 
 const listWorkers = `-- name: ListWorkers :many
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots FROM workers
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates FROM workers
 WHERE workspace_id = ?1 AND deleted_at = 0 AND id < ?2
   AND (CAST(?3 AS INTEGER) = 0 OR agent_id = CAST(?3 AS INTEGER))
   AND (mode = 'cloud' OR owner_user_id = ?4 OR CAST(?5 AS INTEGER) = 1)
@@ -354,6 +358,7 @@ func (q *Queries) ListWorkers(ctx context.Context, arg ListWorkersParams) ([]Wor
 			&i.LostAt,
 			&i.InstructionsSetBy,
 			&i.ProcessSlots,
+			&i.TaskUpdates,
 		); err != nil {
 			return nil, err
 		}
@@ -421,7 +426,7 @@ func (q *Queries) NoteLoss(ctx context.Context, arg NoteLossParams) (int64, erro
 }
 
 const noticedWorkers = `-- name: NoticedWorkers :many
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots FROM workers
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates FROM workers
 WHERE workspace_id = ?1 AND deleted_at = 0 AND notices <> '' AND state <> 'offline'
   AND (mode = 'cloud' OR owner_user_id = ?2)
 ORDER BY notices_since DESC LIMIT ?3
@@ -472,6 +477,7 @@ func (q *Queries) NoticedWorkers(ctx context.Context, arg NoticedWorkersParams) 
 			&i.LostAt,
 			&i.InstructionsSetBy,
 			&i.ProcessSlots,
+			&i.TaskUpdates,
 		); err != nil {
 			return nil, err
 		}
@@ -487,7 +493,7 @@ func (q *Queries) NoticedWorkers(ctx context.Context, arg NoticedWorkersParams) 
 }
 
 const offlineDue = `-- name: OfflineDue :many
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots FROM workers WHERE deleted_at = 0 AND state <> 'offline' AND last_beat_at <= ?1 ORDER BY last_beat_at LIMIT ?2
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates FROM workers WHERE deleted_at = 0 AND state <> 'offline' AND last_beat_at <= ?1 ORDER BY last_beat_at LIMIT ?2
 `
 
 type OfflineDueParams struct {
@@ -534,6 +540,7 @@ func (q *Queries) OfflineDue(ctx context.Context, arg OfflineDueParams) ([]Worke
 			&i.LostAt,
 			&i.InstructionsSetBy,
 			&i.ProcessSlots,
+			&i.TaskUpdates,
 		); err != nil {
 			return nil, err
 		}
@@ -573,8 +580,8 @@ UPDATE workers SET
     instructions_set_by = ?5, types = ?6,
     labels = ?7, max_concurrent = ?8, platform = ?9, version = ?10,
     folder_key = ?11, folder_shared = ?12, state = 'online', desired = ?13, last_beat_at = ?14, graced = 0,
-    staging = ?15, process_slots = ?16, lost_at = 0
-WHERE id = ?17 AND instance_id = ?18 AND deleted_at = 0
+    staging = ?15, process_slots = ?16, task_updates = ?17, lost_at = 0
+WHERE id = ?18 AND instance_id = ?19 AND deleted_at = 0
 `
 
 type ReregisterWorkerParams struct {
@@ -594,6 +601,7 @@ type ReregisterWorkerParams struct {
 	LastBeatAt        int64
 	Staging           int64
 	ProcessSlots      int64
+	TaskUpdates       api.Labels
 	ID                api.WorkerID
 	FromInstanceID    string
 }
@@ -616,6 +624,7 @@ func (q *Queries) ReregisterWorker(ctx context.Context, arg ReregisterWorkerPara
 		arg.LastBeatAt,
 		arg.Staging,
 		arg.ProcessSlots,
+		arg.TaskUpdates,
 		arg.ID,
 		arg.FromInstanceID,
 	)
@@ -660,7 +669,7 @@ func (q *Queries) SetWorkerState(ctx context.Context, arg SetWorkerStateParams) 
 }
 
 const staleDue = `-- name: StaleDue :many
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots FROM workers
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates FROM workers
 WHERE deleted_at = 0 AND state <> 'offline' AND state = 'online' AND last_beat_at <= ?1 ORDER BY last_beat_at LIMIT ?2
 `
 
@@ -708,6 +717,7 @@ func (q *Queries) StaleDue(ctx context.Context, arg StaleDueParams) ([]Worker, e
 			&i.LostAt,
 			&i.InstructionsSetBy,
 			&i.ProcessSlots,
+			&i.TaskUpdates,
 		); err != nil {
 			return nil, err
 		}
@@ -723,7 +733,7 @@ func (q *Queries) StaleDue(ctx context.Context, arg StaleDueParams) ([]Worker, e
 }
 
 const worker = `-- name: Worker :one
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots FROM workers WHERE id = ?1 AND deleted_at = 0
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates FROM workers WHERE id = ?1 AND deleted_at = 0
 `
 
 func (q *Queries) Worker(ctx context.Context, id api.WorkerID) (Worker, error) {
@@ -759,12 +769,13 @@ func (q *Queries) Worker(ctx context.Context, id api.WorkerID) (Worker, error) {
 		&i.LostAt,
 		&i.InstructionsSetBy,
 		&i.ProcessSlots,
+		&i.TaskUpdates,
 	)
 	return i, err
 }
 
 const workerAndLoad = `-- name: WorkerAndLoad :one
-SELECT w.id, w.workspace_id, w.agent_id, w.owner_user_id, w.mode, w.name, w.instance_id, w.process_id, w.instructions, w.types, w.labels, w.max_concurrent, w.platform, w.version, w.folder_key, w.folder_shared, w.state, w.desired, w.last_beat_at, w.graced, w.created_at, w.deleted_at, w.pinned, w.notices, w.notices_since, w.staging, w.lost_at, w.instructions_set_by, w.process_slots,
+SELECT w.id, w.workspace_id, w.agent_id, w.owner_user_id, w.mode, w.name, w.instance_id, w.process_id, w.instructions, w.types, w.labels, w.max_concurrent, w.platform, w.version, w.folder_key, w.folder_shared, w.state, w.desired, w.last_beat_at, w.graced, w.created_at, w.deleted_at, w.pinned, w.notices, w.notices_since, w.staging, w.lost_at, w.instructions_set_by, w.process_slots, w.task_updates,
        (SELECT COUNT(*) FROM claims c WHERE c.worker_id = w.id AND c.drained = 0) AS running,
        (SELECT COUNT(*) FROM claims f WHERE f.drained = 0 AND f.folder_key <> '' AND w.folder_key <> '' AND w.folder_shared = 0
            AND (f.folder_key = w.folder_key OR f.folder_key LIKE w.folder_key || '/%' OR w.folder_key LIKE f.folder_key || '/%')) AS in_folder
@@ -813,6 +824,7 @@ func (q *Queries) WorkerAndLoad(ctx context.Context, id api.WorkerID) (WorkerAnd
 		&i.Worker.LostAt,
 		&i.Worker.InstructionsSetBy,
 		&i.Worker.ProcessSlots,
+		&i.Worker.TaskUpdates,
 		&i.Running,
 		&i.InFolder,
 	)
@@ -820,7 +832,7 @@ func (q *Queries) WorkerAndLoad(ctx context.Context, id api.WorkerID) (WorkerAnd
 }
 
 const workerByName = `-- name: WorkerByName :one
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots FROM workers WHERE agent_id = ?1 AND owner_user_id = ?2 AND name = ?3 AND deleted_at = 0
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates FROM workers WHERE agent_id = ?1 AND owner_user_id = ?2 AND name = ?3 AND deleted_at = 0
 `
 
 type WorkerByNameParams struct {
@@ -862,12 +874,13 @@ func (q *Queries) WorkerByName(ctx context.Context, arg WorkerByNameParams) (Wor
 		&i.LostAt,
 		&i.InstructionsSetBy,
 		&i.ProcessSlots,
+		&i.TaskUpdates,
 	)
 	return i, err
 }
 
 const workerEvenDeleted = `-- name: WorkerEvenDeleted :one
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots FROM workers WHERE id = ?1
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates FROM workers WHERE id = ?1
 `
 
 func (q *Queries) WorkerEvenDeleted(ctx context.Context, id api.WorkerID) (Worker, error) {
@@ -903,12 +916,13 @@ func (q *Queries) WorkerEvenDeleted(ctx context.Context, id api.WorkerID) (Worke
 		&i.LostAt,
 		&i.InstructionsSetBy,
 		&i.ProcessSlots,
+		&i.TaskUpdates,
 	)
 	return i, err
 }
 
 const workersOfAgent = `-- name: WorkersOfAgent :many
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots FROM workers WHERE agent_id = ?1 AND deleted_at = 0 ORDER BY id
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates FROM workers WHERE agent_id = ?1 AND deleted_at = 0 ORDER BY id
 `
 
 func (q *Queries) WorkersOfAgent(ctx context.Context, agentID api.AgentID) ([]Worker, error) {
@@ -950,6 +964,7 @@ func (q *Queries) WorkersOfAgent(ctx context.Context, agentID api.AgentID) ([]Wo
 			&i.LostAt,
 			&i.InstructionsSetBy,
 			&i.ProcessSlots,
+			&i.TaskUpdates,
 		); err != nil {
 			return nil, err
 		}

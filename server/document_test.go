@@ -107,7 +107,9 @@ func tasksAnswer(d *fixture, viewer *servertest.Server) {
 	s := d.Server
 	other := d.As(d.AddUser("default", api.Member))
 	body := m{"title": "Limit the rate", "slug": "rate", "labels": []string{"api"}, "links": []m{{"url": "https://example.org/", "title": "Spec"}}, "blockedBy": []string{"T-1"}}
-	t := servertest.Must[api.Task](s, 201, "POST", "tasks", body)
+	key := servertest.With("Idempotency-Key", "t1")
+	t := servertest.Must[api.Task](s, 201, "POST", "tasks", body, key)
+	servertest.Must[api.Task](s, 200, "POST", "tasks", body, key)
 	s.Refused(409, api.CodeSlugTaken, "POST", "tasks", body)
 	s.Refused(422, api.CodeInvalid, "POST", "tasks", m{"title": ""})
 	viewer.Refused(403, api.CodeForbidden, "POST", "tasks", m{"title": "mine"})

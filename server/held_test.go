@@ -99,45 +99,72 @@ func TestRace_SixtyFourWorkersOneSession(t *testing.T) {
 	}
 }
 
-func TestIdempotency_OneSessionAKey(t *testing.T) {
-	d := newFixture(t, servertest.Options{})
-	d.addAgent("second", 1)
-	key := servertest.With("Idempotency-Key", "order-66")
+// madeOnce sends a creation twenty times at once with the same key: one makes something, and all
+// say where it is, which is returned.
+func (d *fixture) madeOnce(path, body string, key servertest.Change) string {
+	d.tb.Helper()
 	const n = 20
 	var wg sync.WaitGroup
-	ids, replays := make([]string, n), make([]bool, n)
+	places, replays := make([]string, n), make([]bool, n)
 	for i := range n {
 		wg.Go(func() {
-			a := d.Do("POST", "agents/tidy/sessions", `{"prompt":"once"}`, key)
+			a := d.Do("POST", path, body, key)
 			if a.Status != 201 && a.Status != 200 {
-				t.Errorf("answered %d %s", a.Status, a.Body)
+				d.tb.Errorf("answered %d %s", a.Status, a.Body)
 				return
 			}
 			replays[i] = a.Header.Get("Idempotent-Replayed") == "true"
 			if replays[i] != (a.Status == 200) {
-				t.Errorf("%d with Idempotent-Replayed %v", a.Status, replays[i])
+				d.tb.Errorf("%d with Idempotent-Replayed %v", a.Status, replays[i])
 			}
-			_, ids[i], _ = strings.Cut(a.Header.Get("Location"), "/sessions/")
+			places[i] = a.Header.Get("Location")
 		})
 	}
 	wg.Wait()
 	first := 0
 	for i := range n {
-		if ids[i] != ids[0] || ids[i] == "" {
-			t.Errorf("%s and %s", ids[i], ids[0])
+		if places[i] != places[0] || places[i] == "" {
+			d.tb.Errorf("%s and %s", places[i], places[0])
 		}
 		if !replays[i] {
 			first++
 		}
 	}
 	if first != 1 {
-		t.Errorf("%d requests say that they made it", first)
+		d.tb.Errorf("%d requests say that they made it", first)
 	}
+	return places[0][strings.LastIndexByte(places[0], '/')+1:]
+}
+
+func TestIdempotency_OneTaskAKey(t *testing.T) {
+	d := newFixture(t, servertest.Options{})
+	key := servertest.With("Idempotency-Key", "order-66")
+	one := d.madeOnce("tasks", `{"title":"Once"}`, key)
+	if list := servertest.Must[api.List[api.Task]](d.Server, 200, "GET", "tasks", nil); len(list.Items) != 1 || list.Items[0].Key != one {
+		t.Errorf("there are %+v, made was %s", list.Items, one)
+	}
+	d.Refused(422, api.CodeIdempotencyReuse, "POST", "tasks", `{"title":"Twice"}`, key)
+	servertest.Must[api.Task](d.Server, 200, "PATCH", "tasks/"+one, m{"title": "Changed since"})
+	if again := servertest.Must[api.Task](d.Server, 200, "POST", "tasks", `{"title":"Once"}`, key); again.Key != one || again.Title != "Changed since" {
+		t.Errorf("the key answers %+v", again)
+	}
+	// Another user, another workspace or no key means another task; a key of a session is none of a task.
+	servertest.Must[api.Task](d.As(d.AddUser("default", api.Member)), 201, "POST", "tasks", `{"title":"Once"}`, key)
+	servertest.Must[api.Session](d.Server, 201, "POST", "agents/tidy/sessions", `{"prompt":"once"}`, key)
+	servertest.Must[api.Workspace](d.Server, 201, "POST", "/api/v1/workspaces", m{"slug": "lab", "name": "Lab"})
+	servertest.Must[api.Task](d.Server, 201, "POST", "/api/v1/workspaces/lab/tasks", `{"title":"Once"}`, key)
+}
+
+func TestIdempotency_OneSessionAKey(t *testing.T) {
+	d := newFixture(t, servertest.Options{})
+	d.addAgent("second", 1)
+	key := servertest.With("Idempotency-Key", "order-66")
+	one := d.madeOnce("agents/tidy/sessions", `{"prompt":"once"}`, key)
 	d.Refused(422, api.CodeIdempotencyReuse, "POST", "agents/tidy/sessions", `{"prompt":"twice"}`, key)
 	// An agent's id and its slug name the same route.
 	byID := servertest.Must[api.Session](d.Server, 200, "POST", "agents/"+d.agent.ID.String()+"/sessions", `{"prompt":"once"}`, key)
-	if byID.ID.String() != ids[0] {
-		t.Errorf("by the agent's id it is %s, not %s", byID.ID, ids[0])
+	if byID.ID.String() != one {
+		t.Errorf("by the agent's id it is %s, not %s", byID.ID, one)
 	}
 	d.Refused(422, api.CodeIdempotencyReuse, "POST", "agents/"+d.agent.ID.String()+"/sessions", `{"prompt":"twice"}`, key)
 	// Another route, another user or no key means another session.
@@ -145,7 +172,7 @@ func TestIdempotency_OneSessionAKey(t *testing.T) {
 	plain := servertest.Must[api.Session](d.Server, 201, "POST", "agents/tidy/sessions", `{"prompt":"once"}`)
 	admin := d.As(d.AddUser("default", api.Admin))
 	theirs := servertest.Must[api.Session](admin, 201, "POST", "agents/tidy/sessions", `{"prompt":"once"}`, key)
-	seen := map[string]bool{ids[0]: true, other.ID.String(): true, plain.ID.String(): true, theirs.ID.String(): true}
+	seen := map[string]bool{one: true, other.ID.String(): true, plain.ID.String(): true, theirs.ID.String(): true}
 	if len(seen) != 4 {
 		t.Errorf("only %d sessions", len(seen))
 	}

@@ -48,7 +48,7 @@ func TestPatch_NullClearsEveryMember(t *testing.T) {
 			values: m{
 				"description": "old", "prompt": "old", "instructions": "old", "schedule": "@daily", "timeZone": "Europe/Berlin", "catchUp": "none",
 				"catchUpWindowSeconds": 600, "overlap": "allow", "jitterSeconds": 5, "paused": true, "maxConcurrent": 7, "priority": 3, "labels": []string{"gpu"},
-				"leaseSeconds": 1200, "reclaimDelaySeconds": 5, "turnTimeoutSeconds": 60, "stallTimeoutSeconds": 60, "queueTimeoutSeconds": 60, "maxLapses": 5,
+				"leaseSeconds": 1200, "reclaimDelaySeconds": 5, "turnTimeoutSeconds": 60, "stallTimeoutSeconds": 60, "queueTimeoutSeconds": 60, "maxLapses": 5, "taskUpdates": []string{"claimed"},
 				"sessionSpendLimitMicros": 5, "dailySpendLimitMicros": 5, "name": "Old", "mode": "local", "type": "command", "slug": "tidy",
 				"run": m{"command": []string{"true"}}, "runsAsUserId": me.UserID,
 			},

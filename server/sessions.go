@@ -18,19 +18,24 @@ func (s *Server) createSession(x *exchange) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	made, replayed, err := s.engine.CreateSession(x.r.Context(), x.caller, x.vars["agent"], in, key)
+	started, replayed, err := s.engine.CreateSession(x.r.Context(), x.caller, x.vars["agent"], in, key)
 	if err != nil {
 		return response{}, err
 	}
-	a := response{status: http.StatusCreated, body: made, location: x.under("sessions", made.ID.String()), replayed: replayed}
+	return made(started, x.under("sessions", started.ID.String()), replayed), nil
+}
+
+// made answers a creation, or one that was replayed.
+func made(what any, location string, replayed bool) response {
+	a := response{status: http.StatusCreated, body: what, location: location, replayed: replayed}
 	if replayed {
 		a.status = http.StatusOK
 	}
-	return a, nil
+	return a
 }
 
 // decodeKeyed reads a body that may be absent, and the Idempotency-Key of a request that makes
-// a session by a route.
+// something by a route.
 func (x *exchange) decodeKeyed(in any, route string) (engine.Idempotency, error) {
 	sent, err := x.readBody()
 	if err != nil {
@@ -45,8 +50,8 @@ func (x *exchange) decodeKeyed(in any, route string) (engine.Idempotency, error)
 	return x.idempotency(sent, route)
 }
 
-// idempotency reads the Idempotency-Key (contract 2.8). A key counts for one
-// user and one agent.
+// idempotency reads the Idempotency-Key (contract 2.8). A key counts for one user and one agent,
+// or for one user and the tasks of a workspace.
 func (x *exchange) idempotency(sent body, route string) (engine.Idempotency, error) {
 	keys := x.r.Header["Idempotency-Key"]
 	if len(keys) == 0 {

@@ -76,11 +76,15 @@ func (s *Server) nextTasks(x *exchange) (response, error) {
 
 func (s *Server) createTask(x *exchange) (response, error) {
 	in := engine.DefaultTask()
-	if err := x.decode(&in); err != nil {
+	key, err := x.decodeKeyed(&in, "POST tasks")
+	if err != nil {
 		return response{}, err
 	}
-	t, err := s.engine.CreateTask(x.r.Context(), x.caller, in)
-	return response{status: http.StatusCreated, body: t, location: x.under("tasks", t.Key)}, err
+	t, replayed, err := s.engine.CreateTask(x.r.Context(), x.caller, in, key)
+	if err != nil {
+		return response{}, err
+	}
+	return made(t, x.under("tasks", t.Key), replayed), nil
 }
 
 func (s *Server) showTask(x *exchange) (response, error) {

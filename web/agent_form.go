@@ -185,6 +185,7 @@ func formOf(in api.AgentInput) url.Values {
 	out.Set("check", commandLine(in.Run.Check))
 	out.Set("env", joined(in.Run.Env))
 	out.Set("labels", joined(in.Labels))
+	out.Set("taskUpdates", joined(in.TaskUpdates))
 	for _, n := range numbers {
 		out.Set(n.name, strconv.FormatInt(*n.of(&in), 10))
 	}
@@ -214,6 +215,9 @@ func fillAgent(in *api.AgentInput, form url.Values) map[string]string {
 	}
 	if form.Has("labels") {
 		in.Labels = words(form.Get("labels"))
+	}
+	if form.Has("taskUpdates") {
+		in.TaskUpdates = words(form.Get("taskUpdates"))
 	}
 	if in.Type != api.TypeCommand {
 		fillTalk(in, form, bad)
@@ -274,8 +278,10 @@ func (f agentForm) limitsWrong() int {
 			n++
 		}
 	}
-	if f.errors["labels"] != "" {
-		n++
+	for _, field := range []string{"labels", "taskUpdates"} {
+		if f.errors[field] != "" {
+			n++
+		}
 	}
 	return n
 }

@@ -126,7 +126,7 @@ func (s *fixture) tasks() {
 	s.Helper()
 	made := func(in api.TaskInput) api.Task {
 		s.Helper()
-		t, err := s.Engine.CreateTask(s.Context(), s.Owner, in)
+		t, _, err := s.Engine.CreateTask(s.Context(), s.Owner, in, engine.Idempotency{})
 		if err != nil {
 			s.Fatalf("%v", err)
 		}

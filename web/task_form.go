@@ -82,7 +82,7 @@ func (v *visit) createTask() error {
 	if state := v.r.PostForm.Get("state"); state != "" {
 		in.State = api.TaskState(state)
 	}
-	t, err := v.web.engine.CreateTask(v.r.Context(), v.caller, in)
+	t, _, err := v.web.engine.CreateTask(v.r.Context(), v.caller, in, engine.Idempotency{})
 	if bad, ok := fieldErrors(err); ok {
 		return v.drawTaskForm(http.StatusUnprocessableEntity, taskForm{filled: filled{typed: v.r.PostForm, errors: bad}})
 	}

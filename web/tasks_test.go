@@ -296,7 +296,7 @@ func TestTasks_PagesAreAlive(t *testing.T) {
 	readers["/tasks/T-4"].until(`hx-target="#task-comments"`, "Brand new")
 	in := engine.DefaultTask()
 	in.Title = "Another"
-	if _, err := s.Engine.CreateTask(t.Context(), s.Owner, in); err != nil {
+	if _, _, err := s.Engine.CreateTask(t.Context(), s.Owner, in, engine.Idempotency{}); err != nil {
 		t.Fatal(err)
 	}
 	readers["/tasks"].until(`hx-target="#newer"`, "1 new", `hx-target="#task-chips"`)
@@ -318,7 +318,7 @@ func manyTasks(t testing.TB, n int) *fixture {
 		for k := range 5 {
 			in.Links = append(in.Links, api.TaskLink{URL: fmt.Sprintf("https://example.test/%d/%d", i, k), Title: "Something to read"})
 		}
-		if _, err := s.Engine.CreateTask(t.Context(), s.Owner, in); err != nil {
+		if _, _, err := s.Engine.CreateTask(t.Context(), s.Owner, in, engine.Idempotency{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -399,7 +399,7 @@ func TestTasks_ListIsRightAfterAGap(t *testing.T) {
 	none := s.streamOf(t, "/tasks?q=nothing+yet")
 	in := engine.DefaultTask()
 	in.Title = "Nothing yet, or so"
-	if _, err := s.Engine.CreateTask(t.Context(), s.Owner, in); err != nil {
+	if _, _, err := s.Engine.CreateTask(t.Context(), s.Owner, in, engine.Idempotency{}); err != nil {
 		t.Fatal(err)
 	}
 	s.listen(t, server, none, "").until(`hx-target="#newer"`, "1 new")
@@ -415,7 +415,7 @@ func TestTasks_AnEmptyBoardFillsByItself(t *testing.T) {
 	r := s.listen(t, server, s.streamOf(t, "/tasks?view=board"), "")
 	in := engine.DefaultTask()
 	in.Title = "The first"
-	if _, err := s.Engine.CreateTask(t.Context(), s.Owner, in); err != nil {
+	if _, _, err := s.Engine.CreateTask(t.Context(), s.Owner, in, engine.Idempotency{}); err != nil {
 		t.Fatal(err)
 	}
 	r.until(`hx-target="#board-empty"`, `hx-target="#column-todo"`, "The first")

@@ -186,18 +186,19 @@ func (p *Process) serveRecord(beats context.Context, beating *sync.WaitGroup, a 
 }
 
 // refresh registers the record again when the agent's folder has changed, or whether its
-// sessions share it, so that the coordinator keeps sessions of one folder apart and no others.
-// Both may come from the owner's files: from a newly accepted workflow file, for example.
+// sessions share it, so that the coordinator keeps sessions of one folder apart and no others; or
+// which task updates are left. All may come from the owner's files: from a newly accepted workflow
+// file, for example.
 func (r *record) refresh(ctx context.Context, a api.Agent) {
-	_, folder, alone := r.p.self(a)
+	now := r.p.self(a)
 	r.mu.Lock()
-	stale := r.worker != 0 && r.ending == nil && (folderKey(r.p.machine, folder) != r.folderKey || alone != r.alone)
+	stale := r.worker != 0 && r.ending == nil && !now.sameWork(r.said)
 	r.mu.Unlock()
 	if !stale {
 		return
 	}
 	if err := r.register(ctx, a); err != nil {
-		r.log.Warn("not registered with the new folder yet", "error", err)
+		r.log.Warn("not registered with the new settings yet", "error", err)
 	}
 }
 

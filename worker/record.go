@@ -29,8 +29,7 @@ type record struct {
 
 	mu        sync.Mutex
 	slug      string
-	folderKey string        // as registered; guarded by mu
-	alone     bool          // likewise: its sessions don't share the folder; guarded by mu
+	said      self          // as registered; guarded by mu
 	version   int64         // of the agent, as registered; guarded by mu
 	worker    api.WorkerID  // zero until registered; guarded by mu
 	beatAt    proc.BootTime // before the last good beat was sent; guarded by mu
@@ -110,7 +109,8 @@ func (r *record) register(ctx context.Context, a api.Agent) error {
 	if err != nil {
 		return err
 	}
-	in := r.p.registration(a)
+	said := r.p.self(a)
+	in := r.p.registration(a, said)
 	in.WorkerID = known.worker
 	// The last request may have been accepted without our learning of it.
 	previous := []string{known.instance}
@@ -152,7 +152,7 @@ func (r *record) register(ctx context.Context, a api.Agent) error {
 	first := r.worker == 0
 	r.worker, r.beatAt = got.Worker.ID, sent
 	r.desired, r.told = got.Worker.DesiredState, got.Worker.PendingSignal
-	r.folderKey, r.alone, r.version = in.FolderKey, in.FolderShared, a.Version
+	r.said, r.version = said, a.Version
 	if got.BeatSeconds > 0 {
 		r.beatEvery = min(r.p.clocks.Beat, time.Duration(got.BeatSeconds)*time.Second)
 	}
@@ -174,13 +174,13 @@ func (r *record) call(ctx context.Context, in api.WorkerInput) (api.Registered, 
 }
 
 // registration is what this process says about itself for an agent.
-func (p *Process) registration(a api.Agent) api.WorkerInput {
-	name, folder, alone := p.self(a)
+func (p *Process) registration(a api.Agent, s self) api.WorkerInput {
 	return api.WorkerInput{
-		Name: name, InstanceID: p.instance, ProcessID: p.processID, Mode: a.Mode,
+		Name: s.name, InstanceID: p.instance, ProcessID: p.processID, Mode: a.Mode,
 		Types: p.types(), Labels: p.opts.Labels, MaxConcurrent: int64(p.opts.Slots), ProcessSlots: int64(p.opts.Slots),
 		Platform: runtime.GOOS + "/" + runtime.GOARCH, Version: p.opts.Version,
-		FolderKey: folderKey(p.machine, folder), FolderShared: alone, StagingSeconds: int64(p.stages.Total().Round(time.Second) / time.Second),
+		FolderKey: folderKey(p.machine, s.folder), FolderShared: s.shared, StagingSeconds: int64(p.stages.Total().Round(time.Second) / time.Second),
+		TaskUpdates: s.updates,
 	}
 }
 

@@ -37,9 +37,10 @@ type runSettings struct {
 	ownSettings bool
 	stintTools  bool
 
-	name         string // of the worker, "" = the process's own
-	instructions string // the owner's; trusted
-	template     string // the workflow's prompt, filled in for the session
+	name         string      // of the worker, "" = the process's own
+	taskUpdates  *api.Labels // what it leaves of the agent's; nil = all
+	instructions string      // the owner's; trusted
+	template     string      // the workflow's prompt, filled in for the session
 	hooks        workflow.Hooks
 	workspace    setup.Workspace
 	shared       bool
@@ -205,6 +206,10 @@ func (o *runSettings) override(own setup.Agent, flow workflow.Workflow, c api.Cl
 	o.ownSettings, o.stintTools = o.ownSettings || own.OwnSettings, own.StintTools
 	o.shared = o.shared || own.Shared
 	o.name, o.instructions = own.Name, own.Instructions
+	if own.TaskUpdates != nil {
+		left := api.Labels(*own.TaskUpdates).Normal()
+		o.taskUpdates = &left
+	}
 	if own.Workspace != (setup.Workspace{}) {
 		o.workspace = own.Workspace
 	}

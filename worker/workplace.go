@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"reflect"
 	"slices"
 
 	"stint/api"
@@ -155,14 +156,27 @@ func (p *Process) hidden() ([]string, error) {
 }
 
 // self is the part of what this process says about itself for an agent that depends on the
-// owner's file: its name, the folder that sessions work in, and whether they share it.
-func (p *Process) self(a api.Agent) (name, folder string, alone bool) {
+// owner's files.
+type self struct {
+	name    string
+	folder  string      // that sessions work in
+	shared  bool        // several may at once
+	updates *api.Labels // what it leaves of the agent's task updates; nil = all
+}
+
+// sameWork reports whether two say the same of how sessions are run.
+func (s self) sameWork(o self) bool {
+	s.name = o.name
+	return reflect.DeepEqual(s, o)
+}
+
+func (p *Process) self(a api.Agent) self {
 	t, failure := p.runSettingsFor(api.Claim{Trusted: api.Trusted{
 		AgentSlug: a.Slug, Type: a.Type, Run: a.Run, Instructions: a.Instructions, RunSetBy: p.me.UserID,
 	}})
 	if failure != nil { // its sessions will say why
-		return p.opts.Name, a.Run.WorkFolder, p.opts.FolderShared
+		return self{name: p.opts.Name, folder: a.Run.WorkFolder, shared: p.opts.FolderShared}
 	}
 	mode := cmp.Or(t.workspace.Mode, workflow.ModeFolder)
-	return cmp.Or(t.name, p.opts.Name), t.workFolder, t.shared || mode != workflow.ModeFolder
+	return self{cmp.Or(t.name, p.opts.Name), t.workFolder, t.shared || mode != workflow.ModeFolder, t.taskUpdates}
 }

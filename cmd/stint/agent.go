@@ -227,9 +227,21 @@ func (c *cli) agentFacts(a api.Agent) *facts {
 	f.add("turn time-out", seconds{&a.TurnTimeoutSeconds}.String())
 	f.add("stall time-out", seconds{&a.StallTimeoutSeconds}.String())
 	f.add("queue time-out", seconds{&a.QueueTimeoutSeconds}.String())
+	f.add("task updates", updatesWords(a.TaskUpdates))
 	f.add("failures in a row", number(a.FailuresInRow))
 	f.add("changed", c.when(a.UpdatedAt))
 	return f
+}
+
+// updatesWords are the task updates that are let, "" for all.
+func updatesWords(updates api.Labels) string {
+	switch len(updates) {
+	case 0:
+		return "none"
+	case len(api.TaskUpdates):
+		return ""
+	}
+	return strings.Join(updates, " ")
 }
 
 func (c *cli) agentPauseCommand() *cobra.Command {

@@ -20,7 +20,7 @@ type agentFlags struct {
 	fields []agentField // those whose flag is their value
 
 	slug, kind, run, check, folder, prompt, overlap string
-	labels, env                                     []string
+	labels, env, updates                            []string
 	paused                                          bool
 
 	preset, executable, model, permissions string // of agents that converse
@@ -78,6 +78,7 @@ func (f *agentFlags) add(flags *pflag.FlagSet) {
 	f.seconds(flags, "stall-timeout", "stallTimeoutSeconds", "the longest silence; 0 is off")
 	f.seconds(flags, "queue-timeout", "queueTimeoutSeconds", "the longest wait for a worker; 0 is none")
 	f.number(flags, "max-lapses", "maxLapses", "after how many lapses a session ends in error")
+	flags.StringSliceVar(&f.updates, "task-updates", nil, "what of its sessions may change the state of their tasks:\n"+joined(api.TaskUpdates)+" (all)")
 	flags.StringArrayVar(&f.env, "env", nil, "the `NAME` of a variable to pass on; repeat for more")
 	flags.BoolVar(&f.paused, "paused", false, "make or leave it paused")
 }
@@ -97,6 +98,7 @@ func (c *cli) agentBody(flags *pflag.FlagSet, f *agentFlags, what string) (map[s
 	set("type", "type", strings.ReplaceAll(f.kind, "-", "_"))
 	set("overlap", "overlap", strings.ReplaceAll(f.overlap, "-", "_"))
 	set("label", "labels", nonEmpty(f.labels))
+	set("task-updates", "taskUpdates", nonEmpty(strings.Split(strings.ReplaceAll(strings.Join(f.updates, ","), "-", "_"), ",")))
 	set("paused", "paused", f.paused)
 	set("session-limit", "sessionSpendLimitMicros", f.sessionLimit)
 	set("daily-limit", "dailySpendLimitMicros", f.dailyLimit)

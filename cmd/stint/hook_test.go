@@ -150,7 +150,7 @@ func TestHook_ASlowServerRenewsAllTheSame(t *testing.T) {
 	h.must(err)
 	c, err := api.NewClient(api.ClientConfig{URL: at, Token: token})
 	h.must(err)
-	made, err := c.CreateTask(t.Context(), map[string]any{"title": "Mend it"})
+	made, err := c.CreateTask(t.Context(), map[string]any{"title": "Mend it"}, "")
 	h.must(err)
 	held, err := c.ClaimTask(t.Context(), made.Key, api.TaskClaimInput{})
 	h.must(err)
@@ -187,7 +187,7 @@ func TestHook_AnotherConversationKeepsTheLease(t *testing.T) {
 	h.must(err)
 	c, err := api.NewClient(api.ClientConfig{URL: at, Token: token})
 	h.must(err)
-	made, err := c.CreateTask(t.Context(), map[string]any{"title": "Mend it"})
+	made, err := c.CreateTask(t.Context(), map[string]any{"title": "Mend it"}, "")
 	h.must(err)
 	held := func() bool {
 		now, err := c.Task(t.Context(), made.Key)

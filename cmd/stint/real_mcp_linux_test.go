@@ -45,7 +45,7 @@ func useTools(t *testing.T, program, way string, tool func(name string, input an
 	h.must(err)
 	_, err = c.CreateAgent(t.Context(), map[string]any{"slug": "greeter", "run": map[string]any{"command": []string{"echo", "good", "morning"}, "workFolder": h.dir}})
 	h.must(err)
-	task, err := c.CreateTask(t.Context(), map[string]any{"title": "Greet everybody", "priority": "p1"})
+	task, err := c.CreateTask(t.Context(), map[string]any{"title": "Greet everybody", "priority": "p1"}, "")
 	h.must(err)
 	// The key makes the program's own call answer this session, so that the script knows its id.
 	s := h.sessionOf(url, token, "greeter", "greeting-1")
@@ -188,7 +188,7 @@ func TestReal_HooksKeepATasksLease(t *testing.T) {
 	h := newHomeIn(t, agenttest.Folder(t))
 	agenttest.SignIn(t, h.dir)
 	c := h.serve(asIs, "up").client(nil)
-	made, err := c.CreateTask(t.Context(), map[string]any{"title": "Mend it"})
+	made, err := c.CreateTask(t.Context(), map[string]any{"title": "Mend it"}, "")
 	h.must(err)
 	held, err := c.ClaimTask(t.Context(), made.Key, api.TaskClaimInput{})
 	h.must(err)

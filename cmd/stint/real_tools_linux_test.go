@@ -53,7 +53,7 @@ func (h *realHome) usesItsTools(rules []map[string]any) {
 	_, err = c.CreateAgent(h.Context(), map[string]any{"slug": "greeter", "run": map[string]any{"command": []string{"echo", "good", "morning"}, "workFolder": h.dir}})
 	h.must(err)
 	for _, title := range []string{"Mend the roof", "Somebody else's"} {
-		_, err = c.CreateTask(h.Context(), map[string]any{"title": title})
+		_, err = c.CreateTask(h.Context(), map[string]any{"title": title}, "")
 		h.must(err)
 	}
 	program := "claude"

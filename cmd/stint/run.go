@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -116,15 +117,16 @@ func (c *cli) sessionInput(cmd *cobra.Command, args []string, f runFlags, what s
 const createTries = 3
 
 func (c *cli) create(ctx context.Context, client *api.Client, agent string, in api.SessionInput, key string) (s api.Session, err error) {
-	if key == "" {
-		key = "cli-" + rand.Text()
-	}
+	key = cmp.Or(key, newKey())
 	err = untilAnswered(ctx, func() error {
 		s, _, err = client.CreateSession(ctx, agent, in, key)
 		return err
 	})
 	return s, err
 }
+
+// newKey is an Idempotency-Key that nothing else has.
+func newKey() string { return "cli-" + rand.Text() }
 
 // untilAnswered makes a call that a key makes count once, again while its answer is lost.
 func untilAnswered(ctx context.Context, do func() error) error {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -54,7 +53,7 @@ func (c *cli) dispatchCommand() *cobra.Command {
 func dispatch(ctx context.Context, client *api.Client, ref string, in api.DispatchInput) (out api.Dispatched, err error) {
 	key := ""
 	if !in.Print {
-		key = "cli-" + rand.Text()
+		key = newKey()
 	}
 	err = untilAnswered(ctx, func() error {
 		out, err = client.DispatchTask(ctx, ref, in, key)

@@ -81,7 +81,7 @@ func (c *cli) taskCreateCommand() *cobra.Command {
 			}
 			body["title"] = args[0]
 			t, err := call(cmd.Context(), c, what, "stint task create --help", func(client *api.Client, ctx context.Context) (api.Task, error) {
-				return client.CreateTask(ctx, body)
+				return makeTask(ctx, client, body, newKey())
 			})
 			if err != nil {
 				return err
@@ -98,6 +98,15 @@ func (c *cli) taskCreateCommand() *cobra.Command {
 	f.add(cmd.Flags())
 	c.completeTaskFlags(cmd)
 	return cmd
+}
+
+// makeTask sends one creation, again if its answer was lost.
+func makeTask(ctx context.Context, client *api.Client, body any, key string) (t api.Task, err error) {
+	err = untilAnswered(ctx, func() error {
+		t, err = client.CreateTask(ctx, body, key)
+		return err
+	})
+	return t, err
 }
 
 func (c *cli) taskEditCommand() *cobra.Command {

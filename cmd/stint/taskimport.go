@@ -3,14 +3,16 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
+	shellquote "github.com/kballard/go-shellquote"
 	"github.com/spf13/cobra"
 
 	"stint/api"
@@ -18,49 +20,8 @@ import (
 	"stint/engine/taskfile"
 )
 
-func (c *cli) taskExportCommand() *cobra.Command {
-	var format string
-	cmd := &cobra.Command{
-		Use: "export", Short: "Print all tasks as JSON or CSV", Args: cobra.NoArgs,
-		Long: "Prints all tasks, the oldest first, in the form that stint task import reads.\n" +
-			"Comments and leases aren't in it.",
-		Example: "stint task export > tasks.json\nstint task export --format csv > tasks.csv",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			what := "cannot export the tasks"
-			if c.flags.json && !cmd.Flags().Changed("format") {
-				format = "json"
-			}
-			write, known := map[string]func(io.Writer, []taskfile.Row) error{"json": taskfile.WriteJSON, "csv": taskfile.WriteCSV}[format]
-			if !known || c.flags.json && format != "json" {
-				return usage(what, "--format is json or csv", "stint task export --format csv")
-			}
-			found, err := call(cmd.Context(), c, what, taskHelp, func(client *api.Client, ctx context.Context) (api.List[api.Task], error) {
-				return pages(math.MaxInt, "", func(p api.Page) (api.List[api.Task], error) { return client.Tasks(ctx, api.TaskFilter{}, p) })
-			})
-			if err != nil {
-				return err
-			}
-			rows := make([]taskfile.Row, 0, len(found.Items))
-			for _, t := range slices.Backward(found.Items) {
-				if c.flags.quiet {
-					if err := c.say("%s", t.Key); err != nil {
-						return err
-					}
-				}
-				rows = append(rows, taskfile.RowOf(t))
-			}
-			if c.flags.quiet {
-				return nil
-			}
-			return write(c.out, rows)
-		},
-	}
-	cmd.Flags().StringVar(&format, "format", "json", "json or csv")
-	completeWords(cmd, "format", []string{"json", "csv"})
-	return cmd
-}
-
 func (c *cli) taskImportCommand() *cobra.Command {
+	var name string
 	var unassigned bool
 	cmd := &cobra.Command{
 		Use: "import FILE|-", Short: "Make the tasks of a file", Args: cobra.ExactArgs(1),
@@ -68,7 +29,9 @@ func (c *cli) taskImportCommand() *cobra.Command {
 			"new keys; the blockers that they name are first looked for in the file. A task\n" +
 			"whose slug there is already is left alone, which is said. Nothing of a file in\n" +
 			"which a row is wrong is imported. What was in progress becomes todo, because\n" +
-			"nobody is at work on it here.",
+			"nobody is at work on it here.\n\n" +
+			"An import that breaks off says which tasks it has made, and the command that\n" +
+			"makes the others. It works for a day, as long as the file is the same.",
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{"json", "csv"}, cobra.ShellCompDirectiveFilterFileExt
 		},
@@ -92,10 +55,11 @@ func (c *cli) taskImportCommand() *cobra.Command {
 					rows[i].Assignee = ""
 				}
 			}
-			m := taskImport{c: c, client: client, what: what, rows: rows, bad: bad}
+			m := taskImport{c: c, client: client, what: what, file: args[0], rows: rows, bad: bad, name: name}
 			return m.run(cmd.Context())
 		},
 	}
+	cmd.Flags().StringVar(&name, "resume", "", "go on with the import of this `NAME`, which broke off")
 	cmd.Flags().BoolVar(&unassigned, "without-assignees", false, "assign no task to anybody, for a workspace with other people")
 	return cmd
 }
@@ -124,8 +88,10 @@ type taskImport struct {
 	c      *cli
 	client *api.Client
 	what   string
+	file   string
 	rows   []taskfile.Row
 	bad    []taskfile.BadRow
+	name   string // of an import that broke off and goes on; "" = a new one
 
 	named   map[string]int    // row by key and by slug
 	there   map[int]string    // key of the task that has a row's slug already
@@ -135,10 +101,12 @@ type taskImport struct {
 	skipped []string
 }
 
-// imported is what an import answers: the tasks that were made, and the slugs that were there.
+// imported is what an import answers: the tasks that were made, the slugs that were there, and, if
+// it broke off, by what name it goes on.
 type imported struct {
 	Created []api.Task `json:"created"`
 	Skipped []string   `json:"skipped"`
+	Resume  string     `json:"resume,omitzero"`
 }
 
 func (m *taskImport) run(ctx context.Context) error {
@@ -149,13 +117,32 @@ func (m *taskImport) run(ctx context.Context) error {
 	if len(m.bad) > 0 {
 		return m.refused()
 	}
-	if err := m.create(ctx, order); err != nil {
-		if len(m.made) > 0 {
-			m.c.hint("%d of %d were made, %s to %s.", len(m.made), len(m.rows), m.made[0].Key, m.made[len(m.made)-1].Key)
-		}
-		return explain(m.what, err, taskHelp)
+	resumed := m.name != ""
+	m.name = cmp.Or(m.name, "import-"+rand.Text()[:10])
+	line, err := m.create(ctx, order, resumed)
+	if err != nil {
+		return m.brokenOff(line, err)
 	}
-	return m.show()
+	return m.show("")
+}
+
+// brokenOff tells what was made of a file before the rest could not be, and how to go on. Each
+// task was made whole or not at all.
+func (m *taskImport) brokenOff(line int, err error) error {
+	if shown := m.show(m.name); shown != nil {
+		return shown
+	}
+	if !m.c.flags.json {
+		m.c.hint("%d tasks of the file are not made yet.", len(m.rows)-len(m.made)-len(m.skipped))
+		if api.Retriable(err) {
+			m.c.hint("Whether that of line %d is made isn't known: the answer was lost.", line)
+		}
+	}
+	next := fmt.Sprintf("stint task import %s --resume %s", shellquote.Join(m.file), m.name)
+	if api.CodeOf(err) == api.CodeIdempotencyReuse {
+		return usage(m.what, fmt.Sprintf("line %d is not what it was when this import began", line), "put what is missing into a file of its own")
+	}
+	return explain(fmt.Sprintf("%s, line %d", m.what, line), err, next)
 }
 
 func (m *taskImport) wrong(r taskfile.Row, format string, args ...any) {
@@ -260,46 +247,60 @@ func (m *taskImport) order() []int {
 // refused reports all that is wrong; nothing was imported.
 func (m *taskImport) refused() error {
 	slices.SortStableFunc(m.bad, func(a, b taskfile.BadRow) int { return cmp.Compare(a.Line, b.Line) })
+	all := &api.Error{Code: api.CodeInvalid, Detail: "Rows are wrong, so nothing was imported."}
 	for _, b := range m.bad {
-		m.c.hint("line %d: %s", b.Line, plain(b.Why))
+		all.Fields = append(all.Fields, api.FieldError{Field: "line " + strconv.Itoa(b.Line), Detail: b.Why})
+		if !m.c.flags.json {
+			m.c.hint("line %d: %s", b.Line, plain(b.Why))
+		}
 	}
-	return usage(m.what, "rows are wrong, so nothing was imported", "stint task import --help")
+	return &problem{code: exitUsage, what: m.what, why: "rows are wrong, so nothing was imported", next: "stint task import --help", refused: all}
 }
 
-func (m *taskImport) create(ctx context.Context, order []int) error {
+// create makes the tasks in their order. It returns the line at which it had to end.
+func (m *taskImport) create(ctx context.Context, order []int, resumed bool) (line int, err error) {
 	key := make([]string, len(m.rows))
 	for _, i := range order {
 		r := m.rows[i]
-		if key[i] = m.there[i]; key[i] != "" {
+		if key[i] = m.there[i]; key[i] != "" && !resumed {
 			m.skipped = append(m.skipped, r.Slug)
 			continue
 		}
-		in := r.TaskInput
-		if in.State == api.TaskInProgress {
-			in.State = api.TaskTodo
+		t, err := makeTask(ctx, m.client, m.input(r, key), fmt.Sprintf("%s-%d", m.name, i+1))
+		if key[i] != "" && api.CodeOf(err) == api.CodeSlugTaken { // it is none that this import made
+			m.skipped = append(m.skipped, r.Slug)
+			continue
 		}
-		in.BlockedBy = []string{}
-		for _, ref := range r.BlockedBy {
-			name := strings.ToLower(ref)
-			to := m.others[name]
-			if j, inFile := m.named[name]; inFile {
-				to = key[j]
-			}
-			in.BlockedBy = append(in.BlockedBy, to)
-		}
-		t, err := m.client.CreateTask(ctx, in)
 		if err != nil {
-			return explain(fmt.Sprintf("%s, line %d", m.what, r.Line), err, taskHelp)
+			return r.Line, err
 		}
 		key[i] = t.Key
 		m.made = append(m.made, t)
 	}
-	return nil
+	return 0, nil
 }
 
-func (m *taskImport) show() error {
+// input is the task of a row; key has those of the rows that were made before it.
+func (m *taskImport) input(r taskfile.Row, key []string) api.TaskInput {
+	in := r.TaskInput
+	if in.State == api.TaskInProgress {
+		in.State = api.TaskTodo
+	}
+	in.BlockedBy = []string{}
+	for _, ref := range r.BlockedBy {
+		name := strings.ToLower(ref)
+		to := m.others[name]
+		if j, inFile := m.named[name]; inFile {
+			to = key[j]
+		}
+		in.BlockedBy = append(in.BlockedBy, to)
+	}
+	return in
+}
+
+func (m *taskImport) show(resume string) error {
 	if m.c.flags.json {
-		return m.c.document(imported{Created: append([]api.Task{}, m.made...), Skipped: append([]string{}, m.skipped...)})
+		return m.c.document(imported{Created: append([]api.Task{}, m.made...), Skipped: append([]string{}, m.skipped...), Resume: resume})
 	}
 	for _, t := range m.made {
 		if err := m.c.say("%s", t.Key); err != nil {

@@ -116,6 +116,7 @@ func (c *cli) workerFacts(w api.Worker) *facts {
 	f.add("running", fmt.Sprintf("%d/%d", w.Running, w.MaxConcurrent))
 	f.add("types", joined(w.Types))
 	f.add("labels", strings.Join(w.Labels, ", "))
+	f.add("task updates", updatesWords(w.TaskUpdates))
 	f.add("instructions", opening(w.Instructions))
 	f.add("platform", plain(w.Platform))
 	f.add("version", plain(w.Version))

@@ -18,7 +18,7 @@ func (w *Fixture) Task(title string, change ...func(*api.TaskInput)) api.Task {
 	for _, c := range change {
 		c(&in)
 	}
-	t, err := w.CreateTask(context.Background(), w.Owner, in)
+	t, _, err := w.CreateTask(context.Background(), w.Owner, in, engine.Idempotency{})
 	if err != nil {
 		w.Fatalf("create task %q: %v", title, err)
 	}

@@ -21,7 +21,8 @@ var taskTools = []tool{
 	},
 	{
 		name: "create_task", title: "Make a task", operation: "createTask", scope: ScopeTasks, hints: hints{},
-		description: "Makes a task. In the state in_progress it is claimed for you at once.",
+		description: "Makes a task. In the state in_progress it is claimed for you at once. " +
+			"With the same idempotencyKey and the same arguments a repeated call answers the first task and makes no other.",
 	},
 	{
 		name: "update_task", title: "Change a task", operation: "editTask", scope: ScopeTasks, hints: ends,

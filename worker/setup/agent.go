@@ -36,6 +36,7 @@ type Agent struct {
 	Otherwise    agent.Ruling      `toml:"otherwise,omitempty" comment:"What holds where no rule matches: allow, ask, deny or deny_stop"`
 	OwnSettings  bool              `toml:"own_settings,omitempty" comment:"Let the agent load settings, tool servers and hooks that lie in the folder or the home."`
 	StintTools   bool              `toml:"stint_tools,omitempty" comment:"Give the agent Stint's tools, by which it comments on its task, reports and starts other agents; they act for its run alone."`
+	TaskUpdates  *[]string         `toml:"task_updates,omitempty" comment:"What of its sessions may change the state of their tasks: claimed, awaiting_input, completed, failed, released; all that the agent lets when not said."`
 	Instructions string            `toml:"instructions,omitempty,multiline" comment:"Trusted text for the agent, up to 2,000 characters."`
 
 	Name     string `toml:"name,omitempty" comment:"What its worker is called, up to 64 characters; the process's own when not said."`
@@ -165,6 +166,11 @@ func (a Agent) complete(home string) (Agent, error) {
 	}
 	check("instructions", utf8.RuneCountInString(a.Instructions) <= 2000, "%d characters are more than 2000", utf8.RuneCountInString(a.Instructions))
 	check("name", utf8.RuneCountInString(a.Name) <= 64, "it is longer than 64 characters")
+	if a.TaskUpdates != nil {
+		for _, word := range *a.TaskUpdates {
+			one("task_updates", slices.Contains(api.TaskUpdates, word), word, "one of "+strings.Join(api.TaskUpdates, ", "))
+		}
+	}
 	for _, pattern := range a.KeepIgnored {
 		_, err := filepath.Match(pattern, "")
 		check("keep_ignored", err == nil, "%q is no pattern", pattern)

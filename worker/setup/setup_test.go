@@ -46,6 +46,7 @@ permissions = "approval"
 otherwise = "deny_stop"
 own_settings = true
 stint_tools = true
+task_updates = ["completed", "failed"]
 instructions = "Be kind."
 folder = "~/app/"
 shared = true
@@ -77,7 +78,7 @@ func TestAgent_EverySettingIsRead(t *testing.T) {
 	none := 0
 	want := Agent{
 		Type: api.TypeClaudeCode, Executable: []string{"/opt/claude", "--verbose"}, Model: "large", Name: "nightly", KeepIgnored: []string{"*.db"}, Preset: "unattended",
-		Permissions: agent.Approval, Otherwise: agent.DenyStop, OwnSettings: true, StintTools: true, Instructions: "Be kind.",
+		Permissions: agent.Approval, Otherwise: agent.DenyStop, OwnSettings: true, StintTools: true, TaskUpdates: &[]string{"completed", "failed"}, Instructions: "Be kind.",
 		Folder: home + "/app", Shared: true, Workflow: home + "/app/WORKFLOW.md", Env: []string{"LANG_X"}, EnvFiles: []string{home + "/.secrets"},
 		Wrapper: []string{"bwrap", "--ro-bind", "/", "/"}, MaxRetries: &none,
 		Workspace: Workspace{Mode: "worktree", Root: "/srv/trees", BaseBranch: "main", Directory: "cmd"},
@@ -146,6 +147,7 @@ func TestAgent_WhatIsUnfitIsNamed(t *testing.T) {
 		"[workspace]\nbase_branch = \"--force\"":             "workspace.base_branch: ",
 		`keep_ignored = ["["]`:                               "keep_ignored: ",
 		`may_leave = ["["]`:                                  "may_leave: ",
+		`task_updates = ["done"]`:                            "task_updates: ",
 		`name = "` + strings.Repeat("x", 65) + `"`:           "name: ",
 		`max_retries = -1`:                                   "max_retries: ",
 		"[spend]\nsession_tokens = -1":                       "spend: ",
