@@ -84,7 +84,7 @@ func (h *realHome) usesItsTools(rules []map[string]any) {
 	}
 	asked := h.model.Asked()
 	told := asked[len(asked)-1].Body
-	wants := []string{"Half of it is done.", "not_found: There is no such task", "user_token_required: ", `greeter`}
+	wants := []string{"Half of it is done.", "There is no such task", "user_token_required", `greeter`}
 	if len(rules) > 0 {
 		wants = append(wants, "The policy of this worker does not allow it (workspace: extend)")
 	}
