@@ -140,6 +140,17 @@ type TaskRef struct {
 	State TaskState `json:"state"`
 }
 
+// OpenKeys are the keys of those tasks that aren't done.
+func OpenKeys(refs []TaskRef) []string {
+	var keys []string
+	for _, r := range refs {
+		if r.State != TaskDone {
+			keys = append(keys, r.Key)
+		}
+	}
+	return keys
+}
+
 // TaskLease says who is at work on a task now.
 type TaskLease struct {
 	Holder    Person    `json:"holder"`

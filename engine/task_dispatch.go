@@ -150,22 +150,11 @@ func (e *Engine) mayStart(tx *db.Tx, c Caller, t *taskRow, force bool) error {
 		if err != nil {
 			return err
 		}
-		return api.Refuse(api.CodeTaskBlocked, keyOf(t)+" waits for "+openKeys(before)+".")
+		return api.Refuse(api.CodeTaskBlocked, keyOf(t)+" waits for "+strings.Join(api.OpenKeys(before), ", ")+".")
 	case !force && heldAgainst(c.UserID, t, db.Micros(tx.Now)):
 		return e.taskClaimed(tx, c, t, api.CodeAlreadyClaimed)
 	}
 	return nil
-}
-
-// openKeys names the tasks that aren't done.
-func openKeys(refs []api.TaskRef) string {
-	var keys []string
-	for _, r := range refs {
-		if r.State != api.TaskDone {
-			keys = append(keys, r.Key)
-		}
-	}
-	return strings.Join(keys, ", ")
 }
 
 // namedAgents is how many agents a refusal names.

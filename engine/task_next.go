@@ -156,7 +156,7 @@ func whyNext(c Caller, t *taskRow, shown api.Task) string {
 	}
 	switch {
 	case t.OpenBlockers > 0:
-		parts = append(parts, "waits for "+openKeys(shown.BlockedBy))
+		parts = append(parts, "waits for "+strings.Join(api.OpenKeys(shown.BlockedBy), ", "))
 	case t.OpenBlocked == 1:
 		parts = append(parts, "another task waits for it")
 	case t.OpenBlocked > 1:

@@ -241,21 +241,29 @@ func (e *Engine) Tasks(ctx context.Context, c Caller, f api.TaskFilter, page api
 			return err
 		}
 		view := e.taskView(tx, c)
-		out, err = gathering[taskRow, api.Task]{
-			read: func(before, n int64) ([]taskRow, error) { return list.rows(ctx, tx, before, n) },
-			key:  func(t taskRow) int64 { return int64(t.ID) },
-			take: func(t taskRow) (api.Task, bool, error) {
-				if !list.fits(&t) {
-					return api.Task{}, false, nil
-				}
-				shown, err := view.show(ctx, &t)
-				return shown, true, err
-			},
-			size: func(t *api.Task) int { return len(t.Title) + len(t.Description) },
-		}.page(n, before)
+		out, err = tasksPage(ctx, tx, list, n, before,
+			func(t *taskRow) (api.Task, error) { return view.show(ctx, t) },
+			func(t *api.Task) *api.Task { return t })
 		return err
 	})
 	return out, err
+}
+
+// tasksPage makes a page of the tasks that fit a filter, each as show has it; of says which task
+// it is.
+func tasksPage[T any](ctx context.Context, q queries.Querier, list *taskSearch, n, before int64, show func(*taskRow) (T, error), of func(*T) *api.Task) (api.List[T], error) {
+	return gathering[taskRow, T]{
+		read: func(before, n int64) ([]taskRow, error) { return list.rows(ctx, q, before, n) },
+		key:  func(t taskRow) int64 { return int64(t.ID) },
+		take: func(t taskRow) (shown T, fits bool, err error) {
+			if !list.fits(&t) {
+				return shown, false, nil
+			}
+			shown, err = show(&t)
+			return shown, true, err
+		},
+		size: func(shown *T) int { return len(of(shown).Title) + len(of(shown).Description) },
+	}.page(n, before)
 }
 
 // tasksOfRun lists what an agent's run may see: the task of its session.
@@ -274,19 +282,27 @@ func (e *Engine) tasksOfRun(ctx context.Context, c Caller) (api.List[api.Task], 
 }
 
 // TaskCounts counts the tasks of the workspace by state. Rights: viewer.
-func (e *Engine) TaskCounts(ctx context.Context, c Caller) (map[api.TaskState]int64, error) {
+func (e *Engine) TaskCounts(ctx context.Context, c Caller) (out map[api.TaskState]int64, err error) {
+	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
+		out, err = taskCounts(ctx, tx, c)
+		return err
+	})
+	return out, err
+}
+
+func taskCounts(ctx context.Context, q queries.Querier, c Caller) (map[api.TaskState]int64, error) {
 	out := map[api.TaskState]int64{}
 	for _, s := range api.TaskStates {
 		out[s] = 0
 	}
-	err := e.store.Read(ctx, func(tx *db.ReadTx) error {
-		rows, err := tx.CountTasks(ctx, c.WorkspaceID)
-		for _, r := range rows {
-			out[r.State] = r.N
-		}
-		return err
-	})
-	return out, err
+	rows, err := q.CountTasks(ctx, c.WorkspaceID)
+	if err != nil {
+		return nil, fmt.Errorf("count tasks: %w", err)
+	}
+	for _, r := range rows {
+		out[r.State] = r.N
+	}
+	return out, nil
 }
 
 // TaskEvents returns what happened to a task, newest first. Rights: viewer.

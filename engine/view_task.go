@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"stint/account"
 	"stint/api"
@@ -16,11 +15,7 @@ import (
 // TaskPage is a task's page.
 type TaskPage struct {
 	View
-	api.Task
-	Mine     bool              // assigned to the caller
-	Holds    bool              // the caller's own lease, which they can renew and release
-	Bound    bool              // a session holds it: it ends with that
-	Length   time.Duration     // of a lease that has an end, from its last renewal
+	TaskView                   // with the tasks around it
 	Comments []api.TaskComment // the oldest first
 	Earlier  bool              // there are older comments
 	History  []api.AuditEntry  // what happened to it, newest first
@@ -41,13 +36,11 @@ func (e *Engine) TaskPageOf(ctx context.Context, c Caller, ref string) (out Task
 		if err != nil {
 			return err
 		}
-		if out.Task, err = e.taskView(r.q, c).show(ctx, t); err != nil {
+		shown, err := e.taskView(r.q, c).show(ctx, t)
+		if err != nil {
 			return err
 		}
-		out.Mine = assigned(t) == assignment{User: c.UserID}
-		out.Length = leaseLength(t)
-		out.Bound = leased(t, r.now) && t.LeaseSessionID != 0
-		out.Holds = leased(t, r.now) && !heldAgainst(c.UserID, t, r.now)
+		out.TaskView = r.task(shown, t)
 		if err := r.taskTalk(ctx, t, &out); err != nil {
 			return err
 		}

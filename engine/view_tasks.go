@@ -11,11 +11,10 @@ import (
 	"stint/queries"
 )
 
-// TaskView is a task as a list or the board shows it: without the tasks around it.
+// TaskView is a task as pages show it; in lists and on the board without the tasks around it.
 type TaskView struct {
 	api.Task
 	OpenBlockers int64 // tasks that it waits for
-	OpenBlocked  int64 // tasks that wait for it
 	Mine         bool  // assigned to the caller
 	Holds        bool  // the caller is at work on it, by themselves or by a session of theirs
 
@@ -28,7 +27,6 @@ type TaskListView struct {
 	Rows       []TaskView
 	NextCursor string
 	Counts     map[api.TaskState]int64 // of the whole workspace
-	Choices    TaskChoices
 }
 
 // TaskChoices are whom a list of tasks can be narrowed to.
@@ -49,34 +47,23 @@ type TaskBoardView struct {
 	View
 	Columns []TaskColumn
 	Counts  map[api.TaskState]int64 // of the whole workspace
-	Choices TaskChoices
 }
 
 // boardColumn is how many tasks of a state the board shows.
 const boardColumn = 30
 
-func (r *viewReader) task(ctx context.Context, y *taskView, t *taskRow) (TaskView, error) {
-	shown, err := y.summary(ctx, t)
+// task is a task with what else pages show of it.
+func (r *viewReader) task(shown api.Task, t *taskRow) TaskView {
 	return TaskView{
-		Task: shown, LeaseLength: leaseLength(t), OpenBlockers: t.OpenBlockers, OpenBlocked: t.OpenBlocked,
+		Task: shown, LeaseLength: time.Duration(t.LeaseExpiresAt-t.LeaseRenewedAt) * time.Microsecond, OpenBlockers: t.OpenBlockers,
 		Mine: assigned(t) == assignment{User: r.c.UserID}, Holds: leased(t, r.now) && t.LeaseUserID == r.c.UserID,
-	}, err
+	}
 }
 
-func leaseLength(t *taskRow) time.Duration {
-	return time.Duration(t.LeaseExpiresAt-t.LeaseRenewedAt) * time.Microsecond
-}
-
-func (r *viewReader) taskCounts(ctx context.Context) (map[api.TaskState]int64, error) {
-	out := map[api.TaskState]int64{}
-	rows, err := r.q.CountTasks(ctx, r.c.WorkspaceID)
-	if err != nil {
-		return nil, fmt.Errorf("count tasks: %w", err)
-	}
-	for _, row := range rows {
-		out[row.State] = row.N
-	}
-	return out, nil
+// taskRow is a task as a list shows it.
+func (r *viewReader) taskRow(ctx context.Context, y *taskView, t *taskRow) (TaskView, error) {
+	shown, err := y.summary(ctx, t)
+	return r.task(shown, t), err
 }
 
 func (r *viewReader) taskChoices(ctx context.Context) (out TaskChoices, err error) {
@@ -122,26 +109,14 @@ func (e *Engine) TaskList(ctx context.Context, c Caller, f api.TaskFilter, page 
 			return err
 		}
 		y := e.taskView(r.q, c)
-		rows, err := gathering[taskRow, TaskView]{
-			read: func(before, n int64) ([]taskRow, error) { return list.rows(ctx, r.q, before, n) },
-			key:  func(t taskRow) int64 { return int64(t.ID) },
-			take: func(t taskRow) (TaskView, bool, error) {
-				if !list.fits(&t) {
-					return TaskView{}, false, nil
-				}
-				shown, err := r.task(ctx, y, &t)
-				return shown, true, err
-			},
-			size: func(t *TaskView) int { return len(t.Title) + len(t.Description) },
-		}.page(n, before)
+		rows, err := tasksPage(ctx, r.q, list, n, before,
+			func(t *taskRow) (TaskView, error) { return r.taskRow(ctx, y, t) },
+			func(v *TaskView) *api.Task { return &v.Task })
 		if err != nil {
 			return err
 		}
 		out.Rows, out.NextCursor = rows.Items, rows.NextCursor
-		if out.Counts, err = r.taskCounts(ctx); err != nil {
-			return err
-		}
-		out.Choices, err = r.taskChoices(ctx)
+		out.Counts, err = taskCounts(ctx, r.q, c)
 		return err
 	})
 	return out, err
@@ -175,7 +150,7 @@ func (e *Engine) TasksAgain(ctx context.Context, c Caller, f api.TaskFilter, ids
 			if err != nil {
 				return fmt.Errorf("read task %s: %w", id, err)
 			}
-			shown, err := r.task(ctx, y, &t)
+			shown, err := r.taskRow(ctx, y, &t)
 			if err != nil {
 				return err
 			}
@@ -190,7 +165,7 @@ func (e *Engine) TasksAgain(ctx context.Context, c Caller, f api.TaskFilter, ids
 				out.Newer++
 			}
 		}
-		out.Counts, err = r.taskCounts(ctx)
+		out.Counts, err = taskCounts(ctx, r.q, c)
 		return err
 	})
 	return out, err
@@ -213,7 +188,7 @@ func (e *Engine) TaskBoard(ctx context.Context, c Caller, f api.TaskFilter) (out
 			}
 			column := TaskColumn{State: state, More: len(rows) > boardColumn}
 			for _, t := range rows[:min(len(rows), boardColumn)] {
-				shown, err := r.task(ctx, y, &t)
+				shown, err := r.taskRow(ctx, y, &t)
 				if err != nil {
 					return err
 				}
@@ -221,10 +196,7 @@ func (e *Engine) TaskBoard(ctx context.Context, c Caller, f api.TaskFilter) (out
 			}
 			out.Columns = append(out.Columns, column)
 		}
-		if out.Counts, err = r.taskCounts(ctx); err != nil {
-			return err
-		}
-		out.Choices, err = r.taskChoices(ctx)
+		out.Counts, err = taskCounts(ctx, r.q, c)
 		return err
 	})
 	return out, err

@@ -43,24 +43,11 @@ func (q activityQuery) filter() (api.AuditFilter, error) {
 }
 
 func (q activityQuery) values() url.Values {
-	out := url.Values{}
-	for _, part := range [][2]string{{"actor", q.actor}, {"type", q.kind}, {"agent", q.agent}, {"session", q.session}} {
-		if part[1] != "" {
-			out.Set(part[0], part[1])
-		}
-	}
-	return out
+	return filterValues("actor", q.actor, "type", q.kind, "agent", q.agent, "session", q.session)
 }
 
 func (q activityQuery) url(path string, more ...string) string {
-	values := q.values()
-	for i := 0; i+1 < len(more); i += 2 {
-		values.Set(more[i], more[i+1])
-	}
-	if len(values) == 0 {
-		return path
-	}
-	return path + "?" + values.Encode()
+	return filterURL(path, q.values(), more)
 }
 
 func (v *visit) activity() error {

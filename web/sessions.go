@@ -36,11 +36,7 @@ var triggers = []api.Trigger{api.ByUser, api.ByScheduler, api.ByWebhook, api.ByA
 // list and not an error.
 func readList(q url.Values) listQuery {
 	out := listQuery{agent: q.Get("agent"), text: strings.TrimSpace(q.Get("q"))}
-	for _, word := range strings.Split(q.Get("status"), ",") {
-		if s := api.Status(word); slices.Contains(api.Statuses, s) && !slices.Contains(out.status, s) {
-			out.status = append(out.status, s)
-		}
-	}
+	out.status = knownWords(q.Get("status"), api.Statuses)
 	if t := api.Trigger(q.Get("by")); slices.Contains(triggers, t) {
 		out.trigger = t
 	}
@@ -53,32 +49,11 @@ func (q listQuery) filter() api.SessionFilter {
 
 // values writes the filter back; empty parts are left out.
 func (q listQuery) values() url.Values {
-	out := url.Values{}
-	set := func(name, value string) {
-		if value != "" {
-			out.Set(name, value)
-		}
-	}
-	words := make([]string, 0, len(q.status))
-	for _, s := range q.status {
-		words = append(words, string(s))
-	}
-	set("status", strings.Join(words, ","))
-	set("agent", q.agent)
-	set("by", string(q.trigger))
-	set("q", q.text)
-	return out
+	return filterValues("status", commaWords(q.status), "agent", q.agent, "by", string(q.trigger), "q", q.text)
 }
 
 func (q listQuery) url(more ...string) string {
-	values := q.values()
-	for i := 0; i+1 < len(more); i += 2 {
-		values.Set(more[i], more[i+1])
-	}
-	if len(values) == 0 {
-		return "/sessions"
-	}
-	return "/sessions?" + values.Encode()
+	return filterURL("/sessions", q.values(), more)
 }
 
 // only is the same filter for one status; "" is every status.

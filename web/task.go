@@ -145,17 +145,16 @@ func (v *visit) commentTask() error {
 	return v.to(taskURL(v.path("task")), "")
 }
 
-// view is the task as its lists show it.
-func (p taskPage) view() engine.TaskView {
-	return engine.TaskView{Task: p.Task, Mine: p.Mine, Holds: p.Lease != nil && (p.Holds || p.Lease.Holder.ID == p.by.UserID.String()), LeaseLength: p.Length}
-}
+// renews reports whether the lease is the reader's own, which they can renew and release: one
+// that lives with a session is the session's.
+func (p taskPage) renews() bool { return p.Holds && !p.Lease.Bound }
 
 // waits reports whether the task waits for others.
-func (p taskPage) waits() bool { return len(openRefs(p.BlockedBy)) > 0 }
+func (p taskPage) waits() bool { return len(api.OpenKeys(p.BlockedBy)) > 0 }
 
 // dispatches reports whether the reader could dispatch an agent on it now.
 func (p taskPage) dispatches() bool {
-	free := p.Lease == nil || p.Holds || p.by.Can(account.ForceTasks)
+	free := p.Lease == nil || p.renews() || p.by.Can(account.ForceTasks)
 	return p.by.CanEditTasks() && p.State != api.TaskDone && !p.waits() && free
 }
 

@@ -83,7 +83,7 @@ func (p dispatchPage) command() string {
 
 // impossible says why no agent could begin with the task now, whoever asks; "" if one could.
 func (p dispatchPage) impossible() string {
-	switch open := openRefs(p.BlockedBy); {
+	switch open := api.OpenKeys(p.BlockedBy); {
 	case p.State == api.TaskDone:
 		return "It is done. Open it again first."
 	case len(open) > 0:
@@ -92,15 +92,4 @@ func (p dispatchPage) impossible() string {
 		return "Somebody is at work on it, and only an admin takes it from them."
 	}
 	return ""
-}
-
-// openRefs are the keys of those tasks that aren't done.
-func openRefs(refs []api.TaskRef) []string {
-	var keys []string
-	for _, r := range refs {
-		if r.State != api.TaskDone {
-			keys = append(keys, r.Key)
-		}
-	}
-	return keys
 }

@@ -54,7 +54,7 @@ func (v *visit) editTask() error {
 	if err := v.mayEditTasks(); err != nil {
 		return err
 	}
-	return v.drawTaskForm(http.StatusOK, taskForm{filled: filled{typed: typedTask(t)}, key: t.Key})
+	return v.drawTaskForm(http.StatusOK, taskForm{filled: filled{typed: typedTask(t)}, key: t.Key, now: t.Assignee})
 }
 
 func (v *visit) drawTaskForm(status int, f taskForm) error {
@@ -65,13 +65,6 @@ func (v *visit) drawTaskForm(status int, f taskForm) error {
 	var err error
 	if f.choices, err = v.web.engine.ChoicesOfTasks(v.r.Context(), v.caller); err != nil {
 		return err
-	}
-	if f.key != "" {
-		t, err := v.web.engine.Task(v.r.Context(), v.caller, f.key)
-		if err != nil {
-			return err
-		}
-		f.now = t.Assignee
 	}
 	return v.page(status, Shell{Title: title, Place: "tasks"}, taskFormPage(f))
 }
@@ -116,7 +109,11 @@ func (v *visit) saveTask() error {
 		return v.drawStaleTask(form, key, both)
 	}
 	if bad, ok := fieldErrors(err); ok {
-		return v.drawTaskForm(http.StatusUnprocessableEntity, taskForm{filled: filled{typed: form, errors: bad}, key: key})
+		now, err := v.web.engine.Task(v.r.Context(), v.caller, key)
+		if err != nil {
+			return err
+		}
+		return v.drawTaskForm(http.StatusUnprocessableEntity, taskForm{filled: filled{typed: form, errors: bad}, key: key, now: now.Assignee})
 	}
 	if err != nil {
 		return err
@@ -137,7 +134,7 @@ func (v *visit) drawStaleTask(form url.Values, key string, both []string) error 
 		form.Set(wasPrefix+name, theirs.Get(wasPrefix+name)) // saving again overwrites what is shown here
 	}
 	return v.drawTaskForm(http.StatusConflict, taskForm{
-		filled: filled{typed: form, errors: bad}, key: key,
+		filled: filled{typed: form, errors: bad}, key: key, now: now.Assignee,
 		stale: "Somebody changed the same fields while you wrote. Saving again puts what stands in them here in its place.",
 	})
 }
@@ -212,13 +209,7 @@ func fillTaskForm(in *api.TaskInput, form url.Values) {
 
 // assigneeOptions are whom a task can be: by id, as the form is filled.
 func assigneeOptions(f taskForm) []Option {
-	c, out := f.choices, []Option{{"", "Nobody"}, {"me", "You"}}
-	for _, a := range c.Agents {
-		out = append(out, Option{a.ID, a.Name + " (agent)"})
-	}
-	for _, p := range c.People {
-		out = append(out, Option{p.ID, p.Name})
-	}
+	out := andEverybody([]Option{{"", "Nobody"}, {"me", "You"}}, f.choices, func(agent api.Person) string { return agent.ID })
 	if f.now != nil && !slices.ContainsFunc(out, func(o Option) bool { return o.Value == f.now.ID }) {
 		out = append(out, Option{f.now.ID, f.now.Name})
 	}
@@ -227,9 +218,13 @@ func assigneeOptions(f taskForm) []Option {
 
 // whoseOptions are whom a list can be narrowed to, by the names that addresses have.
 func whoseOptions(c engine.TaskChoices) []Option {
-	out := []Option{{"", "Anybody's"}, {"me", "Yours"}, {"none", "Nobody's"}}
+	return andEverybody([]Option{{"", "Anybody's"}, {"me", "Yours"}, {"none", "Nobody's"}}, c, func(agent api.Person) string { return agent.Name })
+}
+
+// andEverybody adds the agents, each by what value says, and the people.
+func andEverybody(out []Option, c engine.TaskChoices, value func(agent api.Person) string) []Option {
 	for _, a := range c.Agents {
-		out = append(out, Option{a.Name, a.Name + " (agent)"})
+		out = append(out, Option{value(a), a.Name + " (agent)"})
 	}
 	for _, p := range c.People {
 		out = append(out, Option{p.ID, p.Name})

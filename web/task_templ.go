@@ -1024,9 +1024,9 @@ func taskAside(p taskPage) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var40 string
-			templ_7745c5c3_Var40, templ_7745c5c3_Err = templ.JoinStringErrs(whoseWords(p.view()))
+			templ_7745c5c3_Var40, templ_7745c5c3_Err = templ.JoinStringErrs(whoseWords(p.TaskView))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `web/task.templ`, Line: 201, Col: 28}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `web/task.templ`, Line: 201, Col: 30}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var40))
 			if templ_7745c5c3_Err != nil {
@@ -1207,9 +1207,9 @@ func taskLease(p taskPage) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var46 string
-			templ_7745c5c3_Var46, templ_7745c5c3_Err = templ.JoinStringErrs(workWords(p.view()))
+			templ_7745c5c3_Var46, templ_7745c5c3_Err = templ.JoinStringErrs(workWords(p.TaskView))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `web/task.templ`, Line: 253, Col: 24}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `web/task.templ`, Line: 253, Col: 26}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var46))
 			if templ_7745c5c3_Err != nil {
@@ -1248,9 +1248,9 @@ func taskLease(p taskPage) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var48 string
-			templ_7745c5c3_Var48, templ_7745c5c3_Err = templ.JoinStringErrs(workWords(p.view()))
+			templ_7745c5c3_Var48, templ_7745c5c3_Err = templ.JoinStringErrs(workWords(p.TaskView))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `web/task.templ`, Line: 260, Col: 26}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `web/task.templ`, Line: 260, Col: 28}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var48))
 			if templ_7745c5c3_Err != nil {
@@ -1260,7 +1260,7 @@ func taskLease(p taskPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = LeaseRing(Lease{Ends: p.Lease.ExpiresAt.Time, Length: p.Length, Now: p.At}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = LeaseRing(Lease{Ends: p.Lease.ExpiresAt.Time, Length: p.LeaseLength, Now: p.At}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1301,7 +1301,7 @@ func leaseForms(p taskPage) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-		} else if p.Holds {
+		} else if p.renews() {
 			templ_7745c5c3_Err = leaseButton(p, "renew", "rotate-ccw", "Renew").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -1315,7 +1315,7 @@ func leaseForms(p taskPage) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if p.Holds && p.Lease != nil {
+		if p.renews() {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 107, "<form class=\"acts\" method=\"post\" action=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -48,11 +48,7 @@ func readTasks(q url.Values) taskQuery {
 	if !slices.Contains(api.TaskPriorities, out.priority) {
 		out.priority = ""
 	}
-	for _, word := range strings.Split(q.Get("state"), ",") {
-		if s := api.TaskState(word); slices.Contains(api.TaskStates, s) && !slices.Contains(out.states, s) {
-			out.states = append(out.states, s)
-		}
-	}
+	out.states = knownWords(q.Get("state"), api.TaskStates)
 	return out
 }
 
@@ -62,36 +58,12 @@ func (q taskQuery) filter() api.TaskFilter {
 
 // values writes the filter back; empty parts are left out.
 func (q taskQuery) values() url.Values {
-	out := url.Values{}
-	words := make([]string, 0, len(q.states))
-	for _, s := range q.states {
-		words = append(words, string(s))
-	}
-	for _, part := range [][2]string{
-		{"view", q.view},
-		{"state", strings.Join(words, ",")},
-		{"assignee", q.assignee},
-		{"holder", q.holder},
-		{"label", q.label},
-		{"priority", string(q.priority)},
-		{"q", q.text},
-	} {
-		if part[1] != "" {
-			out.Set(part[0], part[1])
-		}
-	}
-	return out
+	return filterValues("view", q.view, "state", commaWords(q.states), "assignee", q.assignee, "holder", q.holder,
+		"label", q.label, "priority", string(q.priority), "q", q.text)
 }
 
 func (q taskQuery) url(more ...string) string {
-	values := q.values()
-	for i := 0; i+1 < len(more); i += 2 {
-		values.Set(more[i], more[i+1])
-	}
-	if len(values) == 0 {
-		return "/tasks"
-	}
-	return "/tasks?" + values.Encode()
+	return filterURL("/tasks", q.values(), more)
 }
 
 // narrowed reports whether anything is left out, besides by how they are shown.
@@ -176,6 +148,11 @@ func (v *visit) tasks() error {
 	if err != nil {
 		return err
 	}
+	if p.query.view != tasksNext {
+		if p.choices, err = v.web.engine.ChoicesOfTasks(v.r.Context(), v.caller); err != nil {
+			return err
+		}
+	}
 	shell := Shell{Title: "Tasks", Place: "tasks", Now: p.at, Stream: p.stream(view)}
 	return v.page(http.StatusOK, shell, tasks(p))
 }
@@ -185,7 +162,7 @@ func (d *dashboard) readTasksPage(ctx context.Context, p *tasksPage, c engine.Ca
 	switch p.query.view {
 	case tasksBoard:
 		board, err := d.engine.TaskBoard(ctx, c, p.query.filter())
-		p.at, p.columns, p.counts, p.choices = board.At, board.Columns, board.Counts, board.Choices
+		p.at, p.columns, p.counts = board.At, board.Columns, board.Counts
 		return board.View, err
 	case tasksNext:
 		next, err := d.engine.TasksNext(ctx, c)
@@ -193,7 +170,7 @@ func (d *dashboard) readTasksPage(ctx context.Context, p *tasksPage, c engine.Ca
 		return next.View, err
 	}
 	list, err := d.engine.TaskList(ctx, c, p.query.filter(), api.Page{Cursor: p.cursor})
-	p.at, p.rows, p.more, p.counts, p.choices = list.At, list.Rows, list.NextCursor, list.Counts, list.Choices
+	p.at, p.rows, p.more, p.counts = list.At, list.Rows, list.NextCursor, list.Counts
 	return list.View, err
 }
 
