@@ -3,6 +3,7 @@ package db
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // verdict is how one transaction turned out.
@@ -68,7 +69,7 @@ func (w *writer) transact(requests []*request, savepoints bool) verdict {
 		if savepoints && len(waiting) > 1 {
 			failed, lost = w.within(r)
 		} else {
-			failed, lost = w.attempt(r)
+			failed, lost = w.attempt(r, false)
 		}
 		switch {
 		case lost != nil:
@@ -118,10 +119,18 @@ func (w *writer) start() error {
 
 // attempt runs one closure. A failed one may have written: then dirty is set.
 // Lost means that the transaction can no longer be used.
-func (w *writer) attempt(r *request) (failed, lost error) {
+func (w *writer) attempt(r *request, savepoint bool) (failed, lost error) {
 	events := w.events
 	w.guard.dirty = false
 	failed = w.call(r)
+	if failed == nil && savepoint {
+		failed = w.flush() // it is this closure's alone, and so is its failure
+	}
+	if w.held.failed != nil {
+		// What earlier closures have held back may be lost with it.
+		failed = errors.Join(failed, w.held.failed)
+		w.guard.dirty = true
+	}
 	w.wrote = w.wrote || w.guard.dirty
 	left := w.guard.closeRows()
 	if !w.guard.inTx {
@@ -142,13 +151,14 @@ func (w *writer) within(r *request) (failed, lost error) {
 	if err := w.savepoint.run(); err != nil {
 		return nil, err
 	}
-	failed, lost = w.attempt(r)
+	failed, lost = w.attempt(r, true)
 	if lost != nil {
 		return nil, lost
 	}
 	if failed != nil {
 		if w.guard.dirty {
 			w.rowCache.forgetAll()
+			w.held.drop()
 		}
 		if err := w.undo.run(); err != nil {
 			return nil, err
@@ -189,15 +199,22 @@ func (w *writer) finish(stayed []*request) verdict {
 		}
 		return over
 	}
+	if err := w.flush(); err != nil {
+		return w.unflushed(stayed, err)
+	}
 	if err := errors.Join(w.ids.store(w.queries), w.events.store(w.queries)); err != nil {
 		settleAll(stayed, w.classed(errors.Join(err, w.abort())))
 		return over
 	}
+	began := time.Now() // what the disk takes, whatever the store's clock says
 	if err := w.commit.run(); err != nil {
 		return w.refused(stayed, err)
 	}
 	w.guard.inTx = false
 	if w.wrote {
+		if w.committed != nil {
+			w.committed(time.Since(began), len(stayed))
+		}
 		if err := w.openFiles.whole(); err != nil {
 			// It is in a file that no later start finds, unless somebody puts it back.
 			settleAll(stayed, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err))
@@ -211,6 +228,18 @@ func (w *writer) finish(stayed []*request) verdict {
 		w.afterCommit(r)
 	}
 	settleAll(stayed, nil)
+	return over
+}
+
+// unflushed sorts out held back writes that were refused: one closure is at fault, unless the
+// disk is full.
+func (w *writer) unflushed(stayed []*request, err error) verdict {
+	full := primary(err) == codeFull
+	err = errors.Join(err, w.abort())
+	if len(stayed) > 1 && !full {
+		return oneEach
+	}
+	settleAll(stayed, w.classed(err))
 	return over
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,7 +23,7 @@ const (
 	writing   role = iota // the one connection of the writer goroutine
 	reading               // a connection of the read pool
 	migrating             // sees the file before anybody else does
-	copying               // takes snapshots
+	copying               // reads the whole file for a copy; it never writes, so closing it leaves the log as it is
 )
 
 const (
@@ -63,6 +64,9 @@ func settings(r role, synchronous string, checkpoint int) []setting {
 	case reading:
 		// A read-only connection cannot change the journal mode and need not.
 		queryOnly, journal = "1", ""
+	case copying:
+		// VACUUM INTO writes to another file, which query_only would refuse too.
+		journal = ""
 	case migrating:
 		// A table rebuilt while foreign keys are on deletes its children; the
 		// keys are checked before each migration commits instead (checkedTx).
@@ -92,7 +96,13 @@ func newConnector(path string, r role, o Options) (*connector, error) {
 		return nil, err
 	}
 	c := &connector{role: r, openFiles: o.openFiles, settings: settings(r, synchronous, cmp.Or(o.Unsafe.CheckpointPages, walPages))}
-	if c.inner, err = sqlite.NewConnector(dsn(path, r, o.Unsafe.VFS)); err != nil {
+	name := dsn(path, r, o.Unsafe.VFS)
+	if o.still {
+		name += "&immutable=1"
+		// SQLite looks for no log then, and calls that by another name.
+		c.settings = slices.DeleteFunc(c.settings, func(s setting) bool { return s.name == "journal_mode" })
+	}
+	if c.inner, err = sqlite.NewConnector(name); err != nil {
 		return nil, fmt.Errorf("name database %s: %w", path, err)
 	}
 	return c, nil
@@ -110,7 +120,7 @@ func openRole(path string, r role, o Options) (*sql.DB, error) {
 // dsn writes path as a URI. SQLite would end the name at the first ? or #.
 func dsn(path string, r role, vfs string) string {
 	q := url.Values{"_defensive": {"1"}, "_dqs": {"0"}, "_error_rc": {"1"}, "mode": {"rw"}}
-	if r == reading {
+	if r == reading || r == copying {
 		q.Set("mode", "ro")
 	} else {
 		// A transaction that reads first and writes later fails at once under

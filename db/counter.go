@@ -50,6 +50,9 @@ const idEpoch = 1704067200
 // FirstID returns the smallest id that anything made at now or later can have.
 func FirstID(now time.Time) int64 { return idFloor(now) }
 
+// MadeAt is when an id was made, to the second.
+func MadeAt(id int64) time.Time { return time.Unix(id>>idLowBits+idEpoch, 0).UTC() }
+
 // idFloor returns the smallest id of the second of now, or 0 when the clock is outside the 136
 // years that fit. Seconds, not milliseconds, keep an id within six bytes of the store until
 // 2041; a busy second borrows from the next.

@@ -3,6 +3,7 @@ package db
 import (
 	"errors"
 	"fmt"
+	"syscall"
 )
 
 var (
@@ -125,6 +126,17 @@ func classify(err error) error {
 		return fmt.Errorf("%w: %w", own, err)
 	}
 	return err
+}
+
+// ofDisk is classify for an error that the system may have made instead of SQLite.
+func ofDisk(err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	case errors.Is(err, syscall.EROFS):
+		return fmt.Errorf("%w: %w", ErrReadOnly, err)
+	}
+	return classify(err)
 }
 
 // classes are the package's own errors by SQLite's primary code.

@@ -23,6 +23,7 @@ type sqliteConn interface {
 	driver.SessionResetter
 	driver.Validator
 	sqlite.HookRegisterer
+	sqlite.AuthorizerRegisterer
 }
 
 // guard is between database/sql and a connection of the driver and enforces two rules that
@@ -39,44 +40,77 @@ type sqliteConn interface {
 // All fields belong to the goroutine that uses the connection.
 type guard struct {
 	sqliteConn
-	role     role
-	ctx      context.Context // what statements run under; nil = the context that they are given
-	inTx     bool            // a transaction is open; maintained for the writing role
-	rowCache *rowCache       // rows to forget as tables are written; nil except for the writing role
-	dirty    bool            // the running closure has written
-	keeping  bool            // the running statement's caller keeps the rows up to date
-	rows     []*guardedRows  // open cursors of database/sql's statements
-	direct   *direct.DB      // the generated statements, which don't go through database/sql; for writing and reading
+	role       role
+	ctx        context.Context // what statements run under; nil = the context that they are given
+	inTx       bool            // a transaction is open; maintained for the writing role
+	rowCache   *rowCache       // rows to forget as tables are written; nil except for the writing role
+	flush      func() error    // writes what the transaction holds back; nil except for the writing role
+	rolledBack func()          // forgets what was held back; nil except for the writing role
+	late       bool            // the statement that is being compiled touches what may be held back
+	dirty      bool            // the running closure has written
+	keeping    bool            // the running statement's caller keeps the rows up to date
+	rows       []*guardedRows  // open cursors of database/sql's statements
+	direct     *direct.DB      // the generated statements, which don't go through database/sql; for writing and reading
 }
 
 func newGuard(inner sqliteConn, r role) (g *guard, err error) {
 	g = &guard{sqliteConn: inner, role: r}
 	if r == writing || r == reading {
-		g.direct, err = direct.New(inner, direct.Options{Table: writtenTable, Admit: g.admitDirect})
+		g.direct, err = direct.New(inner, direct.Options{Preparing: g.preparing, Admit: g.admitDirect})
 	}
-	if r == writing {
+	if err == nil && r == writing {
 		g.ctx = context.Background()
+		err = inner.RegisterAuthorizer(g.authorize)
 		// Called for every rollback, SQLite's own included; not for ROLLBACK TO.
 		inner.RegisterRollbackHook(func() {
 			g.inTx = false
 			g.rowCache.forgetAll()
+			g.rolledBack()
 		})
 	}
 	return g, err
 }
 
+// preparing finds out what a generated statement touches while it is compiled.
+func (g *guard) preparing(query string) (prepared func() direct.Class) {
+	g.late = false
+	return func() direct.Class { return direct.Class{Writes: writtenTable(query), Flush: g.late} }
+}
+
+// authorize refuses nothing. It is told of each column that a statement reads or writes, its
+// triggers and foreign keys included, when it is compiled.
+func (g *guard) authorize(action sqlite.AuthorizerActionCode, table, column, _, _ string) sqlite.AuthorizerReturnCode {
+	switch action {
+	case sqlite.AuthInsert, sqlite.AuthDelete:
+		g.late = g.late || isHeldBack(table, "")
+	case sqlite.AuthRead, sqlite.AuthUpdate:
+		g.late = g.late || isHeldBack(table, column)
+	}
+	return sqlite.AuthorizerOK
+}
+
 // admitDirect is what a generated statement is asked before it runs.
-func (g *guard) admitDirect(table string) error {
+func (g *guard) admitDirect(c direct.Class) error {
 	if g.role == writing && !g.inTx {
 		return errNoTransaction
 	}
-	g.wrote(table)
+	if c.Flush && g.flush != nil {
+		if err := g.flush(); err != nil {
+			return err
+		}
+	}
+	g.wrote(c.Writes)
 	return nil
 }
 
 func (g *guard) admit(given context.Context) (context.Context, error) {
 	if g.role == writing && !g.inTx {
 		return nil, errNoTransaction
+	}
+	if g.flush != nil { // such statements are rare: what they look at isn't asked
+		if err := g.flush(); err != nil {
+			return nil, err
+		}
 	}
 	if g.ctx != nil {
 		return g.ctx, nil

@@ -41,3 +41,19 @@ func lockFile(ctx context.Context, path string) (unlock func() error, err error)
 
 // lockSuffix is added to the database's name to name the lock file.
 const lockSuffix = ".lock"
+
+// tryLock takes the lock of a file, which the flag os.O_CREATE creates; nil when somebody else
+// has it.
+func tryLock(path string, create int) (*os.File, error) {
+	f, err := os.OpenFile(path, create|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			err = nil
+		}
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}

@@ -38,13 +38,16 @@ func (tx *Tx) LogNumbered(ev Event) (int64, error) {
 		data = string(b)
 	}
 	seq := tx.NextEvent()
-	err := tx.InsertEvent(tx.Context(), queries.InsertEventParams{
+	h := &tx.w.held
+	if h.events = append(h.events, queries.Event{
 		Seq: seq, WorkspaceID: ev.Workspace, AgentID: ev.Agent, SessionID: ev.Session, TaskID: ev.Task,
 		At: Micros(tx.Now), Actor: ev.Actor, Type: ev.Type, Data: data,
-	})
-	if err != nil {
-		return 0, fmt.Errorf("append event %s: %w", ev.Type, err)
+	}); len(h.events) == maxHeld {
+		if err := tx.w.flush(); err != nil {
+			return 0, fmt.Errorf("append event %s: %w", ev.Type, err)
+		}
 	}
+	tx.w.guard.dirty = true
 	tx.AfterCommit(tx.w.wakeReaders)
 	return seq, nil
 }

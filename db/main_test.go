@@ -12,6 +12,10 @@ import (
 var children = map[string]func() error{
 	"write": writeUntilKilled,
 	"open":  openAndClose,
+
+	"back up": backUpUntilKilled,
+	"restore": restoreUntilKilled,
+	"migrate": migrateUntilKilled,
 }
 
 const childVariable = "STINT_DB_TEST_CHILD"

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -185,5 +186,46 @@ func TestOpen_RemovesWhatAKilledStartLeft(t *testing.T) {
 		if _, err := os.Stat(name); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestMigrate_OneThatWasMadeBesideOthersComesLater opens a file with a migration that has a
+// smaller number than the file's newest, as when two are made side by side: it is applied, after
+// a snapshot, which a start that is repeated keeps. A program that doesn't know it refuses.
+func TestMigrate_OneThatWasMadeBesideOthersComesLater(t *testing.T) {
+	later := map[string]string{"9000_notes.sql": notes, "9003_later.sql": "-- +goose Up\nCREATE TABLE later (id INTEGER) STRICT;"}
+	path := closedWith(t, later)
+	all := map[string]string{"9001_beside.sql": "-- +goose Up\nCREATE TABLE beside (id INTEGER) STRICT;", "9002_wrong.sql": "-- +goose Up\nSYNTAX;"}
+	for name, text := range later {
+		all[name] = text
+	}
+	if _, err := Look(t.Context(), Options{Path: path, Migrations: with(t, all)}); !errors.Is(err, ErrOlder) {
+		t.Errorf("a look at it: %v", err)
+	}
+	if s, err := Open(t.Context(), Options{Path: path, Migrations: with(t, all)}); err == nil {
+		t.Fatal("it opened although a migration failed", s.Close())
+	}
+	all["9002_wrong.sql"] = "-- +goose Up\nINSERT INTO beside VALUES (1);"
+	s, err := Open(t.Context(), Options{Path: path, Migrations: with(t, all)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n int
+	if err := queryRow(t, s, &n, `SELECT count(*) FROM beside`); err != nil || n != 1 {
+		t.Errorf("%d rows (%v)", n, err)
+	}
+	migratedOnce(t, s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	kept, err := schemaOf(t.Context(), path+".before-v9002")
+	if err != nil || kept.newest() != 9003 || slices.Contains(kept, 9001) {
+		t.Errorf("the snapshot has %v (%v)", kept, err)
+	}
+	if _, err := Open(t.Context(), Options{Path: path, Migrations: with(t, later)}); !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "9001") {
+		t.Errorf("a program without it opens the file: %v", err)
+	}
+	if _, err := Look(t.Context(), Options{Path: path, Migrations: with(t, later)}); !errors.Is(err, ErrNewer) {
+		t.Errorf("a program without it looks at the file: %v", err)
 	}
 }

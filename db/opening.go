@@ -43,6 +43,9 @@ func (s *Store) open(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
+	if err := finishRestore(s.path, nil); err != nil {
+		return err
+	}
 	if err := checkPair(s.path); err != nil {
 		return err
 	}
@@ -78,6 +81,9 @@ func (s *Store) connect(ctx context.Context) (err error) {
 		err = errors.Join(err, pool.Close())
 	}()
 	if err := m.run(ctx); err != nil {
+		return err
+	}
+	if err := m.allowShrinking(ctx); err != nil {
 		return err
 	}
 	w, err := openWriter(ctx, s.path, s.options)

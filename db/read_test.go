@@ -262,3 +262,38 @@ func TestRead_OpenRowsAreFoundAndClosed(t *testing.T) {
 		t.Errorf("the log has %d bytes after it was to be emptied (%v)", info.Size(), err)
 	}
 }
+
+// However many search, other readers don't wait for them, and the searches that wait get their
+// turn.
+func TestSearch_StopsNoOtherReader(t *testing.T) {
+	s := open(t)
+	searches := connections[forSearches]()
+	release := make(chan struct{})
+	held := make(chan struct{}, searches)
+	var all sync.WaitGroup
+	for range searches {
+		all.Go(func() {
+			if err := s.Search(t.Context(), "", func(*ReadTx) error { held <- struct{}{}; <-release; return nil }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for range searches {
+		<-held
+	}
+	for range readerCount() + 1 {
+		wantNotes(t, s)
+	}
+	waited := make(chan error, 1)
+	all.Go(func() { waited <- s.Search(t.Context(), "", func(*ReadTx) error { return nil }) })
+	select {
+	case err := <-waited:
+		t.Errorf("a search had a connection that others search on (%v)", err)
+	default:
+	}
+	close(release)
+	all.Wait()
+	if err := <-waited; err != nil {
+		t.Error(err)
+	}
+}

@@ -64,6 +64,7 @@ const (
 	forAnybody = iota
 	forTimers
 	forRights
+	forSearches
 )
 
 // connections says how many each use has, opened when they are first taken.
@@ -71,6 +72,8 @@ var connections = [...]func() int{
 	forAnybody: readerCount,
 	forTimers:  func() int { return 2 }, // one timer that has much to read doesn't delay the others
 	forRights:  func() int { return 1 },
+	// However many search, they take one core at a time from the writer, and no connection from a page.
+	forSearches: func() int { return 2 },
 }
 
 // readerCount is the cores but one, so that readers can never take all of them from the

@@ -7,10 +7,11 @@ import (
 	"stint/api"
 )
 
-// Search is [Store.Read] for what may look at more than can be read in time; narrow says
-// how whoever asks can have it look at less: "by agent or time".
+// Search is [Store.Read] for what looks at thousands of rows to find a few, on connections of
+// its own: searches wait for each other, and nobody else for them. narrow says how whoever asks
+// can have it look at less: "by agent or time".
 func (s *Store) Search(ctx context.Context, narrow string, fn func(tx *ReadTx) error) error {
-	err := s.read(ctx, forAnybody, fn)
+	err := s.read(ctx, forSearches, fn)
 	if errors.Is(err, ErrSlow) && api.CodeOf(err) == "" {
 		err = errors.Join(&api.Error{Code: api.CodeTooSlow, Detail: "This takes too long to find. Narrow it: " + narrow + ".", RetryIn: retryIn}, err)
 	}

@@ -191,6 +191,36 @@ func (tx *Tx) KeepSession(s *queries.Session) {
 	keep(tx.w.rowCache, "sessions", tx.w.rowCache.sessions, s.ID, *s)
 }
 
+// The statements of retention are about what has ended, which is not cached.
+
+// DropSession is [queries.Queries.DropSession].
+func (tx *Tx) DropSession(ctx context.Context, id api.SessionID) (int64, error) {
+	delete(tx.w.rowCache.sessions, id)
+	return tx.upToDate("sessions", func() (int64, error) { return tx.Queries.DropSession(ctx, id) })
+}
+
+// MarkOutputRemoved is [queries.Queries.MarkOutputRemoved].
+func (tx *Tx) MarkOutputRemoved(ctx context.Context, p queries.MarkOutputRemovedParams) (int64, error) {
+	delete(tx.w.rowCache.sessions, p.ID)
+	return tx.upToDate("sessions", func() (int64, error) { return tx.Queries.MarkOutputRemoved(ctx, p) })
+}
+
+// MarkEventsRemoved is [queries.Queries.MarkEventsRemoved].
+func (tx *Tx) MarkEventsRemoved(ctx context.Context, p queries.MarkEventsRemovedParams) (int64, error) {
+	delete(tx.w.rowCache.sessions, p.ID)
+	return tx.upToDate("sessions", func() (int64, error) { return tx.Queries.MarkEventsRemoved(ctx, p) })
+}
+
+// DropClaimsOf is [queries.Queries.DropClaimsOf], for drained claims.
+func (tx *Tx) DropClaimsOf(ctx context.Context, session api.SessionID) (int64, error) {
+	for id, c := range tx.w.rowCache.claims {
+		if c.SessionID == session {
+			delete(tx.w.rowCache.claims, id)
+		}
+	}
+	return tx.upToDate("claims", func() (int64, error) { return tx.Queries.DropClaimsOf(ctx, session) })
+}
+
 // Claim is [queries.Queries.Claim].
 func (tx *Tx) Claim(ctx context.Context, id api.ClaimKey) (queries.Claim, error) {
 	return look(tx, "claims", func(k *rowCache) map[api.ClaimKey]queries.Claim { return k.claims }, id, func() (queries.Claim, error) {
@@ -274,36 +304,41 @@ func (tx *Tx) AgentBySlug(ctx context.Context, p queries.AgentBySlugParams) (que
 	return a, err
 }
 
-// TriggerAgent is [queries.Queries.TriggerAgent].
-func (tx *Tx) TriggerAgent(ctx context.Context, p queries.TriggerAgentParams) (int64, error) {
-	return tx.changeAgent(p.ID, func(a *queries.Agent) { a.LastTriggeredAt = p.TriggeredAt }, func() (int64, error) {
-		return tx.Queries.TriggerAgent(ctx, p)
+// TriggerAgent notes when an agent was last triggered. It returns [ErrGuard] for one that was
+// triggered since or is deleted.
+func (tx *Tx) TriggerAgent(id api.AgentID, at int64) error {
+	return tx.count(id, func(a *queries.Agent) bool {
+		later := a.LastTriggeredAt < at && a.DeletedAt == 0
+		a.LastTriggeredAt = at
+		return later
 	})
 }
 
-// TakeAgentSlot is [queries.Queries.TakeAgentSlot].
-func (tx *Tx) TakeAgentSlot(ctx context.Context, p queries.TakeAgentSlotParams) (int64, error) {
-	return tx.changeAgent(p.ID, func(a *queries.Agent) { a.Running++ }, func() (int64, error) {
-		return tx.Queries.TakeAgentSlot(ctx, p)
+// TakeAgentSlot counts one more running session of an agent. It returns an error unless the
+// agent may run one more: it isn't paused or deleted, has not spent what it may on the day
+// today (in days since 1970), and runs fewer than its limit.
+func (tx *Tx) TakeAgentSlot(id api.AgentID, today int64) error {
+	return tx.count(id, func(a *queries.Agent) bool {
+		free := a.Running < a.MaxConcurrent && a.Paused == 0 && a.DeletedAt == 0
+		a.Running++
+		return free && (a.DailySpendLimit == 0 || a.SpentOnDay < a.DailySpendLimit || a.SpendDay < today)
 	})
 }
 
-// FreeAgentSlot is [queries.Queries.FreeAgentSlot].
-func (tx *Tx) FreeAgentSlot(ctx context.Context, id api.AgentID) (int64, error) {
-	return tx.changeAgent(id, func(a *queries.Agent) { a.Running-- }, func() (int64, error) {
-		return tx.Queries.FreeAgentSlot(ctx, id)
+// TakeAgentSlotExempt is TakeAgentSlot for what the limits don't apply to.
+func (tx *Tx) TakeAgentSlotExempt(id api.AgentID) error {
+	return tx.count(id, func(a *queries.Agent) bool {
+		a.Running++
+		return a.DeletedAt == 0
 	})
 }
 
-func (tx *Tx) changeAgent(id api.AgentID, change func(a *queries.Agent), run func() (int64, error)) (int64, error) {
-	a, ok := tx.w.rowCache.agents[id]
-	delete(tx.w.rowCache.agents, id)
-	n, err := tx.upToDate("agents", run)
-	if ok && n == 1 && err == nil {
-		change(&a)
-		tx.w.rowCache.agents[id] = a
-	}
-	return n, err
+// FreeAgentSlot counts one running session of an agent less. It returns an error when none runs.
+func (tx *Tx) FreeAgentSlot(id api.AgentID) error {
+	return tx.count(id, func(a *queries.Agent) bool {
+		a.Running--
+		return a.Running >= 0
+	})
 }
 
 // WorkerEvenDeleted is [queries.Queries.WorkerEvenDeleted].

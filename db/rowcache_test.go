@@ -47,8 +47,7 @@ func running(t *testing.T, s *Store, agent api.AgentID) (n int64) {
 
 func take(t *testing.T, agent api.AgentID) func(tx *Tx) error {
 	return func(tx *Tx) error {
-		_, err := tx.TakeAgentSlot(t.Context(), queries.TakeAgentSlotParams{ID: agent})
-		return err
+		return tx.TakeAgentSlot(agent, 0)
 	}
 }
 

@@ -8,9 +8,15 @@ import (
 	"os"
 )
 
-// Size is how many bytes the database takes on the disk, including its log, minus the free
-// space in it for new rows.
-func (s *Store) Size(ctx context.Context) (bytes int64, err error) {
+// FileSizes are how many bytes the database's files take on the disk.
+type FileSizes struct {
+	Database int64 // of the file
+	Free     int64 // of them free for new rows
+	Log      int64 // of the write-ahead log
+}
+
+// FileSizes reads them.
+func (s *Store) FileSizes(ctx context.Context) (out FileSizes, err error) {
 	err = s.ReadTimer(ctx, func(tx *ReadTx) error {
 		var pages, free, page int64
 		for pragma, to := range map[string]*int64{"page_count": &pages, "freelist_count": &free, "page_size": &page} {
@@ -18,20 +24,28 @@ func (s *Store) Size(ctx context.Context) (bytes int64, err error) {
 				return fmt.Errorf("read how large the database is: %w", err)
 			}
 		}
-		bytes = (pages - free) * page
+		out.Database, out.Free = pages*page, free*page
 		return nil
 	})
 	if err != nil {
-		return 0, err
+		return out, err
 	}
 	info, err := os.Stat(s.path + "-wal")
 	if errors.Is(err, fs.ErrNotExist) {
-		return bytes, nil
+		return out, nil
 	}
 	if err != nil {
-		return 0, err
+		return out, err
 	}
-	return bytes + info.Size(), nil
+	out.Log = info.Size()
+	return out, nil
+}
+
+// Size is how many bytes the database takes on the disk, including its log, minus the free
+// space in it for new rows.
+func (s *Store) Size(ctx context.Context) (int64, error) {
+	all, err := s.FileSizes(ctx)
+	return all.Database - all.Free + all.Log, err
 }
 
 // number reads one number.

@@ -28,10 +28,15 @@ type Options struct {
 	// Migrations are the goose files that make the schema; nil = the embedded ones.
 	Migrations fs.FS
 
+	// Committed is told after each transaction that wrote how long its COMMIT took, the disk
+	// included, and how many callers shared it; nil = nobody is. It must be quick.
+	Committed func(took time.Duration, shared int)
+
 	// Unsafe is for tests.
 	Unsafe Unsafe
 
 	openFiles *openFiles // what connections of a store must find at the path; nil = anything
+	still     bool       // nothing changes the file, and it has no log
 }
 
 // Unsafe are settings that give up what the store promises. They exist so that

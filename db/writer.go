@@ -16,12 +16,13 @@ import (
 // writer makes all changes. At any time it has one owner, given by the queue: the writer
 // goroutine (loop), or the only caller that wants to write.
 type writer struct {
-	now    func() time.Time
-	log    *slog.Logger
-	queue  *queue
-	done   chan struct{}         // closed when the writer goroutine has ended
-	broken func(cause error)     // called once when the writer stops for good; must not wait
-	ended  atomic.Pointer[error] // why it has stopped and nothing may be written any more
+	now       func() time.Time
+	log       *slog.Logger
+	queue     *queue
+	done      chan struct{}                        // closed when the writer goroutine has ended
+	committed func(took time.Duration, shared int) // of Options
+	broken    func(cause error)                    // called once when the writer stops for good; must not wait
+	ended     atomic.Pointer[error]                // why it has stopped and nothing may be written any more
 
 	refusal atomic.Pointer[error] // why the disk refused the last write; nil since one was accepted
 
@@ -32,6 +33,7 @@ type writer struct {
 	guard       *guard
 	queries     *queries.Queries
 	rowCache    *rowCache
+	held        heldBack
 	openFiles   *openFiles
 	book        *notebook
 	told        *told
@@ -54,6 +56,7 @@ func openWriter(ctx context.Context, path string, o Options) (*writer, error) {
 		log:       o.Log,
 		queue:     newQueue(),
 		done:      make(chan struct{}),
+		committed: o.Committed,
 		broken:    func(error) {},
 		openFiles: o.openFiles,
 		ids:       counter{name: "id"},
@@ -78,7 +81,7 @@ func (w *writer) prepare(ctx context.Context) (err error) {
 	if w.guard, err = guardOf(w.conn); err != nil {
 		return err
 	}
-	w.guard.rowCache = w.rowCache
+	w.guard.rowCache, w.guard.flush, w.guard.rolledBack = w.rowCache, w.flush, w.held.drop
 	w.queries = queries.New(w.guard.direct)
 	for _, c := range []struct {
 		control **control
@@ -262,11 +265,13 @@ func (w *writer) moveLog(how string) (all bool, err error) {
 	return moveLog(context.Background(), w.conn, how)
 }
 
-// moveLog writes as much of the log back into the file as readers let it.
-func moveLog(ctx context.Context, conn interface {
+// rowQuerier is a pool or one connection of it.
+type rowQuerier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}, how string,
-) (all bool, err error) {
+}
+
+// moveLog writes as much of the log back into the file as readers let it.
+func moveLog(ctx context.Context, conn rowQuerier, how string) (all bool, err error) {
 	var busy, frames, moved int
 	if err := conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint("+how+")").Scan(&busy, &frames, &moved); err != nil {
 		return false, fmt.Errorf("write the log back: %w", err)

@@ -58,19 +58,10 @@ SELECT * FROM agent_versions WHERE agent_id = @agent_id AND version = @version;
 -- name: DeleteAgent :execrows
 UPDATE agents SET deleted_at = @deleted_at, next_slot_at = 0 WHERE id = @id AND deleted_at = 0;
 
--- name: TriggerAgent :execrows
-UPDATE agents SET last_triggered_at = @triggered_at WHERE id = @id AND last_triggered_at < @triggered_at AND deleted_at = 0;
-
--- name: TakeAgentSlot :execrows
-UPDATE agents SET running = running + 1
-WHERE id = @id AND running < max_concurrent AND paused = 0 AND deleted_at = 0
-  AND NOT (daily_spend_limit > 0 AND spent_on_day >= daily_spend_limit AND spend_day >= @today);
-
--- name: TakeAgentSlotExempt :execrows
-UPDATE agents SET running = running + 1 WHERE id = @id AND deleted_at = 0;
-
--- name: FreeAgentSlot :execrows
-UPDATE agents SET running = running - 1 WHERE id = @id AND running > 0;
+-- What a batch has counted: written only over what it was counted from.
+-- name: SetAgentCounts :execrows
+UPDATE agents SET running = @running, last_triggered_at = @last_triggered_at
+WHERE id = @id AND running = @from_running AND last_triggered_at = @from_triggered_at;
 
 -- name: SetFailuresInRow :execrows
 UPDATE agents SET failures_in_row = @failures_in_row WHERE id = @id;

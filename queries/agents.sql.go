@@ -266,18 +266,6 @@ func (q *Queries) DueAgents(ctx context.Context, arg DueAgentsParams) ([]api.Age
 	return items, nil
 }
 
-const freeAgentSlot = `-- name: FreeAgentSlot :execrows
-UPDATE agents SET running = running - 1 WHERE id = ?1 AND running > 0
-`
-
-func (q *Queries) FreeAgentSlot(ctx context.Context, id api.AgentID) (int64, error) {
-	result, err := q.db.ExecContext(ctx, freeAgentSlot, id)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
-}
-
 const insertAgentVersion = `-- name: InsertAgentVersion :exec
 INSERT INTO agent_versions (agent_id, version, at, actor, snapshot, run_set_by, timeouts_set_by)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
@@ -723,6 +711,34 @@ func (q *Queries) ScheduledAgents(ctx context.Context) ([]Agent, error) {
 	return items, nil
 }
 
+const setAgentCounts = `-- name: SetAgentCounts :execrows
+UPDATE agents SET running = ?1, last_triggered_at = ?2
+WHERE id = ?3 AND running = ?4 AND last_triggered_at = ?5
+`
+
+type SetAgentCountsParams struct {
+	Running         int64
+	LastTriggeredAt int64
+	ID              api.AgentID
+	FromRunning     int64
+	FromTriggeredAt int64
+}
+
+// What a batch has counted: written only over what it was counted from.
+func (q *Queries) SetAgentCounts(ctx context.Context, arg SetAgentCountsParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, setAgentCounts,
+		arg.Running,
+		arg.LastTriggeredAt,
+		arg.ID,
+		arg.FromRunning,
+		arg.FromTriggeredAt,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const setFailuresInRow = `-- name: SetFailuresInRow :execrows
 UPDATE agents SET failures_in_row = ?1 WHERE id = ?2
 `
@@ -734,54 +750,6 @@ type SetFailuresInRowParams struct {
 
 func (q *Queries) SetFailuresInRow(ctx context.Context, arg SetFailuresInRowParams) (int64, error) {
 	result, err := q.db.ExecContext(ctx, setFailuresInRow, arg.FailuresInRow, arg.ID)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
-}
-
-const takeAgentSlot = `-- name: TakeAgentSlot :execrows
-UPDATE agents SET running = running + 1
-WHERE id = ?1 AND running < max_concurrent AND paused = 0 AND deleted_at = 0
-  AND NOT (daily_spend_limit > 0 AND spent_on_day >= daily_spend_limit AND spend_day >= ?2)
-`
-
-type TakeAgentSlotParams struct {
-	ID    api.AgentID
-	Today int64
-}
-
-func (q *Queries) TakeAgentSlot(ctx context.Context, arg TakeAgentSlotParams) (int64, error) {
-	result, err := q.db.ExecContext(ctx, takeAgentSlot, arg.ID, arg.Today)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
-}
-
-const takeAgentSlotExempt = `-- name: TakeAgentSlotExempt :execrows
-UPDATE agents SET running = running + 1 WHERE id = ?1 AND deleted_at = 0
-`
-
-func (q *Queries) TakeAgentSlotExempt(ctx context.Context, id api.AgentID) (int64, error) {
-	result, err := q.db.ExecContext(ctx, takeAgentSlotExempt, id)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
-}
-
-const triggerAgent = `-- name: TriggerAgent :execrows
-UPDATE agents SET last_triggered_at = ?1 WHERE id = ?2 AND last_triggered_at < ?1 AND deleted_at = 0
-`
-
-type TriggerAgentParams struct {
-	TriggeredAt int64
-	ID          api.AgentID
-}
-
-func (q *Queries) TriggerAgent(ctx context.Context, arg TriggerAgentParams) (int64, error) {
-	result, err := q.db.ExecContext(ctx, triggerAgent, arg.TriggeredAt, arg.ID)
 	if err != nil {
 		return 0, err
 	}

@@ -75,7 +75,7 @@ SELECT COUNT(*) FROM claims c JOIN sessions s ON s.id = c.session_id
 WHERE c.drained = 0 AND c.agent_id = @agent_id AND s.triggered_by = 'scheduler' AND s.id <> @except;
 
 -- name: ClaimByRequest :one
-SELECT * FROM claims WHERE worker_id = @worker_id AND request_id = @request_id AND request_id <> '' ORDER BY id DESC LIMIT 1;
+SELECT * FROM claims WHERE request_id = @request_id AND request_id <> '' AND instance_id = @instance_id ORDER BY id DESC LIMIT 1;
 
 -- name: GraceClaims :execrows
 UPDATE claims SET expires_at = @until, renewed_at = @now, graced = 1

@@ -20,6 +20,37 @@ func (q *Queries) Counter(ctx context.Context, name string) (int64, error) {
 	return value, err
 }
 
+const putCounter = `-- name: PutCounter :exec
+INSERT INTO counters (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = excluded.value
+`
+
+type PutCounterParams struct {
+	Name  string
+	Value int64
+}
+
+func (q *Queries) PutCounter(ctx context.Context, arg PutCounterParams) error {
+	_, err := q.db.ExecContext(ctx, putCounter, arg.Name, arg.Value)
+	return err
+}
+
+const raiseCounter = `-- name: RaiseCounter :execrows
+UPDATE counters SET value = ?1 WHERE name = ?2 AND value < ?1
+`
+
+type RaiseCounterParams struct {
+	Value int64
+	Name  string
+}
+
+func (q *Queries) RaiseCounter(ctx context.Context, arg RaiseCounterParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, raiseCounter, arg.Value, arg.Name)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const setCounter = `-- name: SetCounter :execrows
 UPDATE counters SET value = ?1 WHERE name = ?2
 `

@@ -1,7 +1,3 @@
--- name: InsertEvent :exec
-INSERT INTO events (seq, workspace_id, agent_id, session_id, task_id, at, actor, type, data)
-VALUES (@seq, @workspace_id, @agent_id, @session_id, @task_id, @at, @actor, @type, @data);
-
 -- Events about sign-ins are only for those who may read the audit.
 -- name: EventsAfter :many
 SELECT sqlc.embed(e), CAST(COALESCE(s.agent_id, e.agent_id) AS INTEGER) AS agent
@@ -20,18 +16,49 @@ WHERE seq > @after
   AND type NOT IN ('program_signed_in', 'program_signed_out', 'program_token_reused', 'program_revoked', 'sign_in_refused', 'signed_in', 'identity_linked', 'identity_unlinked')
 ORDER BY seq LIMIT @n;
 
--- The log for people who look into it, newest first; '' and 0 filter nothing.
+-- The log for people who look into it, newest first, down to reach, which bounds the work; ''
+-- and 0 filter nothing.
 -- name: AuditPage :many
 SELECT sqlc.embed(e), CAST(COALESCE(s.agent_id, e.agent_id) AS INTEGER) AS agent
 FROM events e LEFT JOIN sessions s ON s.id = e.session_id
-WHERE e.seq < @before AND e.at >= @since AND e.at < @until
+WHERE e.seq < @before AND e.seq >= @reach AND e.at >= @since AND e.at < @until
   AND ((e.session_id = 0 AND e.workspace_id = @workspace_id)
     OR (s.workspace_id = @workspace_id AND (s.mode = 'cloud' OR s.owner_user_id = @me)))
   AND (CAST(@actor AS TEXT) = '' OR e.actor = CAST(@actor AS TEXT))
   AND (CAST(@type AS TEXT) = '' OR e.type = CAST(@type AS TEXT))
   AND (CAST(@agent_id AS INTEGER) = 0 OR e.agent_id = CAST(@agent_id AS INTEGER) OR s.agent_id = CAST(@agent_id AS INTEGER))
-  AND (CAST(@session_id AS INTEGER) = 0 OR e.session_id = CAST(@session_id AS INTEGER))
 ORDER BY e.seq DESC LIMIT @n;
+
+-- name: AuditOfSession :many
+SELECT sqlc.embed(e), CAST(s.agent_id AS INTEGER) AS agent
+FROM events e CROSS JOIN sessions s
+WHERE e.session_id = @session_id AND e.session_id > 0 AND e.seq < @before AND e.at >= @since AND e.at < @until
+  AND s.id = e.session_id AND s.workspace_id = @workspace_id AND (s.mode = 'cloud' OR s.owner_user_id = @me)
+  AND (CAST(@actor AS TEXT) = '' OR e.actor = CAST(@actor AS TEXT))
+  AND (CAST(@type AS TEXT) = '' OR e.type = CAST(@type AS TEXT))
+  AND (CAST(@agent_id AS INTEGER) = 0 OR s.agent_id = CAST(@agent_id AS INTEGER))
+ORDER BY e.seq DESC LIMIT @n;
+
+-- Events of a type that is about no session: among millions of others they are few.
+-- name: AuditOfType :many
+SELECT sqlc.embed(e), e.agent_id AS agent
+FROM events e
+WHERE e.session_id = 0 AND e.type = @type AND e.seq < @before AND e.seq >= @reach AND e.at >= @since AND e.at < @until
+  AND e.workspace_id = @workspace_id
+  AND (CAST(@actor AS TEXT) = '' OR e.actor = CAST(@actor AS TEXT))
+  AND (CAST(@agent_id AS INTEGER) = 0 OR e.agent_id = CAST(@agent_id AS INTEGER))
+ORDER BY e.seq DESC LIMIT @n;
+
+-- name: ReachOfType :one
+SELECT CAST(COALESCE(MIN(x.seq), 0) AS INTEGER) AS reach, COUNT(*) AS n FROM (
+    SELECT e.seq FROM events e WHERE e.session_id = 0 AND e.type = @type AND e.seq < @before ORDER BY e.seq DESC LIMIT @scan
+) x;
+
+-- name: AnyEventOfType :one
+SELECT seq FROM events WHERE session_id = 0 AND type = @type ORDER BY seq DESC LIMIT 1;
+
+-- name: LastEventUpTo :one
+SELECT seq, at FROM events WHERE seq <= @seq ORDER BY seq DESC LIMIT 1;
 
 -- name: EventsOfSession :many
 SELECT * FROM events WHERE session_id = @session_id AND session_id > 0 AND seq < @before ORDER BY seq DESC LIMIT @n;
@@ -43,8 +70,8 @@ SELECT * FROM events WHERE agent_id = @agent_id AND agent_id > 0 AND session_id 
 SELECT CAST(COALESCE(MIN(seq), 0) AS INTEGER) AS seq FROM events;
 
 -- name: InsertActivity :execrows
-INSERT INTO activities (id, session_id, client_key, type, text, detail, at)
-VALUES (@id, @session_id, @client_key, @type, @text, @detail, @at)
+INSERT INTO activities (id, session_id, client_key, type, text, detail, at, mark)
+VALUES (@id, @session_id, @client_key, @type, @text, @detail, @at, @mark)
 ON CONFLICT (session_id, client_key) WHERE client_key <> '' DO NOTHING;
 
 -- name: ActivityByKey :one
@@ -122,3 +149,10 @@ UPDATE ledger SET last_slot = @last_slot, slots = slots + @slots, decided_at = @
 
 -- name: ListLedger :many
 SELECT * FROM ledger WHERE agent_id = @agent_id AND id < @before ORDER BY id DESC LIMIT @n;
+
+-- The door through which old events go, see db.Tx.ForgetEvents.
+-- name: OpenEventsDoor :exec
+INSERT INTO events_door (one, below) VALUES (1, @below);
+
+-- name: CloseEventsDoor :execrows
+DELETE FROM events_door WHERE one = 1;

@@ -12,7 +12,7 @@ import (
 )
 
 const activityByKey = `-- name: ActivityByKey :one
-SELECT id, session_id, client_key, type, text, detail, at FROM activities WHERE session_id = ?1 AND client_key = ?2 AND client_key <> ''
+SELECT id, session_id, client_key, type, text, detail, at, mark FROM activities WHERE session_id = ?1 AND client_key = ?2 AND client_key <> ''
 `
 
 type ActivityByKeyParams struct {
@@ -31,24 +31,35 @@ func (q *Queries) ActivityByKey(ctx context.Context, arg ActivityByKeyParams) (A
 		&i.Text,
 		&i.Detail,
 		&i.At,
+		&i.Mark,
 	)
 	return i, err
 }
 
-const auditPage = `-- name: AuditPage :many
-SELECT e.seq, e.workspace_id, e.agent_id, e.session_id, e.at, e.actor, e.type, e.data, e.task_id, CAST(COALESCE(s.agent_id, e.agent_id) AS INTEGER) AS agent
-FROM events e LEFT JOIN sessions s ON s.id = e.session_id
-WHERE e.seq < ?1 AND e.at >= ?2 AND e.at < ?3
-  AND ((e.session_id = 0 AND e.workspace_id = ?4)
-    OR (s.workspace_id = ?4 AND (s.mode = 'cloud' OR s.owner_user_id = ?5)))
-  AND (CAST(?6 AS TEXT) = '' OR e.actor = CAST(?6 AS TEXT))
-  AND (CAST(?7 AS TEXT) = '' OR e.type = CAST(?7 AS TEXT))
-  AND (CAST(?8 AS INTEGER) = 0 OR e.agent_id = CAST(?8 AS INTEGER) OR s.agent_id = CAST(?8 AS INTEGER))
-  AND (CAST(?9 AS INTEGER) = 0 OR e.session_id = CAST(?9 AS INTEGER))
+const anyEventOfType = `-- name: AnyEventOfType :one
+SELECT seq FROM events WHERE session_id = 0 AND type = ?1 ORDER BY seq DESC LIMIT 1
+`
+
+func (q *Queries) AnyEventOfType(ctx context.Context, type_ string) (int64, error) {
+	row := q.db.QueryRowContext(ctx, anyEventOfType, type_)
+	var seq int64
+	err := row.Scan(&seq)
+	return seq, err
+}
+
+const auditOfSession = `-- name: AuditOfSession :many
+SELECT e.seq, e.workspace_id, e.agent_id, e.session_id, e.at, e.actor, e.type, e.data, e.task_id, CAST(s.agent_id AS INTEGER) AS agent
+FROM events e CROSS JOIN sessions s
+WHERE e.session_id = ?1 AND e.session_id > 0 AND e.seq < ?2 AND e.at >= ?3 AND e.at < ?4
+  AND s.id = e.session_id AND s.workspace_id = ?5 AND (s.mode = 'cloud' OR s.owner_user_id = ?6)
+  AND (CAST(?7 AS TEXT) = '' OR e.actor = CAST(?7 AS TEXT))
+  AND (CAST(?8 AS TEXT) = '' OR e.type = CAST(?8 AS TEXT))
+  AND (CAST(?9 AS INTEGER) = 0 OR s.agent_id = CAST(?9 AS INTEGER))
 ORDER BY e.seq DESC LIMIT ?10
 `
 
-type AuditPageParams struct {
+type AuditOfSessionParams struct {
+	SessionID   api.SessionID
 	Before      int64
 	Since       int64
 	Until       int64
@@ -57,18 +68,17 @@ type AuditPageParams struct {
 	Actor       string
 	Type        string
 	AgentID     int64
-	SessionID   int64
 	N           int64
 }
 
-type AuditPageRow struct {
+type AuditOfSessionRow struct {
 	Event Event
 	Agent int64
 }
 
-// The log for people who look into it, newest first; ” and 0 filter nothing.
-func (q *Queries) AuditPage(ctx context.Context, arg AuditPageParams) ([]AuditPageRow, error) {
-	rows, err := q.db.QueryContext(ctx, auditPage,
+func (q *Queries) AuditOfSession(ctx context.Context, arg AuditOfSessionParams) ([]AuditOfSessionRow, error) {
+	rows, err := q.db.QueryContext(ctx, auditOfSession,
+		arg.SessionID,
 		arg.Before,
 		arg.Since,
 		arg.Until,
@@ -77,7 +87,155 @@ func (q *Queries) AuditPage(ctx context.Context, arg AuditPageParams) ([]AuditPa
 		arg.Actor,
 		arg.Type,
 		arg.AgentID,
-		arg.SessionID,
+		arg.N,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []AuditOfSessionRow{}
+	for rows.Next() {
+		var i AuditOfSessionRow
+		if err := rows.Scan(
+			&i.Event.Seq,
+			&i.Event.WorkspaceID,
+			&i.Event.AgentID,
+			&i.Event.SessionID,
+			&i.Event.At,
+			&i.Event.Actor,
+			&i.Event.Type,
+			&i.Event.Data,
+			&i.Event.TaskID,
+			&i.Agent,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const auditOfType = `-- name: AuditOfType :many
+SELECT e.seq, e.workspace_id, e.agent_id, e.session_id, e.at, e.actor, e.type, e.data, e.task_id, e.agent_id AS agent
+FROM events e
+WHERE e.session_id = 0 AND e.type = ?1 AND e.seq < ?2 AND e.seq >= ?3 AND e.at >= ?4 AND e.at < ?5
+  AND e.workspace_id = ?6
+  AND (CAST(?7 AS TEXT) = '' OR e.actor = CAST(?7 AS TEXT))
+  AND (CAST(?8 AS INTEGER) = 0 OR e.agent_id = CAST(?8 AS INTEGER))
+ORDER BY e.seq DESC LIMIT ?9
+`
+
+type AuditOfTypeParams struct {
+	Type        string
+	Before      int64
+	Reach       int64
+	Since       int64
+	Until       int64
+	WorkspaceID api.WorkspaceID
+	Actor       string
+	AgentID     int64
+	N           int64
+}
+
+type AuditOfTypeRow struct {
+	Event Event
+	Agent api.AgentID
+}
+
+// Events of a type that is about no session: among millions of others they are few.
+func (q *Queries) AuditOfType(ctx context.Context, arg AuditOfTypeParams) ([]AuditOfTypeRow, error) {
+	rows, err := q.db.QueryContext(ctx, auditOfType,
+		arg.Type,
+		arg.Before,
+		arg.Reach,
+		arg.Since,
+		arg.Until,
+		arg.WorkspaceID,
+		arg.Actor,
+		arg.AgentID,
+		arg.N,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []AuditOfTypeRow{}
+	for rows.Next() {
+		var i AuditOfTypeRow
+		if err := rows.Scan(
+			&i.Event.Seq,
+			&i.Event.WorkspaceID,
+			&i.Event.AgentID,
+			&i.Event.SessionID,
+			&i.Event.At,
+			&i.Event.Actor,
+			&i.Event.Type,
+			&i.Event.Data,
+			&i.Event.TaskID,
+			&i.Agent,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const auditPage = `-- name: AuditPage :many
+SELECT e.seq, e.workspace_id, e.agent_id, e.session_id, e.at, e.actor, e.type, e.data, e.task_id, CAST(COALESCE(s.agent_id, e.agent_id) AS INTEGER) AS agent
+FROM events e LEFT JOIN sessions s ON s.id = e.session_id
+WHERE e.seq < ?1 AND e.seq >= ?2 AND e.at >= ?3 AND e.at < ?4
+  AND ((e.session_id = 0 AND e.workspace_id = ?5)
+    OR (s.workspace_id = ?5 AND (s.mode = 'cloud' OR s.owner_user_id = ?6)))
+  AND (CAST(?7 AS TEXT) = '' OR e.actor = CAST(?7 AS TEXT))
+  AND (CAST(?8 AS TEXT) = '' OR e.type = CAST(?8 AS TEXT))
+  AND (CAST(?9 AS INTEGER) = 0 OR e.agent_id = CAST(?9 AS INTEGER) OR s.agent_id = CAST(?9 AS INTEGER))
+ORDER BY e.seq DESC LIMIT ?10
+`
+
+type AuditPageParams struct {
+	Before      int64
+	Reach       int64
+	Since       int64
+	Until       int64
+	WorkspaceID api.WorkspaceID
+	Me          api.UserID
+	Actor       string
+	Type        string
+	AgentID     int64
+	N           int64
+}
+
+type AuditPageRow struct {
+	Event Event
+	Agent int64
+}
+
+// The log for people who look into it, newest first, down to reach, which bounds the work; ”
+// and 0 filter nothing.
+func (q *Queries) AuditPage(ctx context.Context, arg AuditPageParams) ([]AuditPageRow, error) {
+	rows, err := q.db.QueryContext(ctx, auditPage,
+		arg.Before,
+		arg.Reach,
+		arg.Since,
+		arg.Until,
+		arg.WorkspaceID,
+		arg.Me,
+		arg.Actor,
+		arg.Type,
+		arg.AgentID,
 		arg.N,
 	)
 	if err != nil {
@@ -110,6 +268,18 @@ func (q *Queries) AuditPage(ctx context.Context, arg AuditPageParams) ([]AuditPa
 		return nil, err
 	}
 	return items, nil
+}
+
+const closeEventsDoor = `-- name: CloseEventsDoor :execrows
+DELETE FROM events_door WHERE one = 1
+`
+
+func (q *Queries) CloseEventsDoor(ctx context.Context) (int64, error) {
+	result, err := q.db.ExecContext(ctx, closeEventsDoor)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
 }
 
 const closePrompt = `-- name: ClosePrompt :execrows
@@ -429,8 +599,8 @@ func (q *Queries) IdempotencyKey(ctx context.Context, arg IdempotencyKeyParams) 
 }
 
 const insertActivity = `-- name: InsertActivity :execrows
-INSERT INTO activities (id, session_id, client_key, type, text, detail, at)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+INSERT INTO activities (id, session_id, client_key, type, text, detail, at, mark)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
 ON CONFLICT (session_id, client_key) WHERE client_key <> '' DO NOTHING
 `
 
@@ -442,6 +612,7 @@ type InsertActivityParams struct {
 	Text      string
 	Detail    string
 	At        int64
+	Mark      api.Mark
 }
 
 func (q *Queries) InsertActivity(ctx context.Context, arg InsertActivityParams) (int64, error) {
@@ -453,43 +624,12 @@ func (q *Queries) InsertActivity(ctx context.Context, arg InsertActivityParams) 
 		arg.Text,
 		arg.Detail,
 		arg.At,
+		arg.Mark,
 	)
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected()
-}
-
-const insertEvent = `-- name: InsertEvent :exec
-INSERT INTO events (seq, workspace_id, agent_id, session_id, task_id, at, actor, type, data)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
-`
-
-type InsertEventParams struct {
-	Seq         int64
-	WorkspaceID api.WorkspaceID
-	AgentID     api.AgentID
-	SessionID   api.SessionID
-	TaskID      api.TaskID
-	At          int64
-	Actor       string
-	Type        string
-	Data        string
-}
-
-func (q *Queries) InsertEvent(ctx context.Context, arg InsertEventParams) error {
-	_, err := q.db.ExecContext(ctx, insertEvent,
-		arg.Seq,
-		arg.WorkspaceID,
-		arg.AgentID,
-		arg.SessionID,
-		arg.TaskID,
-		arg.At,
-		arg.Actor,
-		arg.Type,
-		arg.Data,
-	)
-	return err
 }
 
 const insertItem = `-- name: InsertItem :execrows
@@ -722,6 +862,22 @@ func (q *Queries) ItemsBefore(ctx context.Context, arg ItemsBeforeParams) ([]Ite
 	return items, nil
 }
 
+const lastEventUpTo = `-- name: LastEventUpTo :one
+SELECT seq, at FROM events WHERE seq <= ?1 ORDER BY seq DESC LIMIT 1
+`
+
+type LastEventUpToRow struct {
+	Seq int64
+	At  int64
+}
+
+func (q *Queries) LastEventUpTo(ctx context.Context, seq int64) (LastEventUpToRow, error) {
+	row := q.db.QueryRowContext(ctx, lastEventUpTo, seq)
+	var i LastEventUpToRow
+	err := row.Scan(&i.Seq, &i.At)
+	return i, err
+}
+
 const lastItem = `-- name: LastItem :one
 SELECT CAST(COALESCE(MAX(seq), 0) AS INTEGER) AS seq FROM items WHERE session_id = ?1
 `
@@ -803,7 +959,7 @@ func (q *Queries) LedgerWithin(ctx context.Context, arg LedgerWithinParams) ([]L
 }
 
 const listActivities = `-- name: ListActivities :many
-SELECT id, session_id, client_key, type, text, detail, at FROM activities WHERE session_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3
+SELECT id, session_id, client_key, type, text, detail, at, mark FROM activities WHERE session_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3
 `
 
 type ListActivitiesParams struct {
@@ -829,6 +985,7 @@ func (q *Queries) ListActivities(ctx context.Context, arg ListActivitiesParams) 
 			&i.Text,
 			&i.Detail,
 			&i.At,
+			&i.Mark,
 		); err != nil {
 			return nil, err
 		}
@@ -897,6 +1054,16 @@ func (q *Queries) OldestEvent(ctx context.Context) (int64, error) {
 	return seq, err
 }
 
+const openEventsDoor = `-- name: OpenEventsDoor :exec
+INSERT INTO events_door (one, below) VALUES (1, ?1)
+`
+
+// The door through which old events go, see db.Tx.ForgetEvents.
+func (q *Queries) OpenEventsDoor(ctx context.Context, below int64) error {
+	_, err := q.db.ExecContext(ctx, openEventsDoor, below)
+	return err
+}
+
 const prompt = `-- name: Prompt :one
 SELECT id, session_id, kind, text, created_at, closed_at, closed_by, resolution, answer, detail, deadline_at, fallback, answer_detail, secret FROM prompts WHERE id = ?1
 `
@@ -951,6 +1118,30 @@ func (q *Queries) PutIdempotencyKey(ctx context.Context, arg PutIdempotencyKeyPa
 		arg.CreatedAt,
 	)
 	return err
+}
+
+const reachOfType = `-- name: ReachOfType :one
+SELECT CAST(COALESCE(MIN(x.seq), 0) AS INTEGER) AS reach, COUNT(*) AS n FROM (
+    SELECT e.seq FROM events e WHERE e.session_id = 0 AND e.type = ?1 AND e.seq < ?2 ORDER BY e.seq DESC LIMIT ?3
+) x
+`
+
+type ReachOfTypeParams struct {
+	Type   string
+	Before int64
+	Scan   int64
+}
+
+type ReachOfTypeRow struct {
+	Reach int64
+	N     int64
+}
+
+func (q *Queries) ReachOfType(ctx context.Context, arg ReachOfTypeParams) (ReachOfTypeRow, error) {
+	row := q.db.QueryRowContext(ctx, reachOfType, arg.Type, arg.Before, arg.Scan)
+	var i ReachOfTypeRow
+	err := row.Scan(&i.Reach, &i.N)
+	return i, err
 }
 
 const secretPrompts = `-- name: SecretPrompts :many

@@ -16,6 +16,7 @@ type Activity struct {
 	Text      string
 	Detail    string
 	At        int64
+	Mark      api.Mark
 }
 
 type Agent struct {
@@ -99,6 +100,16 @@ type Attempt struct {
 	Count int64
 }
 
+type Backup struct {
+	ID       int64
+	GoodAt   int64
+	File     string
+	Bytes    int64
+	Sha256   string
+	FailedAt int64
+	Failure  string
+}
+
 type Claim struct {
 	ID                      api.ClaimKey
 	Secret                  []byte
@@ -132,6 +143,19 @@ type Counter struct {
 	Value int64
 }
 
+type DailyFigure struct {
+	AgentID      api.AgentID
+	Day          int64
+	Complete     int64
+	Failed       int64
+	Cancelled    int64
+	RunSeconds   int64
+	InputTokens  int64
+	OutputTokens int64
+	CostMicros   int64
+	Turns        int64
+}
+
 type Delivery struct {
 	ID         api.DeliveryID
 	WebhookID  api.WebhookID
@@ -148,6 +172,9 @@ type Delivery struct {
 	AgainOf    api.DeliveryID
 	CreatedAt  int64
 	EndedAt    int64
+	Cause      string
+	Held       string
+	PartOf     api.DeliveryID
 }
 
 type DeviceCode struct {
@@ -176,6 +203,35 @@ type Event struct {
 	Type        string
 	Data        string
 	TaskID      api.TaskID
+}
+
+type EventsDoor struct {
+	One   int64
+	Below int64
+}
+
+type EventsDoorFrame struct {
+	Below int64
+}
+
+type FailureStreak struct {
+	WebhookID api.WebhookID
+	AgentID   api.AgentID
+	Failures  int64
+}
+
+type Finding struct {
+	WorkspaceID api.WorkspaceID
+	Kind        api.Cause
+	AgentID     api.AgentID
+	SessionID   api.SessionID
+	Code        string
+	Title       string
+	Detail      string
+	Mend        string
+	Since       int64
+	ToldSeq     int64
+	EndedAt     int64
 }
 
 type IdempotencyKey struct {
@@ -354,6 +410,20 @@ type Prompt struct {
 	Secret       int64
 }
 
+type RemovedSession struct {
+	ID          api.SessionID
+	WorkspaceID api.WorkspaceID
+	OwnerUserID api.UserID
+	Day         int64
+}
+
+type Retention struct {
+	ID        int64
+	LookedAt  int64
+	RemovedAt int64
+	Removed   string
+}
+
 type Session struct {
 	ID                api.SessionID
 	WorkspaceID       api.WorkspaceID
@@ -413,6 +483,13 @@ type Session struct {
 	WorkPath          string
 	ResumeCommand     string
 	TaskID            api.TaskID
+	KeptAt            int64
+	OutputRemovedAt   int64
+	EventsRemovedAt   int64
+	Refused           int64
+	ToolsFailed       int64
+	Unmet             int64
+	MarkReason        string
 }
 
 type Signal struct {
@@ -527,6 +604,15 @@ type Webhook struct {
 	CreatedBy      api.UserID
 	CreatedAt      int64
 	DeletedAt      int64
+	Scope          api.ChannelScope
+	Target         string
+	Causes         api.Labels
+	Details        int64
+	QuietFrom      string
+	QuietTo        string
+	DigestAt       string
+	TimeZone       string
+	ToldAt         int64
 }
 
 type Worker struct {

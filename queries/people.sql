@@ -41,10 +41,10 @@ DELETE FROM members WHERE workspace_id = @workspace_id AND user_id = @user_id AN
 SELECT COUNT(*) FROM members WHERE user_id = @user_id;
 
 -- name: OpenOfMember :many
-SELECT id FROM sessions
-WHERE workspace_id = @workspace_id AND ended_at = 0
-  AND (owner_user_id = @user_id OR triggered_by_user_id = @user_id)
-ORDER BY id;
+SELECT s.id FROM agents a CROSS JOIN sessions s
+WHERE s.agent_id = a.id AND a.workspace_id = @workspace_id AND s.ended_at = 0
+  AND (s.owner_user_id = @user_id OR s.triggered_by_user_id = @user_id)
+ORDER BY s.id;
 
 -- name: WorkersOfMember :many
 SELECT * FROM workers WHERE workspace_id = @workspace_id AND owner_user_id = @user_id AND deleted_at = 0 ORDER BY id;

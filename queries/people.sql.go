@@ -724,10 +724,10 @@ func (q *Queries) OIDCSignIn(ctx context.Context, hash []byte) (OIDCSignIn, erro
 }
 
 const openOfMember = `-- name: OpenOfMember :many
-SELECT id FROM sessions
-WHERE workspace_id = ?1 AND ended_at = 0
-  AND (owner_user_id = ?2 OR triggered_by_user_id = ?2)
-ORDER BY id
+SELECT s.id FROM agents a CROSS JOIN sessions s
+WHERE s.agent_id = a.id AND a.workspace_id = ?1 AND s.ended_at = 0
+  AND (s.owner_user_id = ?2 OR s.triggered_by_user_id = ?2)
+ORDER BY s.id
 `
 
 type OpenOfMemberParams struct {

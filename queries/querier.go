@@ -13,6 +13,7 @@ import (
 type Querier interface {
 	ActivityByKey(ctx context.Context, arg ActivityByKeyParams) (Activity, error)
 	AddBlocker(ctx context.Context, arg AddBlockerParams) (int64, error)
+	AddFigures(ctx context.Context, arg AddFiguresParams) error
 	AddFollower(ctx context.Context, id api.SessionID) (int64, error)
 	Agent(ctx context.Context, id api.AgentID) (Agent, error)
 	AgentBySlug(ctx context.Context, arg AgentBySlugParams) (Agent, error)
@@ -24,16 +25,22 @@ type Querier interface {
 	AgentsRunAs(ctx context.Context, arg AgentsRunAsParams) ([]Agent, error)
 	AgentsWithQueueTimeout(ctx context.Context) ([]Agent, error)
 	AnsweredSince(ctx context.Context, arg AnsweredSinceParams) ([]Prompt, error)
+	AnyEventOfType(ctx context.Context, type_ string) (int64, error)
 	AnyLogin(ctx context.Context) (Login, error)
 	AnyOwnersIdentity(ctx context.Context) (Identity, error)
 	// Whether anything of an agent waits to be claimed, held back or not.
 	AnyWaiting(ctx context.Context, agentID api.AgentID) (api.SessionID, error)
 	AskDeviceCode(ctx context.Context, arg AskDeviceCodeParams) (int64, error)
 	Attempts(ctx context.Context, key []byte) (Attempt, error)
-	// The log for people who look into it, newest first; '' and 0 filter nothing.
+	AuditOfSession(ctx context.Context, arg AuditOfSessionParams) ([]AuditOfSessionRow, error)
+	// Events of a type that is about no session: among millions of others they are few.
+	AuditOfType(ctx context.Context, arg AuditOfTypeParams) ([]AuditOfTypeRow, error)
+	// The log for people who look into it, newest first, down to reach, which bounds the work; ''
+	// and 0 filter nothing.
 	AuditPage(ctx context.Context, arg AuditPageParams) ([]AuditPageRow, error)
 	// The worker processes that sessions of an agent wait for.
 	AwaitedProcesses(ctx context.Context, arg AwaitedProcessesParams) ([]string, error)
+	Backups(ctx context.Context) (Backup, error)
 	BeatWorker(ctx context.Context, arg BeatWorkerParams) (int64, error)
 	BeginSpendDay(ctx context.Context, arg BeginSpendDayParams) (int64, error)
 	BlockedBy(ctx context.Context, arg BlockedByParams) ([]BlockedByRow, error)
@@ -42,8 +49,17 @@ type Querier interface {
 	BlockersOf(ctx context.Context, taskID api.TaskID) ([]BlockersOfRow, error)
 	// A column of the board: of one priority the oldest first.
 	BoardTasks(ctx context.Context, arg BoardTasksParams) ([]Task, error)
+	BytesOfAudit(ctx context.Context, arg BytesOfAuditParams) ([]BytesOfAuditRow, error)
+	BytesOfDeliveries(ctx context.Context, arg BytesOfDeliveriesParams) ([]BytesOfDeliveriesRow, error)
+	BytesOfEvents(ctx context.Context, arg BytesOfEventsParams) ([]BytesOfEventsRow, error)
+	BytesOfOutputs(ctx context.Context, arg BytesOfOutputsParams) ([]BytesOfOutputsRow, error)
+	// How many bytes each has, newest first; a fixed number stands for what lies around the texts.
+	BytesOfSessions(ctx context.Context, arg BytesOfSessionsParams) ([]BytesOfSessionsRow, error)
 	Claim(ctx context.Context, id api.ClaimKey) (Claim, error)
 	ClaimByRequest(ctx context.Context, arg ClaimByRequestParams) (Claim, error)
+	// What a session's trace is made of. LIMIT keeps one that was claimed or asked without end from
+	// becoming a trace that nobody can show.
+	ClaimsOfSession(ctx context.Context, arg ClaimsOfSessionParams) ([]ClaimsOfSessionRow, error)
 	ClampBeats(ctx context.Context, now int64) (int64, error)
 	ClampClaims(ctx context.Context, now int64) (int64, error)
 	ClampDrains(ctx context.Context, now int64) (int64, error)
@@ -53,18 +69,30 @@ type Querier interface {
 	ClearLifted(ctx context.Context, arg ClearLiftedParams) (int64, error)
 	ClearPrompt(ctx context.Context, arg ClearPromptParams) (int64, error)
 	CloseClaim(ctx context.Context, arg CloseClaimParams) (int64, error)
+	CloseEventsDoor(ctx context.Context) (int64, error)
 	ClosePrompt(ctx context.Context, arg ClosePromptParams) (int64, error)
 	CloseSignal(ctx context.Context, arg CloseSignalParams) (int64, error)
 	CountComment(ctx context.Context, id api.TaskID) (int64, error)
+	CountEndedFitting(ctx context.Context, arg CountEndedFittingParams) (CountEndedFittingRow, error)
+	CountEndedSessions(ctx context.Context, arg CountEndedSessionsParams) (int64, error)
+	CountEventsOf(ctx context.Context, sessionID api.SessionID) (int64, error)
 	CountMemberships(ctx context.Context, userID api.UserID) (int64, error)
+	// How many sessions of one status fit, among at most so many that are looked at.
+	CountOpenFitting(ctx context.Context, arg CountOpenFittingParams) (CountOpenFittingRow, error)
+	// Whether a status is rare: how many sessions have it, at most so many. What is common is found
+	// among the newest sessions; complete is, so no index holds it.
+	CountOpenSessions(ctx context.Context, arg CountOpenSessionsParams) (int64, error)
 	CountOwners(ctx context.Context, workspaceID api.WorkspaceID) (int64, error)
-	CountSessions(ctx context.Context, arg CountSessionsParams) ([]CountSessionsRow, error)
+	CountSessionsOfThread(ctx context.Context, arg CountSessionsOfThreadParams) ([]CountSessionsOfThreadRow, error)
 	// Counts a session that an agent starts, as long as its claim holds and allows more.
 	CountStart(ctx context.Context, arg CountStartParams) (int64, error)
 	CountTasks(ctx context.Context, workspaceID api.WorkspaceID) ([]CountTasksRow, error)
 	Counter(ctx context.Context, name string) (int64, error)
+	DailyFigures(ctx context.Context, arg DailyFiguresParams) ([]DailyFigure, error)
 	DecideDeviceCode(ctx context.Context, arg DecideDeviceCodeParams) (int64, error)
 	DeleteAgent(ctx context.Context, arg DeleteAgentParams) (int64, error)
+	// The address of a channel is a secret.
+	DeleteChannel(ctx context.Context, arg DeleteChannelParams) (int64, error)
 	DeleteIdentity(ctx context.Context, arg DeleteIdentityParams) (int64, error)
 	DeleteLedger(ctx context.Context, id api.LedgerID) (int64, error)
 	DeleteMember(ctx context.Context, arg DeleteMemberParams) (int64, error)
@@ -79,11 +107,20 @@ type Querier interface {
 	// The column of what is done: the latest first.
 	DoneTasks(ctx context.Context, arg DoneTasksParams) ([]Task, error)
 	DrainClaim(ctx context.Context, id api.ClaimKey) (int64, error)
+	DropActivitiesOf(ctx context.Context, arg DropActivitiesOfParams) (int64, error)
 	DropAttempts(ctx context.Context, key []byte) (int64, error)
+	DropAudit(ctx context.Context, arg DropAuditParams) (int64, error)
 	DropBlocker(ctx context.Context, arg DropBlockerParams) (int64, error)
+	DropClaimsOf(ctx context.Context, sessionID api.SessionID) (int64, error)
 	DropDelivery(ctx context.Context, id api.DeliveryID) (int64, error)
+	DropEventsOf(ctx context.Context, arg DropEventsOfParams) (int64, error)
+	DropFinding(ctx context.Context, arg DropFindingParams) (int64, error)
 	DropIdempotencyKeys(ctx context.Context, before int64) (int64, error)
 	DropItems(ctx context.Context, arg DropItemsParams) error
+	DropItemsOf(ctx context.Context, arg DropItemsOfParams) (int64, error)
+	DropLateResultsOf(ctx context.Context, sessionID api.SessionID) (int64, error)
+	DropMessagesOf(ctx context.Context, sessionID api.SessionID) (int64, error)
+	DropNotes(ctx context.Context, arg DropNotesParams) (int64, error)
 	DropOIDCSignIn(ctx context.Context, hash []byte) (int64, error)
 	DropOldAttempts(ctx context.Context, now int64) (int64, error)
 	DropOldDeviceCodes(ctx context.Context, now int64) (int64, error)
@@ -91,6 +128,10 @@ type Querier interface {
 	DropOldOAuthCodes(ctx context.Context, before int64) (int64, error)
 	DropOldOIDCSignIns(ctx context.Context, now int64) (int64, error)
 	DropOldProgramTokens(ctx context.Context, now int64) (int64, error)
+	DropOutputOf(ctx context.Context, sessionID api.SessionID) (int64, error)
+	DropPromptsOf(ctx context.Context, sessionID api.SessionID) (int64, error)
+	DropSession(ctx context.Context, id api.SessionID) (int64, error)
+	DropThread(ctx context.Context, id api.ThreadID) (int64, error)
 	DropUnusedOAuthClients(ctx context.Context, oldest api.ClientID) (int64, error)
 	DropWaiting(ctx context.Context, arg DropWaitingParams) (int64, error)
 	DropWaitingOne(ctx context.Context, arg DropWaitingOneParams) (int64, error)
@@ -105,6 +146,10 @@ type Querier interface {
 	DueTaskLapses(ctx context.Context, arg DueTaskLapsesParams) ([]api.TaskID, error)
 	EditWorker(ctx context.Context, arg EditWorkerParams) (int64, error)
 	EndDelivery(ctx context.Context, arg EndDeliveryParams) (int64, error)
+	EndFailureStreak(ctx context.Context, arg EndFailureStreakParams) (int64, error)
+	EndFailureStreaks(ctx context.Context, webhookID api.WebhookID) (int64, error)
+	// The parts of a message end as it does.
+	EndParts(ctx context.Context, arg EndPartsParams) (int64, error)
 	// Events about sign-ins are only for those who may read the audit.
 	EventsAfter(ctx context.Context, arg EventsAfterParams) ([]EventsAfterRow, error)
 	// What EventsAfter reads for one viewer, but for all of them: what each may know is decided by
@@ -113,18 +158,31 @@ type Querier interface {
 	EventsOfAgent(ctx context.Context, arg EventsOfAgentParams) ([]Event, error)
 	EventsOfSession(ctx context.Context, arg EventsOfSessionParams) ([]Event, error)
 	EventsOfTask(ctx context.Context, arg EventsOfTaskParams) ([]Event, error)
+	FailureStreak(ctx context.Context, arg FailureStreakParams) (int64, error)
+	// Which of the sessions down to reach fit, whatever their status: what a list is counted and
+	// picked from in one pass. reach bounds the work.
+	FindSessions(ctx context.Context, arg FindSessionsParams) ([]FindSessionsRow, error)
+	FindSessionsOfAgent(ctx context.Context, arg FindSessionsOfAgentParams) ([]FindSessionsOfAgentRow, error)
+	FindingTold(ctx context.Context, toldSeq int64) (api.Cause, error)
+	Findings(ctx context.Context) ([]Finding, error)
+	// The run of an agent's newest slot that fired up to an instant.
+	FiredUpTo(ctx context.Context, arg FiredUpToParams) (Session, error)
 	FirstOwner(ctx context.Context) (User, error)
 	FirstUser(ctx context.Context) (User, error)
 	FirstWaitingSince(ctx context.Context, arg FirstWaitingSinceParams) (int64, error)
 	Followers(ctx context.Context, afterID api.SessionID) ([]Session, error)
 	ForgetSecret(ctx context.Context, arg ForgetSecretParams) (int64, error)
-	FreeAgentSlot(ctx context.Context, id api.AgentID) (int64, error)
 	GraceClaims(ctx context.Context, arg GraceClaimsParams) (int64, error)
 	GraceDrains(ctx context.Context, arg GraceDrainsParams) (int64, error)
 	GraceTasks(ctx context.Context, arg GraceTasksParams) (int64, error)
 	GraceWorkers(ctx context.Context, arg GraceWorkersParams) (int64, error)
 	GrowLedger(ctx context.Context, arg GrowLedgerParams) (int64, error)
 	HeldByOverlap(ctx context.Context, agentID api.AgentID) ([]Session, error)
+	// After a restore, what waits may be what a worker of before has claimed since the backup.
+	HoldAfterRestore(ctx context.Context, until int64) (int64, error)
+	HoldDelivery(ctx context.Context, arg HoldDeliveryParams) (int64, error)
+	// What holds a conversation as a whole: a session of it that runs, waits or is kept.
+	HolderOfThread(ctx context.Context, threadID int64) (api.SessionID, error)
 	HoldersOfAgent(ctx context.Context, arg HoldersOfAgentParams) ([]HoldersOfAgentRow, error)
 	// What runs, or isn't drained, in a folder or in one above or below it. The sum keeps SQLite
 	// from going through all claims for the sake of their order.
@@ -133,12 +191,14 @@ type Querier interface {
 	IdempotencyKey(ctx context.Context, arg IdempotencyKeyParams) (IdempotencyKey, error)
 	IdentitiesOf(ctx context.Context, userID api.UserID) ([]Identity, error)
 	IdentityBySubject(ctx context.Context, arg IdentityBySubjectParams) (Identity, error)
+	// Schedules that may be doing nothing: those that can't be read, whose newest slot started nothing, or whose newest run
+	// of some time ago has never begun.
+	IdleSchedules(ctx context.Context, arg IdleSchedulesParams) ([]Agent, error)
 	InsertActivity(ctx context.Context, arg InsertActivityParams) (int64, error)
 	InsertAgentVersion(ctx context.Context, arg InsertAgentVersionParams) error
 	InsertClaim(ctx context.Context, arg InsertClaimParams) error
 	InsertDelivery(ctx context.Context, arg InsertDeliveryParams) error
 	InsertDeviceCode(ctx context.Context, arg InsertDeviceCodeParams) error
-	InsertEvent(ctx context.Context, arg InsertEventParams) error
 	InsertIdentity(ctx context.Context, arg InsertIdentityParams) error
 	InsertInvitation(ctx context.Context, arg InsertInvitationParams) error
 	InsertItem(ctx context.Context, arg InsertItemParams) (int64, error)
@@ -169,9 +229,12 @@ type Querier interface {
 	InvitationsOf(ctx context.Context, arg InvitationsOfParams) ([]InvitationsOfRow, error)
 	ItemsAfter(ctx context.Context, arg ItemsAfterParams) ([]Item, error)
 	ItemsBefore(ctx context.Context, arg ItemsBeforeParams) ([]Item, error)
+	JoinDelivery(ctx context.Context, arg JoinDeliveryParams) (int64, error)
 	Key(ctx context.Context, id api.KeyID) (ApiKey, error)
 	KeyByHash(ctx context.Context, hash []byte) (ApiKey, error)
 	KeysOf(ctx context.Context, arg KeysOfParams) ([]KeysOfRow, error)
+	LastEventOfSession(ctx context.Context, sessionID api.SessionID) (int64, error)
+	LastEventUpTo(ctx context.Context, seq int64) (LastEventUpToRow, error)
 	LastItem(ctx context.Context, sessionID api.SessionID) (int64, error)
 	LastSignal(ctx context.Context, workerID api.WorkerID) (Signal, error)
 	// What waits: for other tasks, or in a state from which a person moves it on.
@@ -186,16 +249,20 @@ type Querier interface {
 	LikelyWorker(ctx context.Context, agentID api.AgentID) (LikelyWorkerRow, error)
 	ListActivities(ctx context.Context, arg ListActivitiesParams) ([]Activity, error)
 	ListAgents(ctx context.Context, arg ListAgentsParams) ([]Agent, error)
+	// A person's channels, and the workspace's for those who may look at them.
+	ListChannels(ctx context.Context, arg ListChannelsParams) ([]Webhook, error)
 	ListDeliveries(ctx context.Context, arg ListDeliveriesParams) ([]Delivery, error)
 	ListEndedSessions(ctx context.Context, arg ListEndedSessionsParams) ([]Session, error)
 	ListLedger(ctx context.Context, arg ListLedgerParams) ([]Ledger, error)
-	// Those of one status that have not ended, which may be nearly all rows of a list. The join
-	// that keeps its order and the sum make SQLite use the index that names the status.
+	// Those of a rare status that have not ended. Their ids come from the index alone, and rows are
+	// looked at only until there are enough. The join that keeps its order makes SQLite use the
+	// index that names the status.
 	ListOpenSessions(ctx context.Context, arg ListOpenSessionsParams) ([]Session, error)
 	ListSchedules(ctx context.Context, arg ListSchedulesParams) ([]Agent, error)
 	ListSessions(ctx context.Context, arg ListSessionsParams) ([]Session, error)
 	ListSessionsOfAgent(ctx context.Context, arg ListSessionsOfAgentParams) ([]Session, error)
-	// The first session of a thread has the thread's id; the others have a separate index.
+	// The first session of a thread has the thread's id; the others have a separate index. The sum
+	// keeps SQLite from going through the whole workspace.
 	ListSessionsOfThread(ctx context.Context, arg ListSessionsOfThreadParams) ([]Session, error)
 	ListWebhooks(ctx context.Context, arg ListWebhooksParams) ([]Webhook, error)
 	ListWorkers(ctx context.Context, arg ListWorkersParams) ([]Worker, error)
@@ -205,9 +272,19 @@ type Querier interface {
 	LoginOf(ctx context.Context, userID api.UserID) (Login, error)
 	// How long the slowest worker of an agent takes to end what it runs, in seconds.
 	LongestStaging(ctx context.Context, agentID api.AgentID) (int64, error)
+	LostSessions(ctx context.Context, n int64) ([]Session, error)
+	MarkEventsRemoved(ctx context.Context, arg MarkEventsRemovedParams) (int64, error)
 	MarkGap(ctx context.Context, arg MarkGapParams) (int64, error)
+	MarkOutputRemoved(ctx context.Context, arg MarkOutputRemovedParams) (int64, error)
+	MarkSession(ctx context.Context, arg MarkSessionParams) (int64, error)
+	MeasureDeliveries(ctx context.Context) (MeasureDeliveriesRow, error)
+	// What is measured of the present state, over all workspaces.
+	MeasureOpen(ctx context.Context) ([]MeasureOpenRow, error)
+	MeasureScheduleErrors(ctx context.Context) (int64, error)
+	MeasureWorkers(ctx context.Context) ([]MeasureWorkersRow, error)
 	Member(ctx context.Context, arg MemberParams) (Member, error)
 	MembersOf(ctx context.Context, arg MembersOfParams) ([]MembersOfRow, error)
+	MembersOfThread(ctx context.Context, threadID int64) ([]MembersOfThreadRow, error)
 	MessageByClientID(ctx context.Context, arg MessageByClientIDParams) (Message, error)
 	MessagesAfter(ctx context.Context, arg MessagesAfterParams) ([]MessagesAfterRow, error)
 	MoveAnchor(ctx context.Context, arg MoveAnchorParams) (int64, error)
@@ -232,9 +309,17 @@ type Querier interface {
 	NextReclaim(ctx context.Context, now int64) (int64, error)
 	NextTaskLapse(ctx context.Context, now int64) (int64, error)
 	NextTaskNumber(ctx context.Context, workspaceID api.WorkspaceID) (int64, error)
+	NextWithEvents(ctx context.Context, arg NextWithEventsParams) (api.SessionID, error)
+	NextWithItems(ctx context.Context, arg NextWithItemsParams) (api.SessionID, error)
+	NoteBackup(ctx context.Context, arg NoteBackupParams) (int64, error)
+	NoteBackupFailure(ctx context.Context, arg NoteBackupFailureParams) (int64, error)
+	NoteLooked(ctx context.Context, lookedAt int64) (int64, error)
 	// A worker's claim was taken away because the worker was silent.
 	NoteLoss(ctx context.Context, arg NoteLossParams) (int64, error)
 	NotePosted(ctx context.Context, arg NotePostedParams) error
+	NoteRemoved(ctx context.Context, arg NoteRemovedParams) error
+	NoteRound(ctx context.Context, arg NoteRoundParams) (int64, error)
+	NoteTold(ctx context.Context, arg NoteToldParams) (int64, error)
 	NoteTurn(ctx context.Context, arg NoteTurnParams) error
 	NoticedWorkers(ctx context.Context, arg NoticedWorkersParams) ([]Worker, error)
 	OAuthClient(ctx context.Context, arg OAuthClientParams) (OauthClient, error)
@@ -242,15 +327,30 @@ type Querier interface {
 	OAuthCode(ctx context.Context, hash []byte) (OauthCode, error)
 	OIDCSignIn(ctx context.Context, hash []byte) (OIDCSignIn, error)
 	OfflineDue(ctx context.Context, arg OfflineDueParams) ([]Worker, error)
-	OldDeliveries(ctx context.Context, arg OldDeliveriesParams) ([]api.DeliveryID, error)
+	// Entries of the audit: events about no session that the coordinator doesn't note by itself. The
+	// sums keep SQLite from sorting what the index by type has.
+	OldAudit(ctx context.Context, arg OldAuditParams) ([]int64, error)
+	OldDeliveriesOf(ctx context.Context, arg OldDeliveriesOfParams) ([]api.DeliveryID, error)
+	// What told of something that is still wrong stays: whom it was told is told of its end.
+	OldDeliveryIDs(ctx context.Context, arg OldDeliveryIDsParams) ([]api.DeliveryID, error)
+	// What the coordinator notes in the log by itself, of one type.
+	OldNotes(ctx context.Context, arg OldNotesParams) ([]int64, error)
+	// What retention looks for and removes (contract 13.2).
+	// Conversations by their first session, oldest first.
+	OldThreads(ctx context.Context, arg OldThreadsParams) ([]OldThreadsRow, error)
 	OldestEvent(ctx context.Context) (int64, error)
 	OldestWaiting(ctx context.Context, arg OldestWaitingParams) ([]api.SessionID, error)
+	// The door through which old events go, see db.Tx.ForgetEvents.
+	OpenEventsDoor(ctx context.Context, below int64) error
+	// What is wrong now, but for lost sessions, which the inbox shows by themselves.
+	OpenFindings(ctx context.Context, arg OpenFindingsParams) ([]Finding, error)
 	OpenOfAgent(ctx context.Context, agentID api.AgentID) ([]Session, error)
 	OpenOfMember(ctx context.Context, arg OpenOfMemberParams) ([]api.SessionID, error)
 	// The retry of a session, unless it is over; a retry is in the thread of what it retries.
 	OpenRetry(ctx context.Context, arg OpenRetryParams) (Session, error)
 	Output(ctx context.Context, sessionID api.SessionID) (Output, error)
 	OwnsAny(ctx context.Context, userID api.UserID) (Member, error)
+	PartsOf(ctx context.Context, partOf api.DeliveryID) ([]Delivery, error)
 	// The signal that a worker has not acknowledged yet, and who sent it.
 	PendingSignal(ctx context.Context, workerID api.WorkerID) (PendingSignalRow, error)
 	// What a worker's process runs, live or not drained, for all the agents that it serves.
@@ -260,31 +360,40 @@ type Querier interface {
 	ProgramsOf(ctx context.Context, arg ProgramsOfParams) ([]Program, error)
 	ProgramsOfClient(ctx context.Context, client string) ([]Program, error)
 	Prompt(ctx context.Context, id api.PromptID) (Prompt, error)
+	PromptsOfSession(ctx context.Context, arg PromptsOfSessionParams) ([]PromptsOfSessionRow, error)
 	// Puts a new agent, or a new version of one over the version before it. What other statements
 	// count stays as it is, so that nothing depends on when the row was read. The arguments are the
 	// table's columns in their order: a row converts to them.
 	PutAgent(ctx context.Context, arg PutAgentParams) (int64, error)
 	PutAttempts(ctx context.Context, arg PutAttemptsParams) error
+	PutCounter(ctx context.Context, arg PutCounterParams) error
+	// The arguments are the table's columns in their order: a row converts to them.
+	PutFinding(ctx context.Context, arg PutFindingParams) error
 	PutIdempotencyKey(ctx context.Context, arg PutIdempotencyKeyParams) error
 	PutLogin(ctx context.Context, arg PutLoginParams) error
 	PutOutput(ctx context.Context, arg PutOutputParams) error
+	RaiseCounter(ctx context.Context, arg RaiseCounterParams) (int64, error)
 	ReachOfAgentsSessions(ctx context.Context, arg ReachOfAgentsSessionsParams) (ReachOfAgentsSessionsRow, error)
-	ReachOfEndedSessions(ctx context.Context, arg ReachOfEndedSessionsParams) (ReachOfEndedSessionsRow, error)
-	ReachOfOpenSessions(ctx context.Context, arg ReachOfOpenSessionsParams) (ReachOfOpenSessionsRow, error)
+	ReachOfDeliveries(ctx context.Context, arg ReachOfDeliveriesParams) (ReachOfDeliveriesRow, error)
 	// Lists look at no more than a number of sessions, the newest of those that an index names.
 	// This is the last of them, and how many there are: fewer than scan when that is all.
 	ReachOfSessions(ctx context.Context, arg ReachOfSessionsParams) (ReachOfSessionsRow, error)
+	ReachOfType(ctx context.Context, arg ReachOfTypeParams) (ReachOfTypeRow, error)
 	// What somebody, or nobody, is to do and could begin now: what blocks others first, then the
 	// most urgent, then the oldest.
 	ReadyTasks(ctx context.Context, arg ReadyTasksParams) ([]Task, error)
+	// The times at which a channel may tell were changed: whether something is held back is decided again.
+	RecallHeld(ctx context.Context, arg RecallHeldParams) (int64, error)
 	RecountBlocked(ctx context.Context, id api.TaskID) (int64, error)
 	RecountBlockers(ctx context.Context, id api.TaskID) (int64, error)
+	RemovedSession(ctx context.Context, id api.SessionID) (RemovedSession, error)
 	RenameUser(ctx context.Context, arg RenameUserParams) (int64, error)
 	RenameWorkspace(ctx context.Context, arg RenameWorkspaceParams) (int64, error)
 	RenewClaim(ctx context.Context, arg RenewClaimParams) (int64, error)
 	ReportSession(ctx context.Context, arg ReportSessionParams) (int64, error)
 	RequestStop(ctx context.Context, arg RequestStopParams) (int64, error)
 	ReregisterWorker(ctx context.Context, arg ReregisterWorkerParams) (int64, error)
+	RetentionState(ctx context.Context) (Retention, error)
 	RevokeInvitation(ctx context.Context, arg RevokeInvitationParams) (int64, error)
 	RevokeInvitationsBy(ctx context.Context, arg RevokeInvitationsByParams) (int64, error)
 	RevokeKey(ctx context.Context, arg RevokeKeyParams) (int64, error)
@@ -309,22 +418,29 @@ type Querier interface {
 	// Sessions that are marked as running though no claim on them is live.
 	SessionsWithoutClaim(ctx context.Context) ([]Session, error)
 	SetAdmitAt(ctx context.Context, arg SetAdmitAtParams) (int64, error)
+	// What a batch has counted: written only over what it was counted from.
+	SetAgentCounts(ctx context.Context, arg SetAgentCountsParams) (int64, error)
 	SetArchived(ctx context.Context, arg SetArchivedParams) (int64, error)
 	SetCounter(ctx context.Context, arg SetCounterParams) (int64, error)
 	SetDesired(ctx context.Context, arg SetDesiredParams) (int64, error)
+	SetFailureStreak(ctx context.Context, arg SetFailureStreakParams) error
 	SetFailuresInRow(ctx context.Context, arg SetFailuresInRowParams) (int64, error)
+	SetKept(ctx context.Context, arg SetKeptParams) (int64, error)
 	SetLedgerRange(ctx context.Context, arg SetLedgerRangeParams) (int64, error)
 	SetRole(ctx context.Context, arg SetRoleParams) (int64, error)
 	SetWorkerState(ctx context.Context, arg SetWorkerStateParams) (int64, error)
+	// How far each webhook has read the log; what it hasn't read stays.
+	SlowestWebhook(ctx context.Context) (int64, error)
 	SpendDayOfAgent(ctx context.Context, arg SpendDayOfAgentParams) (int64, error)
 	// A sum that reaches the maximum stays there: no report may fail because of it.
 	SpendOfAgent(ctx context.Context, arg SpendOfAgentParams) (int64, error)
+	SpentAgents(ctx context.Context, n int64) ([]Agent, error)
 	SpentOutAgents(ctx context.Context) ([]Agent, error)
 	StaleDue(ctx context.Context, arg StaleDueParams) ([]Worker, error)
 	// For a session from before outputs were counted.
 	SumOfItems(ctx context.Context, sessionID api.SessionID) (SumOfItemsRow, error)
-	TakeAgentSlot(ctx context.Context, arg TakeAgentSlotParams) (int64, error)
-	TakeAgentSlotExempt(ctx context.Context, id api.AgentID) (int64, error)
+	// After a restore no process of before is a worker's any more.
+	SupersedeWorkers(ctx context.Context, instanceID string) (int64, error)
 	Task(ctx context.Context, id api.TaskID) (Task, error)
 	TaskByNumber(ctx context.Context, arg TaskByNumberParams) (Task, error)
 	TaskBySlug(ctx context.Context, arg TaskBySlugParams) (Task, error)
@@ -340,18 +456,21 @@ type Querier interface {
 	Token(ctx context.Context, id api.TokenID) (Token, error)
 	TokenByHash(ctx context.Context, hash []byte) (Token, error)
 	TokensOf(ctx context.Context, arg TokensOfParams) ([]Token, error)
+	ToldOf(ctx context.Context, arg ToldOfParams) (api.DeliveryID, error)
 	TouchKey(ctx context.Context, arg TouchKeyParams) (int64, error)
 	TouchProgram(ctx context.Context, arg TouchProgramParams) (int64, error)
 	TouchToken(ctx context.Context, arg TouchTokenParams) (int64, error)
-	TriggerAgent(ctx context.Context, arg TriggerAgentParams) (int64, error)
 	TriggerURL(ctx context.Context, id api.TriggerID) (TriggerUrl, error)
 	TriggerURLByHash(ctx context.Context, hash []byte) (TriggerUrl, error)
 	TriggerURLsBy(ctx context.Context, arg TriggerURLsByParams) ([]TriggerUrl, error)
 	TriggerURLsOfAgent(ctx context.Context, arg TriggerURLsOfAgentParams) ([]TriggerUrl, error)
 	// A try begins: if this process dies, the delivery is due again at next_at.
 	TryDelivery(ctx context.Context, arg TryDeliveryParams) (int64, error)
+	UndrainedOfSession(ctx context.Context, sessionID api.SessionID) (api.ClaimKey, error)
 	UndrainedOfThread(ctx context.Context, threadID api.ThreadID) ([]UndrainedOfThreadRow, error)
 	UndrainedScheduled(ctx context.Context, arg UndrainedScheduledParams) (int64, error)
+	// What else of a channel nobody has been told: it goes into the message that is due now.
+	UntoldOf(ctx context.Context, arg UntoldOfParams) ([]Delivery, error)
 	UnusedOAuthClients(ctx context.Context, n int64) ([]api.ClientID, error)
 	// The counters have statements of their own: they follow from other rows.
 	UpdateTask(ctx context.Context, arg UpdateTaskParams) (int64, error)
@@ -369,8 +488,7 @@ type Querier interface {
 	ViewAgents(ctx context.Context, arg ViewAgentsParams) ([]Agent, error)
 	// Sessions with an open question, whether their worker waits for the answer, was lost, or has parked them.
 	ViewAsking(ctx context.Context, arg ViewAskingParams) ([]Session, error)
-	// Of the sessions down to reach, which bounds the work.
-	ViewCounts(ctx context.Context, arg ViewCountsParams) ([]ViewCountsRow, error)
+	ViewDisabledChannels(ctx context.Context, arg ViewDisabledChannelsParams) ([]Webhook, error)
 	ViewDisabledWebhooks(ctx context.Context, arg ViewDisabledWebhooksParams) ([]Webhook, error)
 	// For each agent the newest session that ended in error, among a number that nobody has
 	// archived.
@@ -384,6 +502,7 @@ type Querier interface {
 	ViewNewer(ctx context.Context, arg ViewNewerParams) (int64, error)
 	ViewNextSlots(ctx context.Context, arg ViewNextSlotsParams) ([]Agent, error)
 	// What the dashboard's pages read besides the engine's own statements.
+	// The join that keeps its order begins at the few live claims; the other way is through every session of the workspace.
 	ViewRunning(ctx context.Context, arg ViewRunningParams) ([]Session, error)
 	ViewRuns(ctx context.Context, arg ViewRunsParams) ([]ViewRunsRow, error)
 	ViewTurns(ctx context.Context, arg ViewTurnsParams) ([]ViewTurnsRow, error)
@@ -394,8 +513,10 @@ type Querier interface {
 	WaitingIDsOfAgent(ctx context.Context, arg WaitingIDsOfAgentParams) ([]api.SessionID, error)
 	WaitingScheduled(ctx context.Context, agentID api.AgentID) ([]WaitingScheduledRow, error)
 	Webhook(ctx context.Context, id api.WebhookID) (Webhook, error)
+	WebhookEvenDeleted(ctx context.Context, id api.WebhookID) (Webhook, error)
+	WebhooksAfter(ctx context.Context, arg WebhooksAfterParams) ([]api.WebhookID, error)
 	WebhooksBehind(ctx context.Context, arg WebhooksBehindParams) ([]api.WebhookID, error)
-	WebhooksOf(ctx context.Context, arg WebhooksOfParams) ([]api.WebhookID, error)
+	WebhooksOf(ctx context.Context, arg WebhooksOfParams) ([]Webhook, error)
 	Worker(ctx context.Context, id api.WorkerID) (Worker, error)
 	// A worker, what it runs (live or not drained) and what any worker runs in its plain folder,
 	// in one above it or below it. A folder's key is its parent's key, a slash and a part of its

@@ -50,6 +50,10 @@ UPDATE sessions SET
     releases = @releases, tries = @tries, work_path = @work_path, resume_command = @resume_command
 WHERE id = @id AND claim_id = @claim_id AND status IN ('active', 'awaiting_input');
 
+-- name: MarkSession :execrows
+UPDATE sessions SET refused = @refused, tools_failed = @tools_failed, unmet = @unmet, mark_reason = @mark_reason
+WHERE id = @id AND claim_id = @claim_id AND status IN ('active', 'awaiting_input');
+
 -- name: AddFollower :execrows
 UPDATE sessions SET followers = followers + 1 WHERE id = @id;
 
@@ -105,7 +109,7 @@ WHERE agent_id = @agent_id AND status IN ('queued', 'stale') AND affinity_until 
 
 -- Sessions that wait with no gate of their own except one that time has lifted by now.
 -- name: LiftedByTime :many
-SELECT r.id FROM sessions r WHERE r.reclaim_at > 0 AND r.reclaim_at <= @now AND r.ended_at = 0 AND r.status = 'stale'
+SELECT r.id FROM sessions r WHERE r.reclaim_at > 0 AND r.reclaim_at <= @now AND r.ended_at = 0 AND r.status IN ('queued', 'stale')
 UNION ALL
 SELECT f.id FROM sessions f WHERE f.affinity_until > 0 AND f.affinity_until <= @now AND f.ended_at = 0 AND f.status IN ('queued', 'stale')
 LIMIT @n;
@@ -166,20 +170,22 @@ SELECT CAST(COALESCE(MIN(x.id), 0) AS INTEGER) AS reach, COUNT(*) AS n FROM (
     SELECT s.id FROM sessions s WHERE s.agent_id = @agent_id AND s.id < @before ORDER BY s.id DESC LIMIT @scan
 ) x;
 
--- name: ReachOfOpenSessions :one
-SELECT CAST(COALESCE(MIN(x.id), 0) AS INTEGER) AS reach, COUNT(*) AS n FROM (
+-- Whether a status is rare: how many sessions have it, at most so many. What is common is found
+-- among the newest sessions; complete is, so no index holds it.
+-- name: CountOpenSessions :one
+SELECT COUNT(*) AS n FROM (
     SELECT s.id FROM agents a CROSS JOIN sessions s
     WHERE s.agent_id = a.id AND a.workspace_id = @workspace_id AND (CAST(@agent_id AS INTEGER) = 0 OR a.id = CAST(@agent_id AS INTEGER))
-      AND s.ended_at = 0 AND s.status = @status AND s.id < @before
-    ORDER BY s.id DESC LIMIT @scan
+      AND s.ended_at = 0 AND s.status = @status
+    LIMIT @most
 ) x;
 
--- name: ReachOfEndedSessions :one
-SELECT CAST(COALESCE(MIN(x.id), 0) AS INTEGER) AS reach, COUNT(*) AS n FROM (
+-- name: CountEndedSessions :one
+SELECT COUNT(*) AS n FROM (
     SELECT s.id FROM agents a CROSS JOIN sessions s
     WHERE s.agent_id = a.id AND a.workspace_id = @workspace_id AND (CAST(@agent_id AS INTEGER) = 0 OR a.id = CAST(@agent_id AS INTEGER))
-      AND s.ended_at > 0 AND s.status = @status AND s.id < @before
-    ORDER BY s.id DESC LIMIT @scan
+      AND s.ended_at > 0 AND s.status <> 'complete' AND s.status = @status
+    LIMIT @most
 ) x;
 
 -- name: ListSessions :many
@@ -202,12 +208,16 @@ WHERE s.agent_id = @agent_id AND s.id < @before AND s.id >= @reach
   AND s.created_at >= @since AND (CAST(@archived AS INTEGER) = 1 OR s.archived_at = 0)
 ORDER BY s.id DESC LIMIT @n;
 
--- Those of one status that have not ended, which may be nearly all rows of a list. The join
--- that keeps its order and the sum make SQLite use the index that names the status.
+-- Those of a rare status that have not ended. Their ids come from the index alone, and rows are
+-- looked at only until there are enough. The join that keeps its order makes SQLite use the
+-- index that names the status.
 -- name: ListOpenSessions :many
-SELECT s.* FROM agents a CROSS JOIN sessions s
-WHERE s.agent_id = a.id AND a.workspace_id = @workspace_id AND (CAST(@agent_id AS INTEGER) = 0 OR a.id = CAST(@agent_id AS INTEGER))
-  AND s.ended_at = 0 AND s.status = @status AND s.id < @before AND s.id + 0 >= @reach
+SELECT s.* FROM sessions s
+WHERE s.id IN (
+    SELECT x.id FROM agents a CROSS JOIN sessions x
+    WHERE x.agent_id = a.id AND a.workspace_id = @workspace_id AND (CAST(@agent_id AS INTEGER) = 0 OR a.id = CAST(@agent_id AS INTEGER))
+      AND x.ended_at = 0 AND x.status = @status AND x.id < @before
+)
   AND (s.mode = 'cloud' OR s.owner_user_id = @me)
   AND (CAST(@trigger AS TEXT) = '' OR s.triggered_by = CAST(@trigger AS TEXT))
   AND (CAST(@query AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(@query AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(@query AS TEXT), '') <> LOWER(s.prompt))
@@ -215,20 +225,27 @@ WHERE s.agent_id = a.id AND a.workspace_id = @workspace_id AND (CAST(@agent_id A
 ORDER BY s.id DESC LIMIT @n;
 
 -- name: ListEndedSessions :many
-SELECT s.* FROM agents a CROSS JOIN sessions s
-WHERE s.agent_id = a.id AND a.workspace_id = @workspace_id AND (CAST(@agent_id AS INTEGER) = 0 OR a.id = CAST(@agent_id AS INTEGER))
-  AND s.ended_at > 0 AND s.status = @status AND s.id < @before AND s.id + 0 >= @reach
+SELECT s.* FROM sessions s
+WHERE s.id IN (
+    SELECT x.id FROM agents a CROSS JOIN sessions x
+    WHERE x.agent_id = a.id AND a.workspace_id = @workspace_id AND (CAST(@agent_id AS INTEGER) = 0 OR a.id = CAST(@agent_id AS INTEGER))
+      AND x.ended_at > 0 AND x.status <> 'complete' AND x.status = @status AND x.id < @before
+)
   AND (s.mode = 'cloud' OR s.owner_user_id = @me)
   AND (CAST(@trigger AS TEXT) = '' OR s.triggered_by = CAST(@trigger AS TEXT))
   AND (CAST(@query AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(@query AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(@query AS TEXT), '') <> LOWER(s.prompt))
   AND s.created_at >= @since AND (CAST(@archived AS INTEGER) = 1 OR s.archived_at = 0)
 ORDER BY s.id DESC LIMIT @n;
 
--- The first session of a thread has the thread's id; the others have a separate index.
+-- The first session of a thread has the thread's id; the others have a separate index. The sum
+-- keeps SQLite from going through the whole workspace.
 -- name: ListSessionsOfThread :many
 SELECT s.* FROM sessions s
-WHERE (s.id = CAST(@thread_id AS INTEGER) OR (s.thread_id = CAST(@thread_id AS INTEGER) AND s.thread_id <> s.id))
-  AND s.workspace_id = @workspace_id AND s.id < @before
+WHERE s.id IN (
+    SELECT CAST(@thread_id AS INTEGER) UNION ALL
+    SELECT x.id FROM sessions x WHERE x.thread_id = CAST(@thread_id AS INTEGER) AND x.thread_id <> x.id
+  )
+  AND s.workspace_id + 0 = @workspace_id AND s.id < @before
   AND (s.mode = 'cloud' OR s.owner_user_id = @me)
   AND (CAST(@agent_id AS INTEGER) = 0 OR s.agent_id = CAST(@agent_id AS INTEGER))
   AND (CAST(@retry_of AS INTEGER) = 0 OR s.retry_of = CAST(@retry_of AS INTEGER))
@@ -238,11 +255,39 @@ WHERE (s.id = CAST(@thread_id AS INTEGER) OR (s.thread_id = CAST(@thread_id AS I
   AND s.created_at >= @since AND (CAST(@archived AS INTEGER) = 1 OR s.archived_at = 0)
 ORDER BY s.id DESC LIMIT @n;
 
--- name: CountSessions :many
+-- How many sessions of one status fit, among at most so many that are looked at.
+-- name: CountOpenFitting :one
+SELECT COUNT(*) AS looked, CAST(COALESCE(SUM(x.fits), 0) AS INTEGER) AS n FROM (
+    SELECT CASE WHEN (s.mode = 'cloud' OR s.owner_user_id = @me)
+      AND (CAST(@trigger AS TEXT) = '' OR s.triggered_by = CAST(@trigger AS TEXT))
+      AND (CAST(@query AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(@query AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(@query AS TEXT), '') <> LOWER(s.prompt))
+      AND s.created_at >= @since AND (CAST(@archived AS INTEGER) = 1 OR s.archived_at = 0) THEN 1 ELSE 0 END AS fits
+    FROM agents a CROSS JOIN sessions s
+    WHERE s.agent_id = a.id AND a.workspace_id = @workspace_id AND (CAST(@agent_id AS INTEGER) = 0 OR a.id = CAST(@agent_id AS INTEGER))
+      AND s.ended_at = 0 AND s.status = @status AND s.id >= @reach
+    LIMIT @most
+) x;
+
+-- name: CountEndedFitting :one
+SELECT COUNT(*) AS looked, CAST(COALESCE(SUM(x.fits), 0) AS INTEGER) AS n FROM (
+    SELECT CASE WHEN (s.mode = 'cloud' OR s.owner_user_id = @me)
+      AND (CAST(@trigger AS TEXT) = '' OR s.triggered_by = CAST(@trigger AS TEXT))
+      AND (CAST(@query AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(@query AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(@query AS TEXT), '') <> LOWER(s.prompt))
+      AND s.created_at >= @since AND (CAST(@archived AS INTEGER) = 1 OR s.archived_at = 0) THEN 1 ELSE 0 END AS fits
+    FROM agents a CROSS JOIN sessions s
+    WHERE s.agent_id = a.id AND a.workspace_id = @workspace_id AND (CAST(@agent_id AS INTEGER) = 0 OR a.id = CAST(@agent_id AS INTEGER))
+      AND s.ended_at > 0 AND s.status <> 'complete' AND s.status = @status AND s.id >= @reach
+    LIMIT @most
+) x;
+
+-- name: CountSessionsOfThread :many
 SELECT s.status, COUNT(*) AS n FROM sessions s
-WHERE s.workspace_id = @workspace_id AND (s.mode = 'cloud' OR s.owner_user_id = @me)
+WHERE s.id IN (
+    SELECT CAST(@thread_id AS INTEGER) UNION ALL
+    SELECT x.id FROM sessions x WHERE x.thread_id = CAST(@thread_id AS INTEGER) AND x.thread_id <> x.id
+  )
+  AND s.workspace_id + 0 = @workspace_id AND (s.mode = 'cloud' OR s.owner_user_id = @me)
   AND (CAST(@agent_id AS INTEGER) = 0 OR s.agent_id = CAST(@agent_id AS INTEGER))
-  AND (CAST(@thread_id AS INTEGER) = 0 OR s.thread_id = CAST(@thread_id AS INTEGER))
   AND (CAST(@retry_of AS INTEGER) = 0 OR s.retry_of = CAST(@retry_of AS INTEGER))
   AND (CAST(@trigger AS TEXT) = '' OR s.triggered_by = CAST(@trigger AS TEXT))
   AND (CAST(@query AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(@query AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(@query AS TEXT), '') <> LOWER(s.prompt))
@@ -263,6 +308,6 @@ UPDATE sessions SET overlap_held = 0 WHERE id = @id AND status = 'pending' AND o
 
 -- Sessions that are marked as running though no claim on them is live.
 -- name: SessionsWithoutClaim :many
-SELECT s.* FROM workspaces w CROSS JOIN sessions s
-WHERE s.workspace_id = w.id AND s.status IN ('active', 'awaiting_input')
+SELECT s.* FROM agents a CROSS JOIN sessions s
+WHERE s.agent_id = a.id AND s.ended_at = 0 AND s.status IN ('active', 'awaiting_input')
   AND NOT EXISTS (SELECT 1 FROM claims c WHERE c.id = s.claim_id AND c.closed_at = 0);

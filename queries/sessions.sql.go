@@ -200,11 +200,171 @@ func (q *Queries) ClearPrompt(ctx context.Context, arg ClearPromptParams) (int64
 	return result.RowsAffected()
 }
 
-const countSessions = `-- name: CountSessions :many
+const countEndedFitting = `-- name: CountEndedFitting :one
+SELECT COUNT(*) AS looked, CAST(COALESCE(SUM(x.fits), 0) AS INTEGER) AS n FROM (
+    SELECT CASE WHEN (s.mode = 'cloud' OR s.owner_user_id = ?1)
+      AND (CAST(?2 AS TEXT) = '' OR s.triggered_by = CAST(?2 AS TEXT))
+      AND (CAST(?3 AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(?3 AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(?3 AS TEXT), '') <> LOWER(s.prompt))
+      AND s.created_at >= ?4 AND (CAST(?5 AS INTEGER) = 1 OR s.archived_at = 0) THEN 1 ELSE 0 END AS fits
+    FROM agents a CROSS JOIN sessions s
+    WHERE s.agent_id = a.id AND a.workspace_id = ?6 AND (CAST(?7 AS INTEGER) = 0 OR a.id = CAST(?7 AS INTEGER))
+      AND s.ended_at > 0 AND s.status <> 'complete' AND s.status = ?8 AND s.id >= ?9
+    LIMIT ?10
+) x
+`
+
+type CountEndedFittingParams struct {
+	Me          api.UserID
+	Trigger     string
+	Query       string
+	Since       int64
+	Archived    int64
+	WorkspaceID api.WorkspaceID
+	AgentID     int64
+	Status      api.Status
+	Reach       api.SessionID
+	Most        int64
+}
+
+type CountEndedFittingRow struct {
+	Looked int64
+	N      int64
+}
+
+func (q *Queries) CountEndedFitting(ctx context.Context, arg CountEndedFittingParams) (CountEndedFittingRow, error) {
+	row := q.db.QueryRowContext(ctx, countEndedFitting,
+		arg.Me,
+		arg.Trigger,
+		arg.Query,
+		arg.Since,
+		arg.Archived,
+		arg.WorkspaceID,
+		arg.AgentID,
+		arg.Status,
+		arg.Reach,
+		arg.Most,
+	)
+	var i CountEndedFittingRow
+	err := row.Scan(&i.Looked, &i.N)
+	return i, err
+}
+
+const countEndedSessions = `-- name: CountEndedSessions :one
+SELECT COUNT(*) AS n FROM (
+    SELECT s.id FROM agents a CROSS JOIN sessions s
+    WHERE s.agent_id = a.id AND a.workspace_id = ?1 AND (CAST(?2 AS INTEGER) = 0 OR a.id = CAST(?2 AS INTEGER))
+      AND s.ended_at > 0 AND s.status <> 'complete' AND s.status = ?3
+    LIMIT ?4
+) x
+`
+
+type CountEndedSessionsParams struct {
+	WorkspaceID api.WorkspaceID
+	AgentID     int64
+	Status      api.Status
+	Most        int64
+}
+
+func (q *Queries) CountEndedSessions(ctx context.Context, arg CountEndedSessionsParams) (int64, error) {
+	row := q.db.QueryRowContext(ctx, countEndedSessions,
+		arg.WorkspaceID,
+		arg.AgentID,
+		arg.Status,
+		arg.Most,
+	)
+	var n int64
+	err := row.Scan(&n)
+	return n, err
+}
+
+const countOpenFitting = `-- name: CountOpenFitting :one
+SELECT COUNT(*) AS looked, CAST(COALESCE(SUM(x.fits), 0) AS INTEGER) AS n FROM (
+    SELECT CASE WHEN (s.mode = 'cloud' OR s.owner_user_id = ?1)
+      AND (CAST(?2 AS TEXT) = '' OR s.triggered_by = CAST(?2 AS TEXT))
+      AND (CAST(?3 AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(?3 AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(?3 AS TEXT), '') <> LOWER(s.prompt))
+      AND s.created_at >= ?4 AND (CAST(?5 AS INTEGER) = 1 OR s.archived_at = 0) THEN 1 ELSE 0 END AS fits
+    FROM agents a CROSS JOIN sessions s
+    WHERE s.agent_id = a.id AND a.workspace_id = ?6 AND (CAST(?7 AS INTEGER) = 0 OR a.id = CAST(?7 AS INTEGER))
+      AND s.ended_at = 0 AND s.status = ?8 AND s.id >= ?9
+    LIMIT ?10
+) x
+`
+
+type CountOpenFittingParams struct {
+	Me          api.UserID
+	Trigger     string
+	Query       string
+	Since       int64
+	Archived    int64
+	WorkspaceID api.WorkspaceID
+	AgentID     int64
+	Status      api.Status
+	Reach       api.SessionID
+	Most        int64
+}
+
+type CountOpenFittingRow struct {
+	Looked int64
+	N      int64
+}
+
+// How many sessions of one status fit, among at most so many that are looked at.
+func (q *Queries) CountOpenFitting(ctx context.Context, arg CountOpenFittingParams) (CountOpenFittingRow, error) {
+	row := q.db.QueryRowContext(ctx, countOpenFitting,
+		arg.Me,
+		arg.Trigger,
+		arg.Query,
+		arg.Since,
+		arg.Archived,
+		arg.WorkspaceID,
+		arg.AgentID,
+		arg.Status,
+		arg.Reach,
+		arg.Most,
+	)
+	var i CountOpenFittingRow
+	err := row.Scan(&i.Looked, &i.N)
+	return i, err
+}
+
+const countOpenSessions = `-- name: CountOpenSessions :one
+SELECT COUNT(*) AS n FROM (
+    SELECT s.id FROM agents a CROSS JOIN sessions s
+    WHERE s.agent_id = a.id AND a.workspace_id = ?1 AND (CAST(?2 AS INTEGER) = 0 OR a.id = CAST(?2 AS INTEGER))
+      AND s.ended_at = 0 AND s.status = ?3
+    LIMIT ?4
+) x
+`
+
+type CountOpenSessionsParams struct {
+	WorkspaceID api.WorkspaceID
+	AgentID     int64
+	Status      api.Status
+	Most        int64
+}
+
+// Whether a status is rare: how many sessions have it, at most so many. What is common is found
+// among the newest sessions; complete is, so no index holds it.
+func (q *Queries) CountOpenSessions(ctx context.Context, arg CountOpenSessionsParams) (int64, error) {
+	row := q.db.QueryRowContext(ctx, countOpenSessions,
+		arg.WorkspaceID,
+		arg.AgentID,
+		arg.Status,
+		arg.Most,
+	)
+	var n int64
+	err := row.Scan(&n)
+	return n, err
+}
+
+const countSessionsOfThread = `-- name: CountSessionsOfThread :many
 SELECT s.status, COUNT(*) AS n FROM sessions s
-WHERE s.workspace_id = ?1 AND (s.mode = 'cloud' OR s.owner_user_id = ?2)
-  AND (CAST(?3 AS INTEGER) = 0 OR s.agent_id = CAST(?3 AS INTEGER))
-  AND (CAST(?4 AS INTEGER) = 0 OR s.thread_id = CAST(?4 AS INTEGER))
+WHERE s.id IN (
+    SELECT CAST(?1 AS INTEGER) UNION ALL
+    SELECT x.id FROM sessions x WHERE x.thread_id = CAST(?1 AS INTEGER) AND x.thread_id <> x.id
+  )
+  AND s.workspace_id + 0 = ?2 AND (s.mode = 'cloud' OR s.owner_user_id = ?3)
+  AND (CAST(?4 AS INTEGER) = 0 OR s.agent_id = CAST(?4 AS INTEGER))
   AND (CAST(?5 AS INTEGER) = 0 OR s.retry_of = CAST(?5 AS INTEGER))
   AND (CAST(?6 AS TEXT) = '' OR s.triggered_by = CAST(?6 AS TEXT))
   AND (CAST(?7 AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(?7 AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(?7 AS TEXT), '') <> LOWER(s.prompt))
@@ -212,11 +372,11 @@ WHERE s.workspace_id = ?1 AND (s.mode = 'cloud' OR s.owner_user_id = ?2)
 GROUP BY s.status
 `
 
-type CountSessionsParams struct {
+type CountSessionsOfThreadParams struct {
+	ThreadID    int64
 	WorkspaceID api.WorkspaceID
 	Me          api.UserID
 	AgentID     int64
-	ThreadID    int64
 	RetryOf     int64
 	Trigger     string
 	Query       string
@@ -224,17 +384,17 @@ type CountSessionsParams struct {
 	Archived    int64
 }
 
-type CountSessionsRow struct {
+type CountSessionsOfThreadRow struct {
 	Status api.Status
 	N      int64
 }
 
-func (q *Queries) CountSessions(ctx context.Context, arg CountSessionsParams) ([]CountSessionsRow, error) {
-	rows, err := q.db.QueryContext(ctx, countSessions,
+func (q *Queries) CountSessionsOfThread(ctx context.Context, arg CountSessionsOfThreadParams) ([]CountSessionsOfThreadRow, error) {
+	rows, err := q.db.QueryContext(ctx, countSessionsOfThread,
+		arg.ThreadID,
 		arg.WorkspaceID,
 		arg.Me,
 		arg.AgentID,
-		arg.ThreadID,
 		arg.RetryOf,
 		arg.Trigger,
 		arg.Query,
@@ -245,9 +405,9 @@ func (q *Queries) CountSessions(ctx context.Context, arg CountSessionsParams) ([
 		return nil, err
 	}
 	defer rows.Close()
-	items := []CountSessionsRow{}
+	items := []CountSessionsOfThreadRow{}
 	for rows.Next() {
-		var i CountSessionsRow
+		var i CountSessionsOfThreadRow
 		if err := rows.Scan(&i.Status, &i.N); err != nil {
 			return nil, err
 		}
@@ -312,7 +472,7 @@ func (q *Queries) FirstWaitingSince(ctx context.Context, arg FirstWaitingSincePa
 }
 
 const followers = `-- name: Followers :many
-SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command, task_id FROM sessions WHERE after_id = ?1 AND status = 'pending' AND after_id > 0 ORDER BY id
+SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command, task_id, kept_at, output_removed_at, events_removed_at, refused, tools_failed, unmet, mark_reason FROM sessions WHERE after_id = ?1 AND status = 'pending' AND after_id > 0 ORDER BY id
 `
 
 func (q *Queries) Followers(ctx context.Context, afterID api.SessionID) ([]Session, error) {
@@ -383,6 +543,13 @@ func (q *Queries) Followers(ctx context.Context, afterID api.SessionID) ([]Sessi
 			&i.WorkPath,
 			&i.ResumeCommand,
 			&i.TaskID,
+			&i.KeptAt,
+			&i.OutputRemovedAt,
+			&i.EventsRemovedAt,
+			&i.Refused,
+			&i.ToolsFailed,
+			&i.Unmet,
+			&i.MarkReason,
 		); err != nil {
 			return nil, err
 		}
@@ -398,7 +565,7 @@ func (q *Queries) Followers(ctx context.Context, afterID api.SessionID) ([]Sessi
 }
 
 const heldByOverlap = `-- name: HeldByOverlap :many
-SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command, task_id FROM sessions WHERE agent_id = ?1 AND status = 'pending' AND overlap_held = 1 ORDER BY id
+SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command, task_id, kept_at, output_removed_at, events_removed_at, refused, tools_failed, unmet, mark_reason FROM sessions WHERE agent_id = ?1 AND status = 'pending' AND overlap_held = 1 ORDER BY id
 `
 
 func (q *Queries) HeldByOverlap(ctx context.Context, agentID api.AgentID) ([]Session, error) {
@@ -469,6 +636,13 @@ func (q *Queries) HeldByOverlap(ctx context.Context, agentID api.AgentID) ([]Ses
 			&i.WorkPath,
 			&i.ResumeCommand,
 			&i.TaskID,
+			&i.KeptAt,
+			&i.OutputRemovedAt,
+			&i.EventsRemovedAt,
+			&i.Refused,
+			&i.ToolsFailed,
+			&i.Unmet,
+			&i.MarkReason,
 		); err != nil {
 			return nil, err
 		}
@@ -590,7 +764,7 @@ func (q *Queries) LiftOverlap(ctx context.Context, id api.SessionID) (int64, err
 }
 
 const liftedByTime = `-- name: LiftedByTime :many
-SELECT r.id FROM sessions r WHERE r.reclaim_at > 0 AND r.reclaim_at <= ?2 AND r.ended_at = 0 AND r.status = 'stale'
+SELECT r.id FROM sessions r WHERE r.reclaim_at > 0 AND r.reclaim_at <= ?2 AND r.ended_at = 0 AND r.status IN ('queued', 'stale')
 UNION ALL
 SELECT f.id FROM sessions f WHERE f.affinity_until > 0 AND f.affinity_until <= ?2 AND f.ended_at = 0 AND f.status IN ('queued', 'stale')
 LIMIT ?1
@@ -626,14 +800,17 @@ func (q *Queries) LiftedByTime(ctx context.Context, arg LiftedByTimeParams) ([]a
 }
 
 const listEndedSessions = `-- name: ListEndedSessions :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id FROM agents a CROSS JOIN sessions s
-WHERE s.agent_id = a.id AND a.workspace_id = ?1 AND (CAST(?2 AS INTEGER) = 0 OR a.id = CAST(?2 AS INTEGER))
-  AND s.ended_at > 0 AND s.status = ?3 AND s.id < ?4 AND s.id + 0 >= ?5
-  AND (s.mode = 'cloud' OR s.owner_user_id = ?6)
-  AND (CAST(?7 AS TEXT) = '' OR s.triggered_by = CAST(?7 AS TEXT))
-  AND (CAST(?8 AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(?8 AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(?8 AS TEXT), '') <> LOWER(s.prompt))
-  AND s.created_at >= ?9 AND (CAST(?10 AS INTEGER) = 1 OR s.archived_at = 0)
-ORDER BY s.id DESC LIMIT ?11
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason FROM sessions s
+WHERE s.id IN (
+    SELECT x.id FROM agents a CROSS JOIN sessions x
+    WHERE x.agent_id = a.id AND a.workspace_id = ?1 AND (CAST(?2 AS INTEGER) = 0 OR a.id = CAST(?2 AS INTEGER))
+      AND x.ended_at > 0 AND x.status <> 'complete' AND x.status = ?3 AND x.id < ?4
+)
+  AND (s.mode = 'cloud' OR s.owner_user_id = ?5)
+  AND (CAST(?6 AS TEXT) = '' OR s.triggered_by = CAST(?6 AS TEXT))
+  AND (CAST(?7 AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(?7 AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(?7 AS TEXT), '') <> LOWER(s.prompt))
+  AND s.created_at >= ?8 AND (CAST(?9 AS INTEGER) = 1 OR s.archived_at = 0)
+ORDER BY s.id DESC LIMIT ?10
 `
 
 type ListEndedSessionsParams struct {
@@ -641,7 +818,6 @@ type ListEndedSessionsParams struct {
 	AgentID     int64
 	Status      api.Status
 	Before      api.SessionID
-	Reach       api.SessionID
 	Me          api.UserID
 	Trigger     string
 	Query       string
@@ -656,7 +832,6 @@ func (q *Queries) ListEndedSessions(ctx context.Context, arg ListEndedSessionsPa
 		arg.AgentID,
 		arg.Status,
 		arg.Before,
-		arg.Reach,
 		arg.Me,
 		arg.Trigger,
 		arg.Query,
@@ -730,6 +905,13 @@ func (q *Queries) ListEndedSessions(ctx context.Context, arg ListEndedSessionsPa
 			&i.WorkPath,
 			&i.ResumeCommand,
 			&i.TaskID,
+			&i.KeptAt,
+			&i.OutputRemovedAt,
+			&i.EventsRemovedAt,
+			&i.Refused,
+			&i.ToolsFailed,
+			&i.Unmet,
+			&i.MarkReason,
 		); err != nil {
 			return nil, err
 		}
@@ -745,14 +927,17 @@ func (q *Queries) ListEndedSessions(ctx context.Context, arg ListEndedSessionsPa
 }
 
 const listOpenSessions = `-- name: ListOpenSessions :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id FROM agents a CROSS JOIN sessions s
-WHERE s.agent_id = a.id AND a.workspace_id = ?1 AND (CAST(?2 AS INTEGER) = 0 OR a.id = CAST(?2 AS INTEGER))
-  AND s.ended_at = 0 AND s.status = ?3 AND s.id < ?4 AND s.id + 0 >= ?5
-  AND (s.mode = 'cloud' OR s.owner_user_id = ?6)
-  AND (CAST(?7 AS TEXT) = '' OR s.triggered_by = CAST(?7 AS TEXT))
-  AND (CAST(?8 AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(?8 AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(?8 AS TEXT), '') <> LOWER(s.prompt))
-  AND s.created_at >= ?9 AND (CAST(?10 AS INTEGER) = 1 OR s.archived_at = 0)
-ORDER BY s.id DESC LIMIT ?11
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason FROM sessions s
+WHERE s.id IN (
+    SELECT x.id FROM agents a CROSS JOIN sessions x
+    WHERE x.agent_id = a.id AND a.workspace_id = ?1 AND (CAST(?2 AS INTEGER) = 0 OR a.id = CAST(?2 AS INTEGER))
+      AND x.ended_at = 0 AND x.status = ?3 AND x.id < ?4
+)
+  AND (s.mode = 'cloud' OR s.owner_user_id = ?5)
+  AND (CAST(?6 AS TEXT) = '' OR s.triggered_by = CAST(?6 AS TEXT))
+  AND (CAST(?7 AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(?7 AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(?7 AS TEXT), '') <> LOWER(s.prompt))
+  AND s.created_at >= ?8 AND (CAST(?9 AS INTEGER) = 1 OR s.archived_at = 0)
+ORDER BY s.id DESC LIMIT ?10
 `
 
 type ListOpenSessionsParams struct {
@@ -760,7 +945,6 @@ type ListOpenSessionsParams struct {
 	AgentID     int64
 	Status      api.Status
 	Before      api.SessionID
-	Reach       api.SessionID
 	Me          api.UserID
 	Trigger     string
 	Query       string
@@ -769,15 +953,15 @@ type ListOpenSessionsParams struct {
 	N           int64
 }
 
-// Those of one status that have not ended, which may be nearly all rows of a list. The join
-// that keeps its order and the sum make SQLite use the index that names the status.
+// Those of a rare status that have not ended. Their ids come from the index alone, and rows are
+// looked at only until there are enough. The join that keeps its order makes SQLite use the
+// index that names the status.
 func (q *Queries) ListOpenSessions(ctx context.Context, arg ListOpenSessionsParams) ([]Session, error) {
 	rows, err := q.db.QueryContext(ctx, listOpenSessions,
 		arg.WorkspaceID,
 		arg.AgentID,
 		arg.Status,
 		arg.Before,
-		arg.Reach,
 		arg.Me,
 		arg.Trigger,
 		arg.Query,
@@ -851,6 +1035,13 @@ func (q *Queries) ListOpenSessions(ctx context.Context, arg ListOpenSessionsPara
 			&i.WorkPath,
 			&i.ResumeCommand,
 			&i.TaskID,
+			&i.KeptAt,
+			&i.OutputRemovedAt,
+			&i.EventsRemovedAt,
+			&i.Refused,
+			&i.ToolsFailed,
+			&i.Unmet,
+			&i.MarkReason,
 		); err != nil {
 			return nil, err
 		}
@@ -866,7 +1057,7 @@ func (q *Queries) ListOpenSessions(ctx context.Context, arg ListOpenSessionsPara
 }
 
 const listSessions = `-- name: ListSessions :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id FROM sessions s
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason FROM sessions s
 WHERE s.workspace_id = ?1 AND s.id < ?2 AND s.id >= ?3
   AND (s.mode = 'cloud' OR s.owner_user_id = ?4)
   AND (CAST(?5 AS TEXT) = '' OR CAST(?5 AS TEXT) LIKE '%,' || s.status || ',%')
@@ -968,6 +1159,13 @@ func (q *Queries) ListSessions(ctx context.Context, arg ListSessionsParams) ([]S
 			&i.WorkPath,
 			&i.ResumeCommand,
 			&i.TaskID,
+			&i.KeptAt,
+			&i.OutputRemovedAt,
+			&i.EventsRemovedAt,
+			&i.Refused,
+			&i.ToolsFailed,
+			&i.Unmet,
+			&i.MarkReason,
 		); err != nil {
 			return nil, err
 		}
@@ -983,7 +1181,7 @@ func (q *Queries) ListSessions(ctx context.Context, arg ListSessionsParams) ([]S
 }
 
 const listSessionsOfAgent = `-- name: ListSessionsOfAgent :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id FROM sessions s
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason FROM sessions s
 WHERE s.agent_id = ?1 AND s.id < ?2 AND s.id >= ?3
   AND (s.mode = 'cloud' OR s.owner_user_id = ?4)
   AND (CAST(?5 AS TEXT) = '' OR CAST(?5 AS TEXT) LIKE '%,' || s.status || ',%')
@@ -1085,6 +1283,13 @@ func (q *Queries) ListSessionsOfAgent(ctx context.Context, arg ListSessionsOfAge
 			&i.WorkPath,
 			&i.ResumeCommand,
 			&i.TaskID,
+			&i.KeptAt,
+			&i.OutputRemovedAt,
+			&i.EventsRemovedAt,
+			&i.Refused,
+			&i.ToolsFailed,
+			&i.Unmet,
+			&i.MarkReason,
 		); err != nil {
 			return nil, err
 		}
@@ -1100,9 +1305,12 @@ func (q *Queries) ListSessionsOfAgent(ctx context.Context, arg ListSessionsOfAge
 }
 
 const listSessionsOfThread = `-- name: ListSessionsOfThread :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id FROM sessions s
-WHERE (s.id = CAST(?1 AS INTEGER) OR (s.thread_id = CAST(?1 AS INTEGER) AND s.thread_id <> s.id))
-  AND s.workspace_id = ?2 AND s.id < ?3
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason FROM sessions s
+WHERE s.id IN (
+    SELECT CAST(?1 AS INTEGER) UNION ALL
+    SELECT x.id FROM sessions x WHERE x.thread_id = CAST(?1 AS INTEGER) AND x.thread_id <> x.id
+  )
+  AND s.workspace_id + 0 = ?2 AND s.id < ?3
   AND (s.mode = 'cloud' OR s.owner_user_id = ?4)
   AND (CAST(?5 AS INTEGER) = 0 OR s.agent_id = CAST(?5 AS INTEGER))
   AND (CAST(?6 AS INTEGER) = 0 OR s.retry_of = CAST(?6 AS INTEGER))
@@ -1128,7 +1336,8 @@ type ListSessionsOfThreadParams struct {
 	N           int64
 }
 
-// The first session of a thread has the thread's id; the others have a separate index.
+// The first session of a thread has the thread's id; the others have a separate index. The sum
+// keeps SQLite from going through the whole workspace.
 func (q *Queries) ListSessionsOfThread(ctx context.Context, arg ListSessionsOfThreadParams) ([]Session, error) {
 	rows, err := q.db.QueryContext(ctx, listSessionsOfThread,
 		arg.ThreadID,
@@ -1210,6 +1419,13 @@ func (q *Queries) ListSessionsOfThread(ctx context.Context, arg ListSessionsOfTh
 			&i.WorkPath,
 			&i.ResumeCommand,
 			&i.TaskID,
+			&i.KeptAt,
+			&i.OutputRemovedAt,
+			&i.EventsRemovedAt,
+			&i.Refused,
+			&i.ToolsFailed,
+			&i.Unmet,
+			&i.MarkReason,
 		); err != nil {
 			return nil, err
 		}
@@ -1222,6 +1438,35 @@ func (q *Queries) ListSessionsOfThread(ctx context.Context, arg ListSessionsOfTh
 		return nil, err
 	}
 	return items, nil
+}
+
+const markSession = `-- name: MarkSession :execrows
+UPDATE sessions SET refused = ?1, tools_failed = ?2, unmet = ?3, mark_reason = ?4
+WHERE id = ?5 AND claim_id = ?6 AND status IN ('active', 'awaiting_input')
+`
+
+type MarkSessionParams struct {
+	Refused     int64
+	ToolsFailed int64
+	Unmet       int64
+	MarkReason  string
+	ID          api.SessionID
+	ClaimID     api.ClaimKey
+}
+
+func (q *Queries) MarkSession(ctx context.Context, arg MarkSessionParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, markSession,
+		arg.Refused,
+		arg.ToolsFailed,
+		arg.Unmet,
+		arg.MarkReason,
+		arg.ID,
+		arg.ClaimID,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
 }
 
 const moveSession = `-- name: MoveSession :execrows
@@ -1303,7 +1548,7 @@ func (q *Queries) MoveSession(ctx context.Context, arg MoveSessionParams) (int64
 }
 
 const newestOfThread = `-- name: NewestOfThread :one
-SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command, task_id FROM sessions WHERE thread_id = ?1 AND thread_id <> id ORDER BY id DESC LIMIT 1
+SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command, task_id, kept_at, output_removed_at, events_removed_at, refused, tools_failed, unmet, mark_reason FROM sessions WHERE thread_id = ?1 AND thread_id <> id ORDER BY id DESC LIMIT 1
 `
 
 func (q *Queries) NewestOfThread(ctx context.Context, threadID api.ThreadID) (Session, error) {
@@ -1368,6 +1613,13 @@ func (q *Queries) NewestOfThread(ctx context.Context, threadID api.ThreadID) (Se
 		&i.WorkPath,
 		&i.ResumeCommand,
 		&i.TaskID,
+		&i.KeptAt,
+		&i.OutputRemovedAt,
+		&i.EventsRemovedAt,
+		&i.Refused,
+		&i.ToolsFailed,
+		&i.Unmet,
+		&i.MarkReason,
 	)
 	return i, err
 }
@@ -1497,7 +1749,7 @@ func (q *Queries) OldestWaiting(ctx context.Context, arg OldestWaitingParams) ([
 }
 
 const openOfAgent = `-- name: OpenOfAgent :many
-SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command, task_id FROM sessions
+SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command, task_id, kept_at, output_removed_at, events_removed_at, refused, tools_failed, unmet, mark_reason FROM sessions
 WHERE agent_id = ?1 AND ended_at = 0 ORDER BY status, id
 `
 
@@ -1569,6 +1821,13 @@ func (q *Queries) OpenOfAgent(ctx context.Context, agentID api.AgentID) ([]Sessi
 			&i.WorkPath,
 			&i.ResumeCommand,
 			&i.TaskID,
+			&i.KeptAt,
+			&i.OutputRemovedAt,
+			&i.EventsRemovedAt,
+			&i.Refused,
+			&i.ToolsFailed,
+			&i.Unmet,
+			&i.MarkReason,
 		); err != nil {
 			return nil, err
 		}
@@ -1584,7 +1843,7 @@ func (q *Queries) OpenOfAgent(ctx context.Context, agentID api.AgentID) ([]Sessi
 }
 
 const openRetry = `-- name: OpenRetry :one
-SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command, task_id FROM sessions
+SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command, task_id, kept_at, output_removed_at, events_removed_at, refused, tools_failed, unmet, mark_reason FROM sessions
 WHERE thread_id = ?1 AND thread_id <> id AND retry_of = ?2 AND ended_at = 0 ORDER BY id DESC LIMIT 1
 `
 
@@ -1656,6 +1915,13 @@ func (q *Queries) OpenRetry(ctx context.Context, arg OpenRetryParams) (Session, 
 		&i.WorkPath,
 		&i.ResumeCommand,
 		&i.TaskID,
+		&i.KeptAt,
+		&i.OutputRemovedAt,
+		&i.EventsRemovedAt,
+		&i.Refused,
+		&i.ToolsFailed,
+		&i.Unmet,
+		&i.MarkReason,
 	)
 	return i, err
 }
@@ -1680,76 +1946,6 @@ type ReachOfAgentsSessionsRow struct {
 func (q *Queries) ReachOfAgentsSessions(ctx context.Context, arg ReachOfAgentsSessionsParams) (ReachOfAgentsSessionsRow, error) {
 	row := q.db.QueryRowContext(ctx, reachOfAgentsSessions, arg.AgentID, arg.Before, arg.Scan)
 	var i ReachOfAgentsSessionsRow
-	err := row.Scan(&i.Reach, &i.N)
-	return i, err
-}
-
-const reachOfEndedSessions = `-- name: ReachOfEndedSessions :one
-SELECT CAST(COALESCE(MIN(x.id), 0) AS INTEGER) AS reach, COUNT(*) AS n FROM (
-    SELECT s.id FROM agents a CROSS JOIN sessions s
-    WHERE s.agent_id = a.id AND a.workspace_id = ?1 AND (CAST(?2 AS INTEGER) = 0 OR a.id = CAST(?2 AS INTEGER))
-      AND s.ended_at > 0 AND s.status = ?3 AND s.id < ?4
-    ORDER BY s.id DESC LIMIT ?5
-) x
-`
-
-type ReachOfEndedSessionsParams struct {
-	WorkspaceID api.WorkspaceID
-	AgentID     int64
-	Status      api.Status
-	Before      api.SessionID
-	Scan        int64
-}
-
-type ReachOfEndedSessionsRow struct {
-	Reach int64
-	N     int64
-}
-
-func (q *Queries) ReachOfEndedSessions(ctx context.Context, arg ReachOfEndedSessionsParams) (ReachOfEndedSessionsRow, error) {
-	row := q.db.QueryRowContext(ctx, reachOfEndedSessions,
-		arg.WorkspaceID,
-		arg.AgentID,
-		arg.Status,
-		arg.Before,
-		arg.Scan,
-	)
-	var i ReachOfEndedSessionsRow
-	err := row.Scan(&i.Reach, &i.N)
-	return i, err
-}
-
-const reachOfOpenSessions = `-- name: ReachOfOpenSessions :one
-SELECT CAST(COALESCE(MIN(x.id), 0) AS INTEGER) AS reach, COUNT(*) AS n FROM (
-    SELECT s.id FROM agents a CROSS JOIN sessions s
-    WHERE s.agent_id = a.id AND a.workspace_id = ?1 AND (CAST(?2 AS INTEGER) = 0 OR a.id = CAST(?2 AS INTEGER))
-      AND s.ended_at = 0 AND s.status = ?3 AND s.id < ?4
-    ORDER BY s.id DESC LIMIT ?5
-) x
-`
-
-type ReachOfOpenSessionsParams struct {
-	WorkspaceID api.WorkspaceID
-	AgentID     int64
-	Status      api.Status
-	Before      api.SessionID
-	Scan        int64
-}
-
-type ReachOfOpenSessionsRow struct {
-	Reach int64
-	N     int64
-}
-
-func (q *Queries) ReachOfOpenSessions(ctx context.Context, arg ReachOfOpenSessionsParams) (ReachOfOpenSessionsRow, error) {
-	row := q.db.QueryRowContext(ctx, reachOfOpenSessions,
-		arg.WorkspaceID,
-		arg.AgentID,
-		arg.Status,
-		arg.Before,
-		arg.Scan,
-	)
-	var i ReachOfOpenSessionsRow
 	err := row.Scan(&i.Reach, &i.N)
 	return i, err
 }
@@ -1847,7 +2043,7 @@ func (q *Queries) RequestStop(ctx context.Context, arg RequestStopParams) (int64
 }
 
 const session = `-- name: Session :one
-SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command, task_id FROM sessions WHERE id = ?1
+SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command, task_id, kept_at, output_removed_at, events_removed_at, refused, tools_failed, unmet, mark_reason FROM sessions WHERE id = ?1
 `
 
 func (q *Queries) Session(ctx context.Context, id api.SessionID) (Session, error) {
@@ -1912,6 +2108,13 @@ func (q *Queries) Session(ctx context.Context, id api.SessionID) (Session, error
 		&i.WorkPath,
 		&i.ResumeCommand,
 		&i.TaskID,
+		&i.KeptAt,
+		&i.OutputRemovedAt,
+		&i.EventsRemovedAt,
+		&i.Refused,
+		&i.ToolsFailed,
+		&i.Unmet,
+		&i.MarkReason,
 	)
 	return i, err
 }
@@ -1975,8 +2178,8 @@ func (q *Queries) SessionVisibility(ctx context.Context, id api.SessionID) (Sess
 }
 
 const sessionsWithoutClaim = `-- name: SessionsWithoutClaim :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id FROM workspaces w CROSS JOIN sessions s
-WHERE s.workspace_id = w.id AND s.status IN ('active', 'awaiting_input')
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason FROM agents a CROSS JOIN sessions s
+WHERE s.agent_id = a.id AND s.ended_at = 0 AND s.status IN ('active', 'awaiting_input')
   AND NOT EXISTS (SELECT 1 FROM claims c WHERE c.id = s.claim_id AND c.closed_at = 0)
 `
 
@@ -2049,6 +2252,13 @@ func (q *Queries) SessionsWithoutClaim(ctx context.Context) ([]Session, error) {
 			&i.WorkPath,
 			&i.ResumeCommand,
 			&i.TaskID,
+			&i.KeptAt,
+			&i.OutputRemovedAt,
+			&i.EventsRemovedAt,
+			&i.Refused,
+			&i.ToolsFailed,
+			&i.Unmet,
+			&i.MarkReason,
 		); err != nil {
 			return nil, err
 		}

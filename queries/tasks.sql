@@ -96,7 +96,7 @@ WHERE workspace_id = @workspace_id AND assignee_user_id = @assignee_user_id AND 
 ORDER BY id DESC LIMIT @n;
 
 -- name: TasksLeased :many
-SELECT * FROM tasks WHERE workspace_id = @workspace_id AND lease_user_id > 0 AND id < @before ORDER BY id DESC LIMIT @n;
+SELECT * FROM tasks WHERE workspace_id = @workspace_id AND lease_user_id > 0 AND id + 0 < @before ORDER BY id DESC LIMIT @n;
 
 -- What somebody, or nobody, is to do and could begin now: what blocks others first, then the
 -- most urgent, then the oldest.

@@ -1252,7 +1252,7 @@ func (q *Queries) TasksInState(ctx context.Context, arg TasksInStateParams) ([]T
 }
 
 const tasksLeased = `-- name: TasksLeased :many
-SELECT id, workspace_id, number, slug, title, description, state, rule_state, priority, labels, links, assignee_user_id, assignee_agent_id, lease_user_id, lease_session_id, lease_seconds, lease_expires_at, leased_at, last_session_id, lease_graced, lease_renewed_at, open_blockers, open_blocked, comments, version, created_by, created_at, updated_at, done_at FROM tasks WHERE workspace_id = ?1 AND lease_user_id > 0 AND id < ?2 ORDER BY id DESC LIMIT ?3
+SELECT id, workspace_id, number, slug, title, description, state, rule_state, priority, labels, links, assignee_user_id, assignee_agent_id, lease_user_id, lease_session_id, lease_seconds, lease_expires_at, leased_at, last_session_id, lease_graced, lease_renewed_at, open_blockers, open_blocked, comments, version, created_by, created_at, updated_at, done_at FROM tasks WHERE workspace_id = ?1 AND lease_user_id > 0 AND id + 0 < ?2 ORDER BY id DESC LIMIT ?3
 `
 
 type TasksLeasedParams struct {

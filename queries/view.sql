@@ -1,8 +1,9 @@
 -- What the dashboard's pages read besides the engine's own statements.
 
+-- The join that keeps its order begins at the few live claims; the other way is through every session of the workspace.
 -- name: ViewRunning :many
-SELECT s.* FROM claims c JOIN sessions s ON s.id = c.session_id
-WHERE c.closed_at = 0 AND s.workspace_id = @workspace_id AND (s.mode = 'cloud' OR s.owner_user_id = @me)
+SELECT s.* FROM claims c CROSS JOIN sessions s
+WHERE c.closed_at = 0 AND s.id = c.session_id AND s.workspace_id = @workspace_id AND (s.mode = 'cloud' OR s.owner_user_id = @me)
 ORDER BY s.started_at DESC, s.id DESC LIMIT @n;
 
 -- Sessions of one waiting status over all agents. That they have not ended is the index's own condition.
@@ -22,15 +23,25 @@ WHERE s.id IN (SELECT x.id FROM sessions x WHERE x.workspace_id = @workspace_id 
   AND (s.mode = 'cloud' OR s.owner_user_id = @me)
 ORDER BY s.id DESC LIMIT @n;
 
--- Of the sessions down to reach, which bounds the work.
--- name: ViewCounts :many
-SELECT s.status, COUNT(*) AS n, CAST(SUM(CASE WHEN s.outcome = @unfinished THEN 1 ELSE 0 END) AS INTEGER) AS unfinished FROM sessions s
-WHERE s.workspace_id = @workspace_id AND s.id >= @reach AND (s.mode = 'cloud' OR s.owner_user_id = @me)
-  AND (CAST(@agent_id AS INTEGER) = 0 OR s.agent_id = CAST(@agent_id AS INTEGER))
+-- Which of the sessions down to reach fit, whatever their status: what a list is counted and
+-- picked from in one pass. reach bounds the work.
+-- name: FindSessions :many
+SELECT s.id, s.status, s.outcome FROM sessions s
+WHERE s.workspace_id = @workspace_id AND s.id >= @reach
+  AND (s.mode = 'cloud' OR s.owner_user_id = @me)
   AND (CAST(@trigger AS TEXT) = '' OR s.triggered_by = CAST(@trigger AS TEXT))
   AND (CAST(@query AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(@query AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(@query AS TEXT), '') <> LOWER(s.prompt))
-  AND s.archived_at = 0 AND s.created_at >= @since
-GROUP BY s.status;
+  AND (CAST(@archived AS INTEGER) = 1 OR s.archived_at = 0) AND s.created_at >= @since
+ORDER BY s.id DESC;
+
+-- name: FindSessionsOfAgent :many
+SELECT s.id, s.status, s.outcome FROM sessions s
+WHERE s.agent_id = @agent_id AND s.id >= @reach
+  AND (s.mode = 'cloud' OR s.owner_user_id = @me)
+  AND (CAST(@trigger AS TEXT) = '' OR s.triggered_by = CAST(@trigger AS TEXT))
+  AND (CAST(@query AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(@query AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(@query AS TEXT), '') <> LOWER(s.prompt))
+  AND (CAST(@archived AS INTEGER) = 1 OR s.archived_at = 0) AND s.created_at >= @since
+ORDER BY s.id DESC;
 
 -- name: ViewRuns :many
 SELECT s.id, s.status, s.title, s.triggered_by, s.created_at, s.started_at, s.ended_at, s.outcome FROM sessions s
@@ -97,5 +108,11 @@ ORDER BY s.id DESC LIMIT @n;
 
 -- name: ViewDisabledWebhooks :many
 SELECT * FROM webhooks
+WHERE workspace_id = @workspace_id AND deleted_at = 0 AND enabled = 0 AND disabled_reason <> '' AND scope = ''
+ORDER BY id DESC LIMIT @n;
+
+-- name: ViewDisabledChannels :many
+SELECT * FROM webhooks
 WHERE workspace_id = @workspace_id AND deleted_at = 0 AND enabled = 0 AND disabled_reason <> ''
+  AND ((scope = 'person' AND created_by = @me) OR (scope = 'workspace' AND CAST(@may_all AS INTEGER) = 1))
 ORDER BY id DESC LIMIT @n;

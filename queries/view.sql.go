@@ -11,6 +11,122 @@ import (
 	"stint/api"
 )
 
+const findSessions = `-- name: FindSessions :many
+SELECT s.id, s.status, s.outcome FROM sessions s
+WHERE s.workspace_id = ?1 AND s.id >= ?2
+  AND (s.mode = 'cloud' OR s.owner_user_id = ?3)
+  AND (CAST(?4 AS TEXT) = '' OR s.triggered_by = CAST(?4 AS TEXT))
+  AND (CAST(?5 AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(?5 AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(?5 AS TEXT), '') <> LOWER(s.prompt))
+  AND (CAST(?6 AS INTEGER) = 1 OR s.archived_at = 0) AND s.created_at >= ?7
+ORDER BY s.id DESC
+`
+
+type FindSessionsParams struct {
+	WorkspaceID api.WorkspaceID
+	Reach       api.SessionID
+	Me          api.UserID
+	Trigger     string
+	Query       string
+	Archived    int64
+	Since       int64
+}
+
+type FindSessionsRow struct {
+	ID      api.SessionID
+	Status  api.Status
+	Outcome string
+}
+
+// Which of the sessions down to reach fit, whatever their status: what a list is counted and
+// picked from in one pass. reach bounds the work.
+func (q *Queries) FindSessions(ctx context.Context, arg FindSessionsParams) ([]FindSessionsRow, error) {
+	rows, err := q.db.QueryContext(ctx, findSessions,
+		arg.WorkspaceID,
+		arg.Reach,
+		arg.Me,
+		arg.Trigger,
+		arg.Query,
+		arg.Archived,
+		arg.Since,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []FindSessionsRow{}
+	for rows.Next() {
+		var i FindSessionsRow
+		if err := rows.Scan(&i.ID, &i.Status, &i.Outcome); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const findSessionsOfAgent = `-- name: FindSessionsOfAgent :many
+SELECT s.id, s.status, s.outcome FROM sessions s
+WHERE s.agent_id = ?1 AND s.id >= ?2
+  AND (s.mode = 'cloud' OR s.owner_user_id = ?3)
+  AND (CAST(?4 AS TEXT) = '' OR s.triggered_by = CAST(?4 AS TEXT))
+  AND (CAST(?5 AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(?5 AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(?5 AS TEXT), '') <> LOWER(s.prompt))
+  AND (CAST(?6 AS INTEGER) = 1 OR s.archived_at = 0) AND s.created_at >= ?7
+ORDER BY s.id DESC
+`
+
+type FindSessionsOfAgentParams struct {
+	AgentID  api.AgentID
+	Reach    api.SessionID
+	Me       api.UserID
+	Trigger  string
+	Query    string
+	Archived int64
+	Since    int64
+}
+
+type FindSessionsOfAgentRow struct {
+	ID      api.SessionID
+	Status  api.Status
+	Outcome string
+}
+
+func (q *Queries) FindSessionsOfAgent(ctx context.Context, arg FindSessionsOfAgentParams) ([]FindSessionsOfAgentRow, error) {
+	rows, err := q.db.QueryContext(ctx, findSessionsOfAgent,
+		arg.AgentID,
+		arg.Reach,
+		arg.Me,
+		arg.Trigger,
+		arg.Query,
+		arg.Archived,
+		arg.Since,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []FindSessionsOfAgentRow{}
+	for rows.Next() {
+		var i FindSessionsOfAgentRow
+		if err := rows.Scan(&i.ID, &i.Status, &i.Outcome); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const viewAgents = `-- name: ViewAgents :many
 SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by, task_updates FROM agents WHERE workspace_id = ?1 AND deleted_at = 0 AND slug > ?2 ORDER BY slug LIMIT ?3
 `
@@ -93,7 +209,7 @@ func (q *Queries) ViewAgents(ctx context.Context, arg ViewAgentsParams) ([]Agent
 }
 
 const viewAsking = `-- name: ViewAsking :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id FROM sessions s
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason FROM sessions s
 WHERE s.workspace_id = ?1 AND s.prompt_id > 0 AND s.status IN ('pending', 'awaiting_input', 'stale')
   AND (s.mode = 'cloud' OR s.owner_user_id = ?2)
 ORDER BY s.prompt_id DESC LIMIT ?3
@@ -174,6 +290,13 @@ func (q *Queries) ViewAsking(ctx context.Context, arg ViewAskingParams) ([]Sessi
 			&i.WorkPath,
 			&i.ResumeCommand,
 			&i.TaskID,
+			&i.KeptAt,
+			&i.OutputRemovedAt,
+			&i.EventsRemovedAt,
+			&i.Refused,
+			&i.ToolsFailed,
+			&i.Unmet,
+			&i.MarkReason,
 		); err != nil {
 			return nil, err
 		}
@@ -188,53 +311,59 @@ func (q *Queries) ViewAsking(ctx context.Context, arg ViewAskingParams) ([]Sessi
 	return items, nil
 }
 
-const viewCounts = `-- name: ViewCounts :many
-SELECT s.status, COUNT(*) AS n, CAST(SUM(CASE WHEN s.outcome = ?1 THEN 1 ELSE 0 END) AS INTEGER) AS unfinished FROM sessions s
-WHERE s.workspace_id = ?2 AND s.id >= ?3 AND (s.mode = 'cloud' OR s.owner_user_id = ?4)
-  AND (CAST(?5 AS INTEGER) = 0 OR s.agent_id = CAST(?5 AS INTEGER))
-  AND (CAST(?6 AS TEXT) = '' OR s.triggered_by = CAST(?6 AS TEXT))
-  AND (CAST(?7 AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(?7 AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(?7 AS TEXT), '') <> LOWER(s.prompt))
-  AND s.archived_at = 0 AND s.created_at >= ?8
-GROUP BY s.status
+const viewDisabledChannels = `-- name: ViewDisabledChannels :many
+SELECT id, workspace_id, url, description, types, secret, old_secret, old_until, enabled, disabled_reason, after_seq, created_by, created_at, deleted_at, scope, target, causes, details, quiet_from, quiet_to, digest_at, time_zone, told_at FROM webhooks
+WHERE workspace_id = ?1 AND deleted_at = 0 AND enabled = 0 AND disabled_reason <> ''
+  AND ((scope = 'person' AND created_by = ?2) OR (scope = 'workspace' AND CAST(?3 AS INTEGER) = 1))
+ORDER BY id DESC LIMIT ?4
 `
 
-type ViewCountsParams struct {
-	Unfinished  string
+type ViewDisabledChannelsParams struct {
 	WorkspaceID api.WorkspaceID
-	Reach       api.SessionID
 	Me          api.UserID
-	AgentID     int64
-	Trigger     string
-	Query       string
-	Since       int64
+	MayAll      int64
+	N           int64
 }
 
-type ViewCountsRow struct {
-	Status     api.Status
-	N          int64
-	Unfinished int64
-}
-
-// Of the sessions down to reach, which bounds the work.
-func (q *Queries) ViewCounts(ctx context.Context, arg ViewCountsParams) ([]ViewCountsRow, error) {
-	rows, err := q.db.QueryContext(ctx, viewCounts,
-		arg.Unfinished,
+func (q *Queries) ViewDisabledChannels(ctx context.Context, arg ViewDisabledChannelsParams) ([]Webhook, error) {
+	rows, err := q.db.QueryContext(ctx, viewDisabledChannels,
 		arg.WorkspaceID,
-		arg.Reach,
 		arg.Me,
-		arg.AgentID,
-		arg.Trigger,
-		arg.Query,
-		arg.Since,
+		arg.MayAll,
+		arg.N,
 	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []ViewCountsRow{}
+	items := []Webhook{}
 	for rows.Next() {
-		var i ViewCountsRow
-		if err := rows.Scan(&i.Status, &i.N, &i.Unfinished); err != nil {
+		var i Webhook
+		if err := rows.Scan(
+			&i.ID,
+			&i.WorkspaceID,
+			&i.Url,
+			&i.Description,
+			&i.Types,
+			&i.Secret,
+			&i.OldSecret,
+			&i.OldUntil,
+			&i.Enabled,
+			&i.DisabledReason,
+			&i.AfterSeq,
+			&i.CreatedBy,
+			&i.CreatedAt,
+			&i.DeletedAt,
+			&i.Scope,
+			&i.Target,
+			&i.Causes,
+			&i.Details,
+			&i.QuietFrom,
+			&i.QuietTo,
+			&i.DigestAt,
+			&i.TimeZone,
+			&i.ToldAt,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -249,8 +378,8 @@ func (q *Queries) ViewCounts(ctx context.Context, arg ViewCountsParams) ([]ViewC
 }
 
 const viewDisabledWebhooks = `-- name: ViewDisabledWebhooks :many
-SELECT id, workspace_id, url, description, types, secret, old_secret, old_until, enabled, disabled_reason, after_seq, created_by, created_at, deleted_at FROM webhooks
-WHERE workspace_id = ?1 AND deleted_at = 0 AND enabled = 0 AND disabled_reason <> ''
+SELECT id, workspace_id, url, description, types, secret, old_secret, old_until, enabled, disabled_reason, after_seq, created_by, created_at, deleted_at, scope, target, causes, details, quiet_from, quiet_to, digest_at, time_zone, told_at FROM webhooks
+WHERE workspace_id = ?1 AND deleted_at = 0 AND enabled = 0 AND disabled_reason <> '' AND scope = ''
 ORDER BY id DESC LIMIT ?2
 `
 
@@ -283,6 +412,15 @@ func (q *Queries) ViewDisabledWebhooks(ctx context.Context, arg ViewDisabledWebh
 			&i.CreatedBy,
 			&i.CreatedAt,
 			&i.DeletedAt,
+			&i.Scope,
+			&i.Target,
+			&i.Causes,
+			&i.Details,
+			&i.QuietFrom,
+			&i.QuietTo,
+			&i.DigestAt,
+			&i.TimeZone,
+			&i.ToldAt,
 		); err != nil {
 			return nil, err
 		}
@@ -298,7 +436,7 @@ func (q *Queries) ViewDisabledWebhooks(ctx context.Context, arg ViewDisabledWebh
 }
 
 const viewFailed = `-- name: ViewFailed :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id FROM sessions s
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason FROM sessions s
 WHERE s.id IN (
     SELECT MAX(y.id) FROM sessions y
     WHERE y.id IN (
@@ -396,6 +534,13 @@ func (q *Queries) ViewFailed(ctx context.Context, arg ViewFailedParams) ([]Sessi
 			&i.WorkPath,
 			&i.ResumeCommand,
 			&i.TaskID,
+			&i.KeptAt,
+			&i.OutputRemovedAt,
+			&i.EventsRemovedAt,
+			&i.Refused,
+			&i.ToolsFailed,
+			&i.Unmet,
+			&i.MarkReason,
 		); err != nil {
 			return nil, err
 		}
@@ -493,7 +638,7 @@ func (q *Queries) ViewFailingAgents(ctx context.Context, arg ViewFailingAgentsPa
 }
 
 const viewFinished = `-- name: ViewFinished :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id FROM sessions s
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason FROM sessions s
 WHERE s.id IN (SELECT x.id FROM sessions x WHERE x.workspace_id = ?1 ORDER BY x.id DESC LIMIT ?2)
   AND s.status IN ('complete', 'error', 'cancelled') AND s.archived_at = 0
   AND (s.mode = 'cloud' OR s.owner_user_id = ?3)
@@ -582,6 +727,13 @@ func (q *Queries) ViewFinished(ctx context.Context, arg ViewFinishedParams) ([]S
 			&i.WorkPath,
 			&i.ResumeCommand,
 			&i.TaskID,
+			&i.KeptAt,
+			&i.OutputRemovedAt,
+			&i.EventsRemovedAt,
+			&i.Refused,
+			&i.ToolsFailed,
+			&i.Unmet,
+			&i.MarkReason,
 		); err != nil {
 			return nil, err
 		}
@@ -720,8 +872,8 @@ func (q *Queries) ViewNextSlots(ctx context.Context, arg ViewNextSlotsParams) ([
 
 const viewRunning = `-- name: ViewRunning :many
 
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id FROM claims c JOIN sessions s ON s.id = c.session_id
-WHERE c.closed_at = 0 AND s.workspace_id = ?1 AND (s.mode = 'cloud' OR s.owner_user_id = ?2)
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason FROM claims c CROSS JOIN sessions s
+WHERE c.closed_at = 0 AND s.id = c.session_id AND s.workspace_id = ?1 AND (s.mode = 'cloud' OR s.owner_user_id = ?2)
 ORDER BY s.started_at DESC, s.id DESC LIMIT ?3
 `
 
@@ -732,6 +884,7 @@ type ViewRunningParams struct {
 }
 
 // What the dashboard's pages read besides the engine's own statements.
+// The join that keeps its order begins at the few live claims; the other way is through every session of the workspace.
 func (q *Queries) ViewRunning(ctx context.Context, arg ViewRunningParams) ([]Session, error) {
 	rows, err := q.db.QueryContext(ctx, viewRunning, arg.WorkspaceID, arg.Me, arg.N)
 	if err != nil {
@@ -800,6 +953,13 @@ func (q *Queries) ViewRunning(ctx context.Context, arg ViewRunningParams) ([]Ses
 			&i.WorkPath,
 			&i.ResumeCommand,
 			&i.TaskID,
+			&i.KeptAt,
+			&i.OutputRemovedAt,
+			&i.EventsRemovedAt,
+			&i.Refused,
+			&i.ToolsFailed,
+			&i.Unmet,
+			&i.MarkReason,
 		); err != nil {
 			return nil, err
 		}
@@ -909,7 +1069,7 @@ func (q *Queries) ViewTurns(ctx context.Context, arg ViewTurnsParams) ([]ViewTur
 }
 
 const viewWaiting = `-- name: ViewWaiting :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id FROM agents a JOIN sessions s ON s.agent_id = a.id
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason FROM agents a JOIN sessions s ON s.agent_id = a.id
 WHERE a.workspace_id = ?1 AND a.deleted_at = 0
   AND s.ended_at = 0 AND s.status = ?2
   AND (s.mode = 'cloud' OR s.owner_user_id = ?3)
@@ -997,6 +1157,13 @@ func (q *Queries) ViewWaiting(ctx context.Context, arg ViewWaitingParams) ([]Ses
 			&i.WorkPath,
 			&i.ResumeCommand,
 			&i.TaskID,
+			&i.KeptAt,
+			&i.OutputRemovedAt,
+			&i.EventsRemovedAt,
+			&i.Refused,
+			&i.ToolsFailed,
+			&i.Unmet,
+			&i.MarkReason,
 		); err != nil {
 			return nil, err
 		}
@@ -1012,7 +1179,7 @@ func (q *Queries) ViewWaiting(ctx context.Context, arg ViewWaitingParams) ([]Ses
 }
 
 const viewWorkerSessions = `-- name: ViewWorkerSessions :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id FROM claims c JOIN sessions s ON s.id = c.session_id
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason FROM claims c JOIN sessions s ON s.id = c.session_id
 WHERE c.worker_id = ?1 AND c.drained = 0 AND (s.mode = 'cloud' OR s.owner_user_id = ?2)
 ORDER BY c.id LIMIT ?3
 `
@@ -1091,6 +1258,13 @@ func (q *Queries) ViewWorkerSessions(ctx context.Context, arg ViewWorkerSessions
 			&i.WorkPath,
 			&i.ResumeCommand,
 			&i.TaskID,
+			&i.KeptAt,
+			&i.OutputRemovedAt,
+			&i.EventsRemovedAt,
+			&i.Refused,
+			&i.ToolsFailed,
+			&i.Unmet,
+			&i.MarkReason,
 		); err != nil {
 			return nil, err
 		}

@@ -11,6 +11,24 @@ import (
 	"stint/api"
 )
 
+const deleteChannel = `-- name: DeleteChannel :execrows
+UPDATE webhooks SET deleted_at = ?1, enabled = 0, url = '' WHERE id = ?2 AND deleted_at = 0 AND scope <> ''
+`
+
+type DeleteChannelParams struct {
+	DeletedAt int64
+	ID        api.WebhookID
+}
+
+// The address of a channel is a secret.
+func (q *Queries) DeleteChannel(ctx context.Context, arg DeleteChannelParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, deleteChannel, arg.DeletedAt, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const deleteTriggerURL = `-- name: DeleteTriggerURL :execrows
 UPDATE trigger_urls SET deleted_at = ?1, secret = x'' WHERE id = ?2 AND deleted_at = 0
 `
@@ -62,7 +80,7 @@ func (q *Queries) DeliveredSince(ctx context.Context, arg DeliveredSinceParams) 
 }
 
 const delivery = `-- name: Delivery :one
-SELECT id, webhook_id, message, type, body, state, tries, next_at, tried_at, status_code, answer, problem, again_of, created_at, ended_at FROM deliveries WHERE id = ?1
+SELECT id, webhook_id, message, type, body, state, tries, next_at, tried_at, status_code, answer, problem, again_of, created_at, ended_at, cause, held, part_of FROM deliveries WHERE id = ?1
 `
 
 func (q *Queries) Delivery(ctx context.Context, id api.DeliveryID) (Delivery, error) {
@@ -84,6 +102,9 @@ func (q *Queries) Delivery(ctx context.Context, id api.DeliveryID) (Delivery, er
 		&i.AgainOf,
 		&i.CreatedAt,
 		&i.EndedAt,
+		&i.Cause,
+		&i.Held,
+		&i.PartOf,
 	)
 	return i, err
 }
@@ -140,7 +161,7 @@ func (q *Queries) DropWaitingOne(ctx context.Context, arg DropWaitingOneParams) 
 
 const dueDeliveries = `-- name: DueDeliveries :many
 SELECT id, webhook_id, next_at FROM deliveries
-WHERE state = 'waiting' AND next_at <= ?1 AND next_at >= ?2 AND (next_at > ?2 OR id > ?3)
+WHERE state = 'waiting' AND part_of = 0 AND next_at <= ?1 AND next_at >= ?2 AND (next_at > ?2 OR id > ?3)
 ORDER BY next_at, id LIMIT ?4
 `
 
@@ -219,11 +240,107 @@ func (q *Queries) EndDelivery(ctx context.Context, arg EndDeliveryParams) (int64
 	return result.RowsAffected()
 }
 
+const endFailureStreak = `-- name: EndFailureStreak :execrows
+DELETE FROM failure_streaks WHERE webhook_id = ?1 AND agent_id = ?2
+`
+
+type EndFailureStreakParams struct {
+	WebhookID api.WebhookID
+	AgentID   api.AgentID
+}
+
+func (q *Queries) EndFailureStreak(ctx context.Context, arg EndFailureStreakParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, endFailureStreak, arg.WebhookID, arg.AgentID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const endFailureStreaks = `-- name: EndFailureStreaks :execrows
+DELETE FROM failure_streaks WHERE webhook_id = ?1
+`
+
+func (q *Queries) EndFailureStreaks(ctx context.Context, webhookID api.WebhookID) (int64, error) {
+	result, err := q.db.ExecContext(ctx, endFailureStreaks, webhookID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const endParts = `-- name: EndParts :execrows
+UPDATE deliveries SET
+    state = ?1, tries = ?2, next_at = 0, tried_at = ?3, status_code = ?4, problem = ?5, ended_at = ?6
+WHERE part_of = ?7 AND part_of <> 0 AND state = 'waiting'
+`
+
+type EndPartsParams struct {
+	State      string
+	Tries      int64
+	TriedAt    int64
+	StatusCode int64
+	Problem    string
+	EndedAt    int64
+	PartOf     api.DeliveryID
+}
+
+// The parts of a message end as it does.
+func (q *Queries) EndParts(ctx context.Context, arg EndPartsParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, endParts,
+		arg.State,
+		arg.Tries,
+		arg.TriedAt,
+		arg.StatusCode,
+		arg.Problem,
+		arg.EndedAt,
+		arg.PartOf,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const failureStreak = `-- name: FailureStreak :one
+SELECT failures FROM failure_streaks WHERE webhook_id = ?1 AND agent_id = ?2
+`
+
+type FailureStreakParams struct {
+	WebhookID api.WebhookID
+	AgentID   api.AgentID
+}
+
+func (q *Queries) FailureStreak(ctx context.Context, arg FailureStreakParams) (int64, error) {
+	row := q.db.QueryRowContext(ctx, failureStreak, arg.WebhookID, arg.AgentID)
+	var failures int64
+	err := row.Scan(&failures)
+	return failures, err
+}
+
+const holdDelivery = `-- name: HoldDelivery :execrows
+UPDATE deliveries SET next_at = ?1, held = ?2 WHERE id = ?3 AND state = 'waiting'
+`
+
+type HoldDeliveryParams struct {
+	NextAt int64
+	Held   string
+	ID     api.DeliveryID
+}
+
+func (q *Queries) HoldDelivery(ctx context.Context, arg HoldDeliveryParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, holdDelivery, arg.NextAt, arg.Held, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const insertDelivery = `-- name: InsertDelivery :exec
 INSERT INTO deliveries (
-    id, webhook_id, message, type, body, state, tries, next_at, tried_at, status_code, answer, problem, again_of, created_at, ended_at
+    id, webhook_id, message, type, body, state, tries, next_at, tried_at, status_code, answer, problem, again_of, created_at, ended_at, cause, held, part_of
 ) VALUES (
-    ?1, ?2, ?3, ?4, ?5, 'waiting', 0, ?6, 0, 0, '', '', ?7, ?8, 0
+    ?1, ?2, ?3, ?4, ?5, 'waiting', 0, ?6, 0, 0, '', '', ?7, ?8, 0, ?9, ?10, 0
 )
 `
 
@@ -236,6 +353,8 @@ type InsertDeliveryParams struct {
 	NextAt    int64
 	AgainOf   api.DeliveryID
 	CreatedAt int64
+	Cause     string
+	Held      string
 }
 
 func (q *Queries) InsertDelivery(ctx context.Context, arg InsertDeliveryParams) error {
@@ -248,6 +367,8 @@ func (q *Queries) InsertDelivery(ctx context.Context, arg InsertDeliveryParams) 
 		arg.NextAt,
 		arg.AgainOf,
 		arg.CreatedAt,
+		arg.Cause,
+		arg.Held,
 	)
 	return err
 }
@@ -290,10 +411,11 @@ func (q *Queries) InsertTriggerURL(ctx context.Context, arg InsertTriggerURLPara
 const insertWebhook = `-- name: InsertWebhook :exec
 INSERT INTO webhooks (
     id, workspace_id, url, description, types, secret, old_secret, old_until, enabled, disabled_reason, after_seq,
-    created_by, created_at, deleted_at
+    created_by, created_at, deleted_at, scope, target, causes, details, quiet_from, quiet_to, digest_at, time_zone, told_at
 ) VALUES (
     ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,
-    ?11, ?12, ?13, ?14
+    ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
+    ?21, ?22, ?23
 )
 `
 
@@ -312,6 +434,15 @@ type InsertWebhookParams struct {
 	CreatedBy      api.UserID
 	CreatedAt      int64
 	DeletedAt      int64
+	Scope          api.ChannelScope
+	Target         string
+	Causes         api.Labels
+	Details        int64
+	QuietFrom      string
+	QuietTo        string
+	DigestAt       string
+	TimeZone       string
+	ToldAt         int64
 }
 
 // The arguments are the table's columns in their order: a row converts to them.
@@ -331,12 +462,107 @@ func (q *Queries) InsertWebhook(ctx context.Context, arg InsertWebhookParams) er
 		arg.CreatedBy,
 		arg.CreatedAt,
 		arg.DeletedAt,
+		arg.Scope,
+		arg.Target,
+		arg.Causes,
+		arg.Details,
+		arg.QuietFrom,
+		arg.QuietTo,
+		arg.DigestAt,
+		arg.TimeZone,
+		arg.ToldAt,
 	)
 	return err
 }
 
+const joinDelivery = `-- name: JoinDelivery :execrows
+UPDATE deliveries SET part_of = ?1 WHERE id = ?2 AND state = 'waiting' AND tries = 0 AND part_of = 0
+`
+
+type JoinDeliveryParams struct {
+	PartOf api.DeliveryID
+	ID     api.DeliveryID
+}
+
+func (q *Queries) JoinDelivery(ctx context.Context, arg JoinDeliveryParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, joinDelivery, arg.PartOf, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const listChannels = `-- name: ListChannels :many
+SELECT id, workspace_id, url, description, types, secret, old_secret, old_until, enabled, disabled_reason, after_seq, created_by, created_at, deleted_at, scope, target, causes, details, quiet_from, quiet_to, digest_at, time_zone, told_at FROM webhooks
+WHERE workspace_id = ?1 AND deleted_at = 0 AND id < ?2
+  AND ((scope = 'person' AND created_by = ?3) OR (scope = 'workspace' AND CAST(?4 AS INTEGER) = 1))
+ORDER BY id DESC LIMIT ?5
+`
+
+type ListChannelsParams struct {
+	WorkspaceID api.WorkspaceID
+	Before      api.WebhookID
+	Me          api.UserID
+	MayAll      int64
+	N           int64
+}
+
+// A person's channels, and the workspace's for those who may look at them.
+func (q *Queries) ListChannels(ctx context.Context, arg ListChannelsParams) ([]Webhook, error) {
+	rows, err := q.db.QueryContext(ctx, listChannels,
+		arg.WorkspaceID,
+		arg.Before,
+		arg.Me,
+		arg.MayAll,
+		arg.N,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Webhook{}
+	for rows.Next() {
+		var i Webhook
+		if err := rows.Scan(
+			&i.ID,
+			&i.WorkspaceID,
+			&i.Url,
+			&i.Description,
+			&i.Types,
+			&i.Secret,
+			&i.OldSecret,
+			&i.OldUntil,
+			&i.Enabled,
+			&i.DisabledReason,
+			&i.AfterSeq,
+			&i.CreatedBy,
+			&i.CreatedAt,
+			&i.DeletedAt,
+			&i.Scope,
+			&i.Target,
+			&i.Causes,
+			&i.Details,
+			&i.QuietFrom,
+			&i.QuietTo,
+			&i.DigestAt,
+			&i.TimeZone,
+			&i.ToldAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listDeliveries = `-- name: ListDeliveries :many
-SELECT id, webhook_id, message, type, body, state, tries, next_at, tried_at, status_code, answer, problem, again_of, created_at, ended_at FROM deliveries WHERE webhook_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3
+SELECT id, webhook_id, message, type, body, state, tries, next_at, tried_at, status_code, answer, problem, again_of, created_at, ended_at, cause, held, part_of FROM deliveries WHERE webhook_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3
 `
 
 type ListDeliveriesParams struct {
@@ -370,6 +596,9 @@ func (q *Queries) ListDeliveries(ctx context.Context, arg ListDeliveriesParams) 
 			&i.AgainOf,
 			&i.CreatedAt,
 			&i.EndedAt,
+			&i.Cause,
+			&i.Held,
+			&i.PartOf,
 		); err != nil {
 			return nil, err
 		}
@@ -385,7 +614,7 @@ func (q *Queries) ListDeliveries(ctx context.Context, arg ListDeliveriesParams) 
 }
 
 const listWebhooks = `-- name: ListWebhooks :many
-SELECT id, workspace_id, url, description, types, secret, old_secret, old_until, enabled, disabled_reason, after_seq, created_by, created_at, deleted_at FROM webhooks WHERE workspace_id = ?1 AND deleted_at = 0 AND id < ?2 ORDER BY id DESC LIMIT ?3
+SELECT id, workspace_id, url, description, types, secret, old_secret, old_until, enabled, disabled_reason, after_seq, created_by, created_at, deleted_at, scope, target, causes, details, quiet_from, quiet_to, digest_at, time_zone, told_at FROM webhooks WHERE workspace_id = ?1 AND deleted_at = 0 AND scope = '' AND id < ?2 ORDER BY id DESC LIMIT ?3
 `
 
 type ListWebhooksParams struct {
@@ -418,6 +647,15 @@ func (q *Queries) ListWebhooks(ctx context.Context, arg ListWebhooksParams) ([]W
 			&i.CreatedBy,
 			&i.CreatedAt,
 			&i.DeletedAt,
+			&i.Scope,
+			&i.Target,
+			&i.Causes,
+			&i.Details,
+			&i.QuietFrom,
+			&i.QuietTo,
+			&i.DigestAt,
+			&i.TimeZone,
+			&i.ToldAt,
 		); err != nil {
 			return nil, err
 		}
@@ -451,7 +689,7 @@ func (q *Queries) MoveWebhook(ctx context.Context, arg MoveWebhookParams) (int64
 }
 
 const nextDelivery = `-- name: NextDelivery :one
-SELECT next_at FROM deliveries WHERE state = 'waiting' AND next_at > ?1 ORDER BY next_at LIMIT 1
+SELECT next_at FROM deliveries WHERE state = 'waiting' AND part_of = 0 AND next_at > ?1 ORDER BY next_at LIMIT 1
 `
 
 func (q *Queries) NextDelivery(ctx context.Context, now int64) (int64, error) {
@@ -461,29 +699,59 @@ func (q *Queries) NextDelivery(ctx context.Context, now int64) (int64, error) {
 	return next_at, err
 }
 
-const oldDeliveries = `-- name: OldDeliveries :many
-SELECT id FROM deliveries WHERE id < ?1 AND created_at < ?2 AND state <> 'waiting' ORDER BY id LIMIT ?3
+const noteTold = `-- name: NoteTold :execrows
+UPDATE webhooks SET told_at = ?1 WHERE id = ?2
 `
 
-type OldDeliveriesParams struct {
-	FirstRetained api.DeliveryID
-	Before        int64
-	N             int64
+type NoteToldParams struct {
+	ToldAt int64
+	ID     api.WebhookID
 }
 
-func (q *Queries) OldDeliveries(ctx context.Context, arg OldDeliveriesParams) ([]api.DeliveryID, error) {
-	rows, err := q.db.QueryContext(ctx, oldDeliveries, arg.FirstRetained, arg.Before, arg.N)
+func (q *Queries) NoteTold(ctx context.Context, arg NoteToldParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, noteTold, arg.ToldAt, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const partsOf = `-- name: PartsOf :many
+SELECT id, webhook_id, message, type, body, state, tries, next_at, tried_at, status_code, answer, problem, again_of, created_at, ended_at, cause, held, part_of FROM deliveries WHERE part_of = ?1 AND part_of <> 0 ORDER BY id
+`
+
+func (q *Queries) PartsOf(ctx context.Context, partOf api.DeliveryID) ([]Delivery, error) {
+	rows, err := q.db.QueryContext(ctx, partsOf, partOf)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []api.DeliveryID{}
+	items := []Delivery{}
 	for rows.Next() {
-		var id api.DeliveryID
-		if err := rows.Scan(&id); err != nil {
+		var i Delivery
+		if err := rows.Scan(
+			&i.ID,
+			&i.WebhookID,
+			&i.Message,
+			&i.Type,
+			&i.Body,
+			&i.State,
+			&i.Tries,
+			&i.NextAt,
+			&i.TriedAt,
+			&i.StatusCode,
+			&i.Answer,
+			&i.Problem,
+			&i.AgainOf,
+			&i.CreatedAt,
+			&i.EndedAt,
+			&i.Cause,
+			&i.Held,
+			&i.PartOf,
+		); err != nil {
 			return nil, err
 		}
-		items = append(items, id)
+		items = append(items, i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
@@ -492,6 +760,24 @@ func (q *Queries) OldDeliveries(ctx context.Context, arg OldDeliveriesParams) ([
 		return nil, err
 	}
 	return items, nil
+}
+
+const recallHeld = `-- name: RecallHeld :execrows
+UPDATE deliveries SET next_at = ?1 WHERE webhook_id = ?2 AND state = 'waiting' AND tries = 0 AND cause <> '' AND next_at > ?1
+`
+
+type RecallHeldParams struct {
+	Now       int64
+	WebhookID api.WebhookID
+}
+
+// The times at which a channel may tell were changed: whether something is held back is decided again.
+func (q *Queries) RecallHeld(ctx context.Context, arg RecallHeldParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, recallHeld, arg.Now, arg.WebhookID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
 }
 
 const rotateWebhook = `-- name: RotateWebhook :execrows
@@ -519,6 +805,38 @@ func (q *Queries) RotateWebhook(ctx context.Context, arg RotateWebhookParams) (i
 		return 0, err
 	}
 	return result.RowsAffected()
+}
+
+const setFailureStreak = `-- name: SetFailureStreak :exec
+INSERT INTO failure_streaks (webhook_id, agent_id, failures) VALUES (?1, ?2, ?3)
+ON CONFLICT (webhook_id, agent_id) DO UPDATE SET failures = excluded.failures
+`
+
+type SetFailureStreakParams struct {
+	WebhookID api.WebhookID
+	AgentID   api.AgentID
+	Failures  int64
+}
+
+func (q *Queries) SetFailureStreak(ctx context.Context, arg SetFailureStreakParams) error {
+	_, err := q.db.ExecContext(ctx, setFailureStreak, arg.WebhookID, arg.AgentID, arg.Failures)
+	return err
+}
+
+const toldOf = `-- name: ToldOf :one
+SELECT id FROM deliveries WHERE webhook_id = ?1 AND cause = ?2 AND cause <> ''
+`
+
+type ToldOfParams struct {
+	WebhookID api.WebhookID
+	Cause     string
+}
+
+func (q *Queries) ToldOf(ctx context.Context, arg ToldOfParams) (api.DeliveryID, error) {
+	row := q.db.QueryRowContext(ctx, toldOf, arg.WebhookID, arg.Cause)
+	var id api.DeliveryID
+	err := row.Scan(&id)
+	return id, err
 }
 
 const triggerURL = `-- name: TriggerURL :one
@@ -658,7 +976,7 @@ func (q *Queries) TriggerURLsOfAgent(ctx context.Context, arg TriggerURLsOfAgent
 
 const tryDelivery = `-- name: TryDelivery :execrows
 UPDATE deliveries SET tries = tries + 1, tried_at = ?1, next_at = ?2
-WHERE id = ?3 AND state = 'waiting' AND next_at <= ?1
+WHERE id = ?3 AND state = 'waiting' AND part_of = 0 AND next_at <= ?1
 `
 
 type TryDeliveryParams struct {
@@ -676,11 +994,67 @@ func (q *Queries) TryDelivery(ctx context.Context, arg TryDeliveryParams) (int64
 	return result.RowsAffected()
 }
 
+const untoldOf = `-- name: UntoldOf :many
+SELECT id, webhook_id, message, type, body, state, tries, next_at, tried_at, status_code, answer, problem, again_of, created_at, ended_at, cause, held, part_of FROM deliveries
+WHERE webhook_id = ?1 AND state = 'waiting' AND tries = 0 AND cause <> '' AND part_of = 0 AND next_at <= ?2
+ORDER BY next_at, id LIMIT ?3
+`
+
+type UntoldOfParams struct {
+	WebhookID api.WebhookID
+	Before    int64
+	N         int64
+}
+
+// What else of a channel nobody has been told: it goes into the message that is due now.
+func (q *Queries) UntoldOf(ctx context.Context, arg UntoldOfParams) ([]Delivery, error) {
+	rows, err := q.db.QueryContext(ctx, untoldOf, arg.WebhookID, arg.Before, arg.N)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Delivery{}
+	for rows.Next() {
+		var i Delivery
+		if err := rows.Scan(
+			&i.ID,
+			&i.WebhookID,
+			&i.Message,
+			&i.Type,
+			&i.Body,
+			&i.State,
+			&i.Tries,
+			&i.NextAt,
+			&i.TriedAt,
+			&i.StatusCode,
+			&i.Answer,
+			&i.Problem,
+			&i.AgainOf,
+			&i.CreatedAt,
+			&i.EndedAt,
+			&i.Cause,
+			&i.Held,
+			&i.PartOf,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const updateWebhook = `-- name: UpdateWebhook :execrows
 UPDATE webhooks SET
     url = ?1, description = ?2, types = ?3, enabled = ?4, disabled_reason = ?5,
-    after_seq = ?6, created_by = ?7
-WHERE id = ?8 AND deleted_at = 0
+    after_seq = ?6, created_by = ?7, target = ?8, causes = ?9, details = ?10,
+    quiet_from = ?11, quiet_to = ?12, digest_at = ?13, time_zone = ?14
+WHERE id = ?15 AND deleted_at = 0
 `
 
 type UpdateWebhookParams struct {
@@ -691,6 +1065,13 @@ type UpdateWebhookParams struct {
 	DisabledReason string
 	AfterSeq       int64
 	CreatedBy      api.UserID
+	Target         string
+	Causes         api.Labels
+	Details        int64
+	QuietFrom      string
+	QuietTo        string
+	DigestAt       string
+	TimeZone       string
 	ID             api.WebhookID
 }
 
@@ -703,6 +1084,13 @@ func (q *Queries) UpdateWebhook(ctx context.Context, arg UpdateWebhookParams) (i
 		arg.DisabledReason,
 		arg.AfterSeq,
 		arg.CreatedBy,
+		arg.Target,
+		arg.Causes,
+		arg.Details,
+		arg.QuietFrom,
+		arg.QuietTo,
+		arg.DigestAt,
+		arg.TimeZone,
 		arg.ID,
 	)
 	if err != nil {
@@ -761,7 +1149,7 @@ func (q *Queries) WaitingDeliveries(ctx context.Context, webhookID api.WebhookID
 }
 
 const webhook = `-- name: Webhook :one
-SELECT id, workspace_id, url, description, types, secret, old_secret, old_until, enabled, disabled_reason, after_seq, created_by, created_at, deleted_at FROM webhooks WHERE id = ?1 AND deleted_at = 0
+SELECT id, workspace_id, url, description, types, secret, old_secret, old_until, enabled, disabled_reason, after_seq, created_by, created_at, deleted_at, scope, target, causes, details, quiet_from, quiet_to, digest_at, time_zone, told_at FROM webhooks WHERE id = ?1 AND deleted_at = 0
 `
 
 func (q *Queries) Webhook(ctx context.Context, id api.WebhookID) (Webhook, error) {
@@ -782,6 +1170,50 @@ func (q *Queries) Webhook(ctx context.Context, id api.WebhookID) (Webhook, error
 		&i.CreatedBy,
 		&i.CreatedAt,
 		&i.DeletedAt,
+		&i.Scope,
+		&i.Target,
+		&i.Causes,
+		&i.Details,
+		&i.QuietFrom,
+		&i.QuietTo,
+		&i.DigestAt,
+		&i.TimeZone,
+		&i.ToldAt,
+	)
+	return i, err
+}
+
+const webhookEvenDeleted = `-- name: WebhookEvenDeleted :one
+SELECT id, workspace_id, url, description, types, secret, old_secret, old_until, enabled, disabled_reason, after_seq, created_by, created_at, deleted_at, scope, target, causes, details, quiet_from, quiet_to, digest_at, time_zone, told_at FROM webhooks WHERE id = ?1
+`
+
+func (q *Queries) WebhookEvenDeleted(ctx context.Context, id api.WebhookID) (Webhook, error) {
+	row := q.db.QueryRowContext(ctx, webhookEvenDeleted, id)
+	var i Webhook
+	err := row.Scan(
+		&i.ID,
+		&i.WorkspaceID,
+		&i.Url,
+		&i.Description,
+		&i.Types,
+		&i.Secret,
+		&i.OldSecret,
+		&i.OldUntil,
+		&i.Enabled,
+		&i.DisabledReason,
+		&i.AfterSeq,
+		&i.CreatedBy,
+		&i.CreatedAt,
+		&i.DeletedAt,
+		&i.Scope,
+		&i.Target,
+		&i.Causes,
+		&i.Details,
+		&i.QuietFrom,
+		&i.QuietTo,
+		&i.DigestAt,
+		&i.TimeZone,
+		&i.ToldAt,
 	)
 	return i, err
 }
@@ -819,7 +1251,7 @@ func (q *Queries) WebhooksBehind(ctx context.Context, arg WebhooksBehindParams) 
 }
 
 const webhooksOf = `-- name: WebhooksOf :many
-SELECT id FROM webhooks WHERE workspace_id = ?1 AND created_by = ?2 AND deleted_at = 0 ORDER BY id
+SELECT id, workspace_id, url, description, types, secret, old_secret, old_until, enabled, disabled_reason, after_seq, created_by, created_at, deleted_at, scope, target, causes, details, quiet_from, quiet_to, digest_at, time_zone, told_at FROM webhooks WHERE workspace_id = ?1 AND created_by = ?2 AND deleted_at = 0 ORDER BY id
 `
 
 type WebhooksOfParams struct {
@@ -827,19 +1259,43 @@ type WebhooksOfParams struct {
 	CreatedBy   api.UserID
 }
 
-func (q *Queries) WebhooksOf(ctx context.Context, arg WebhooksOfParams) ([]api.WebhookID, error) {
+func (q *Queries) WebhooksOf(ctx context.Context, arg WebhooksOfParams) ([]Webhook, error) {
 	rows, err := q.db.QueryContext(ctx, webhooksOf, arg.WorkspaceID, arg.CreatedBy)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []api.WebhookID{}
+	items := []Webhook{}
 	for rows.Next() {
-		var id api.WebhookID
-		if err := rows.Scan(&id); err != nil {
+		var i Webhook
+		if err := rows.Scan(
+			&i.ID,
+			&i.WorkspaceID,
+			&i.Url,
+			&i.Description,
+			&i.Types,
+			&i.Secret,
+			&i.OldSecret,
+			&i.OldUntil,
+			&i.Enabled,
+			&i.DisabledReason,
+			&i.AfterSeq,
+			&i.CreatedBy,
+			&i.CreatedAt,
+			&i.DeletedAt,
+			&i.Scope,
+			&i.Target,
+			&i.Causes,
+			&i.Details,
+			&i.QuietFrom,
+			&i.QuietTo,
+			&i.DigestAt,
+			&i.TimeZone,
+			&i.ToldAt,
+		); err != nil {
 			return nil, err
 		}
-		items = append(items, id)
+		items = append(items, i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err

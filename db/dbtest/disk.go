@@ -22,6 +22,7 @@ type Disk struct {
 	mu        sync.Mutex
 	full      bool
 	failSyncs bool
+	failFrom  []byte // a write that holds this sets failSyncs; nil: none does
 	syncs     int
 	root      string // only files whose path starts with it are recorded
 	recording *Recording
@@ -54,7 +55,15 @@ func (d *Disk) SetFull(full bool) {
 func (d *Disk) FailSyncs(fail bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.failSyncs = fail
+	d.failSyncs, d.failFrom = fail, nil
+}
+
+// FailSyncsFrom makes every sync fail from the first write on that holds text, so that it is
+// known whose commit is the first to fail.
+func (d *Disk) FailSyncsFrom(text string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.failFrom = []byte(text)
 }
 
 // Syncs returns how many syncs there were.

@@ -186,6 +186,9 @@ func fileWrite(tls *libc.TLS, pFile, data uintptr, n int32, offset int64) int32 
 	if f.disk.full {
 		return sqlite3.SQLITE_FULL
 	}
+	if from := f.disk.failFrom; from != nil && bytes.Contains(libc.GoBytes(data, int(n)), from) {
+		f.disk.failSyncs = true
+	}
 	rc := function[writeFunc](f.original.FxWrite)(tls, pFile, data, n, offset)
 	if rc == sqlite3.SQLITE_OK {
 		f.disk.note(f.path, op{kind: written, offset: offset, data: bytes.Clone(libc.GoBytes(data, int(n)))})

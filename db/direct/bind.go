@@ -35,6 +35,10 @@ func (s *statement) bindOne(i int, arg any) (rc int32, err error) {
 		return s.bindText(i, v), nil
 	case []byte:
 		return s.bindBlob(i, v), nil
+	case *int64: // what a caller passes many of, without copying each
+		return l.bindInteger(s.handle, i, *v), nil
+	case *string:
+		return s.bindText(i, *v), nil
 	case nil:
 		return l.bindNull(s.handle, i), nil
 	case driver.Valuer:

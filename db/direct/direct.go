@@ -36,11 +36,19 @@ type DB struct {
 
 // Options say what surrounds the statements.
 type Options struct {
-	// Table names what a statement writes, "" for nothing. It is asked once for each text.
-	Table func(query string) string
+	// Preparing is called before SQLite compiles a text, and what it returns after that, for what
+	// the text is to the owner.
+	Preparing func(query string) (prepared func() Class)
 
-	// Admit is asked before each execution with the table that it will write. An error refuses it.
-	Admit func(table string) error
+	// Admit is asked before each execution with what Preparing's function returned. An error
+	// refuses it.
+	Admit func(Class) error
+}
+
+// Class is what a statement is to the owner of the connection.
+type Class struct {
+	Writes string // the table that it changes, "" for none
+	Flush  bool   // it looks at what may be held back, or changes it
 }
 
 // place is where a text lies. The generated ones are constants, which are told apart by that
@@ -160,7 +168,7 @@ func (d *DB) begin(query string, args []any) (*statement, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := d.o.Admit(s.table); err != nil {
+	if err := d.o.Admit(s.class); err != nil {
 		return nil, err
 	}
 	s.running = true
@@ -208,12 +216,14 @@ func (d *DB) statement(query string) (*statement, error) {
 }
 
 func (d *DB) prepare(query string) (*statement, error) {
+	prepared := d.o.Preparing(query)
 	handle, err := d.lib.prepare(query)
+	class := prepared()
 	if err != nil {
 		return nil, err
 	}
 	return &statement{
-		db: d, handle: handle, table: d.o.Table(query),
+		db: d, handle: handle, class: class,
 		parameters: d.lib.parameters(handle), columns: d.lib.columns(handle),
 	}, nil
 }
@@ -222,7 +232,7 @@ func (d *DB) prepare(query string) (*statement, error) {
 type statement struct {
 	db         *DB
 	handle     uintptr
-	table      string
+	class      Class
 	parameters int
 	columns    int
 	spare      *statement // another of the same text, for when this one runs

@@ -48,12 +48,15 @@ func exec(t testing.TB, conn driver.Conn, query string) {
 	must(t, err)
 }
 
+// plain asks nobody.
+var plain = Options{Preparing: func(string) func() Class { return func() Class { return Class{} } }, Admit: func(Class) error { return nil }}
+
 // open returns statements on a new file with a table.
 func open(t testing.TB) *DB {
 	t.Helper()
 	conn, _ := driverConn(t)
 	exec(t, conn, `CREATE TABLE things (id INTEGER PRIMARY KEY, text TEXT UNIQUE, n INTEGER CHECK (n < 1000), real REAL, blob BLOB) STRICT`)
-	d, err := New(conn, Options{Table: func(string) string { return "" }, Admit: func(string) error { return nil }})
+	d, err := New(conn, plain)
 	must(t, err)
 	t.Cleanup(d.Close)
 	return d
@@ -275,14 +278,17 @@ func TestExec_AfterAFailure(t *testing.T) {
 	}
 }
 
-func TestAdmit_RefusesAndIsToldTheTable(t *testing.T) {
+func TestAdmit_RefusesAndIsToldTheClass(t *testing.T) {
 	d := open(t)
 	refuse := errors.New("refused")
-	var told string
-	d.o.Table = func(string) string { return "things" }
-	d.o.Admit = func(table string) error { told = table; return refuse }
-	if _, err := d.ExecContext(t.Context(), "DELETE FROM things"); !errors.Is(err, refuse) || told != "things" {
-		t.Errorf("%v, of table %q", err, told)
+	var told Class
+	d.o.Preparing = func(string) func() Class {
+		return func() Class { return Class{Writes: "things", Flush: true} }
+	}
+	d.o.Admit = func(c Class) error { told = c; return refuse }
+	want := Class{Writes: "things", Flush: true}
+	if _, err := d.ExecContext(t.Context(), "DELETE FROM things"); !errors.Is(err, refuse) || told != want {
+		t.Errorf("%v, of %+v", err, told)
 	}
 }
 

@@ -58,7 +58,7 @@ func TestLibrary_LocksAgainAfterClose(t *testing.T) {
 	lib, err := libraryOf(conn)
 	must(t, err)
 	own := sqlite3.Xsqlite3_db_mutex(lib.tls, lib.db)
-	d, err := New(conn, Options{Table: func(string) string { return "" }, Admit: func(string) error { return nil }})
+	d, err := New(conn, plain)
 	must(t, err)
 	if own == 0 || sqlite3.Xsqlite3_db_mutex(lib.tls, lib.db) != 0 {
 		t.Errorf("lock %d before, %d now", own, sqlite3.Xsqlite3_db_mutex(lib.tls, lib.db))
