@@ -3,13 +3,15 @@ package api
 // Run says what a worker executes for an agent (contract 10.2). Who may set it and whose
 // worker uses it is the stamp rule of the same paragraph.
 type Run struct {
-	Command    []string `json:"command,omitzero"`    // argv; the prompt is never part of it
+	Command    []string `json:"command,omitzero"`    // argv; the prompt is never part of it; for acp a program that Executable has no name for
 	Check      []string `json:"check,omitzero"`      // argv; run after a command that ended well, it decides whether that counts
+	Expect     string   `json:"expect,omitzero"`     // see [ParseExpect]; a run that ends well without it is marked
+	Strict     bool     `json:"strict,omitzero"`     // … and fails as EXPECTATION_FAILED
 	WorkFolder string   `json:"workFolder,omitzero"` // absolute path on the worker's machine
 	Env        []string `json:"env,omitzero"`        // names of further variables passed on from the worker
 
 	// Of an agent that converses:
-	Executable  string    `json:"executable,omitzero"`  // empty = the type's own program, looked up in PATH
+	Executable  string    `json:"executable,omitzero"`  // empty = the type's own program, looked up in PATH; for acp one of [ACPPrograms] or its path
 	Model       string    `json:"model,omitzero"`       // empty = the program's own choice
 	Permissions string    `json:"permissions,omitzero"` // approval or autonomous; empty = approval
 	Unattended  bool      `json:"unattended,omitzero"`  // nobody is asked: what no rule allows is refused

@@ -2,7 +2,6 @@ package api
 
 import (
 	"slices"
-	"strings"
 )
 
 // AgentType says what kind of program an agent is (contract 10.2).
@@ -13,6 +12,7 @@ const (
 	TypeCommand    AgentType = "command"
 	TypeClaudeCode AgentType = "claude_code"
 	TypeCodex      AgentType = "codex"
+	TypeACP        AgentType = "acp" // any program that speaks the Agent Client Protocol
 )
 
 // AgentProgram describes the agents of one type.
@@ -20,7 +20,8 @@ type AgentProgram struct {
 	Type AgentType
 	Word string // as people read it
 
-	// What follows is of programs that converse; a command has none of it.
+	// What follows is of programs that converse. A command has none of it, and of those that speak
+	// ACP each has its own, see [ACPPrograms].
 
 	Program  string   // the executable's name
 	SignedIn []string // its arguments that exit with 0 when somebody is signed in
@@ -41,6 +42,7 @@ var AgentTypes = []AgentProgram{
 		Type: TypeCodex, Word: "Codex", Program: "codex",
 		SignedIn: []string{"login", "status"}, SignIn: "codex login", Resume: "codex resume", State: "CODEX_HOME",
 	},
+	{Type: TypeACP, Word: "Another program, by ACP"},
 }
 
 // Describe is what is known of the type, false for one that there isn't.
@@ -52,18 +54,24 @@ func (t AgentType) Describe() (AgentProgram, bool) {
 	return AgentTypes[i], true
 }
 
+// NamesProgram reports whether the agents of a type have no program but the one that their
+// settings name.
+func (t AgentType) NamesProgram() bool {
+	p, _ := t.Describe()
+	return p.Program == ""
+}
+
 // Word is the type as people read it, the type itself where it isn't known.
 func (t AgentType) Word() string {
 	p, _ := t.Describe()
 	return p.Word
 }
 
-// AgentTypeNames lists the types in words: "command, claude_code or codex".
+// AgentTypeNames lists the types in words: "command, claude_code, codex or acp".
 func AgentTypeNames() string {
 	names := make([]string, len(AgentTypes))
 	for i, p := range AgentTypes {
 		names[i] = string(p.Type)
 	}
-	last := len(names) - 1
-	return strings.Join(names[:last], ", ") + " or " + names[last]
+	return OrList(names)
 }

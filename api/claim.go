@@ -149,6 +149,7 @@ type ActivityInput struct {
 	Type   ActivityType `json:"type"`
 	Text   string       `json:"text"`
 	Detail string       `json:"detail"`
+	Mark   Mark         `json:"mark"` // "" = none
 }
 
 // Activity is a stored progress or audit entry.
@@ -158,6 +159,7 @@ type Activity struct {
 	Type      ActivityType `json:"type"`
 	Text      string       `json:"text"`
 	Detail    string       `json:"detail,omitzero"`
+	Mark      Mark         `json:"mark,omitzero"`
 	At        Time         `json:"at"`
 }
 

@@ -11,18 +11,33 @@ import (
 // Overview is how things stand in a workspace. Of agents and workers it has the newest
 // thousand.
 type Overview struct {
-	URL      string           `json:"url"` // of the coordinator, as the caller reached it
-	Version  string           `json:"version"`
-	User     string           `json:"user"`
-	Sessions map[Status]int64 `json:"sessions"` // how many there are in each status
-	Agents   []Agent          `json:"agents"`
-	Workers  []Worker         `json:"workers"`
-	Inbox    []InboxItem      `json:"inbox"` // what needs a person
+	URL      string        `json:"url"` // of the coordinator, as the caller reached it
+	Version  string        `json:"version"`
+	User     string        `json:"user"`
+	Sessions SessionCounts `json:"sessions"`
+	Agents   []Agent       `json:"agents"`
+	Workers  []Worker      `json:"workers"`
+	Inbox    []InboxItem   `json:"inbox"` // what needs a person
 }
 
 // Overview returns how things stand in the workspace.
 func (c *Client) Overview(ctx context.Context) (Overview, error) {
 	return get[Overview](ctx, c, path("status"), nil)
+}
+
+// System returns how the coordinator itself is.
+func (c *Client) System(ctx context.Context) (System, error) {
+	return get[System](ctx, c, path("system"), nil)
+}
+
+// SupportBundle returns what somebody who helps needs to know of the coordinator.
+func (c *Client) SupportBundle(ctx context.Context) (SupportBundle, error) {
+	return get[SupportBundle](ctx, c, path("system", "bundle"), nil)
+}
+
+// Prune removes what is old, or with a dry run says what that would be.
+func (c *Client) Prune(ctx context.Context, in PruneInput) (Pruned, error) {
+	return post[Pruned](ctx, c, path("system", "prune"), in)
 }
 
 // Output is a part of a session's output as text: what the agent said and what a command
@@ -50,4 +65,9 @@ func (c *Client) AwaitSession(ctx context.Context, id SessionID, wait time.Durat
 	var out Session
 	_, err := c.do(ctx, call{method: http.MethodGet, path: path("sessions", id.String()), query: q, held: wait}, &out)
 	return out, err
+}
+
+// Doctor returns what is wrong with the coordinator and the workspace.
+func (c *Client) Doctor(ctx context.Context) (Examination, error) {
+	return get[Examination](ctx, c, path("doctor"), nil)
 }

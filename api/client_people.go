@@ -121,6 +121,17 @@ func (c *Client) CreateAgent(ctx context.Context, body any) (Agent, error) {
 	return post[Agent](ctx, c, "agents", body)
 }
 
+// ImportedHeader says of a new agent that it was taken from a file.
+const ImportedHeader = "Stint-Imported"
+
+// ImportAgent creates an agent from a file of somebody else's: what it executes doesn't count as
+// set by the caller.
+func (c *Client) ImportAgent(ctx context.Context, body any) (Agent, error) {
+	var out Agent
+	_, err := c.do(ctx, call{method: http.MethodPost, path: "agents", body: body, header: http.Header{ImportedHeader: {"true"}}}, &out)
+	return out, err
+}
+
 // EditAgent merges patch into the agent: absent members stay, null ones are cleared.
 func (c *Client) EditAgent(ctx context.Context, ref string, patch any) (Agent, error) {
 	var out Agent
@@ -180,8 +191,8 @@ func (c *Client) Sessions(ctx context.Context, f SessionFilter, p Page) (List[Se
 }
 
 // SessionCounts counts sessions by status.
-func (c *Client) SessionCounts(ctx context.Context, f SessionFilter) (map[Status]int64, error) {
-	return get[map[Status]int64](ctx, c, "sessions/counts", f.query(Page{}))
+func (c *Client) SessionCounts(ctx context.Context, f SessionFilter) (SessionCounts, error) {
+	return get[SessionCounts](ctx, c, "sessions/counts", f.query(Page{}))
 }
 
 // CancelSession ends a session that is not terminal.
@@ -202,6 +213,17 @@ func (c *Client) RetrySession(ctx context.Context, id SessionID) (Retried, error
 // ArchiveSession hides a finished session.
 func (c *Client) ArchiveSession(ctx context.Context, id SessionID) (Changed, error) {
 	return post[Changed](ctx, c, path("sessions", id.String(), "archive"), nil)
+}
+
+// KeepSession keeps a session and its conversation from retention, or lets them go.
+func (c *Client) KeepSession(ctx context.Context, id SessionID, keep bool) (Changed, error) {
+	at := path("sessions", id.String(), "keep")
+	if keep {
+		return post[Changed](ctx, c, at, nil)
+	}
+	var out Changed
+	_, err := c.do(ctx, call{method: http.MethodDelete, path: at}, &out)
+	return out, err
 }
 
 // AnswerPrompt answers a session's open question.

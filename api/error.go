@@ -23,6 +23,7 @@ const (
 	CodeForbidden          Code = "forbidden"
 	CodeUserTokenRequired  Code = "user_token_required" // an API key where only a user's sign-in counts
 	CodeNotFound           Code = "not_found"
+	CodeGone               Code = "gone" // it was there, and retention removed it
 	CodeMethodNotAllowed   Code = "method_not_allowed"
 	CodeMisdirected        Code = "misdirected"  // the Host is not one of ours
 	CodeCrossOrigin        Code = "cross_origin" // a write from another origin

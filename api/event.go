@@ -12,6 +12,8 @@ const (
 	EventSessionError     = "session_error"
 	EventSessionCancelled = "session_cancelled"
 	EventSessionArchived  = "session_archived"
+	EventSessionKept      = "session_kept"   // retention leaves it alone
+	EventSessionLetGo     = "session_let_go" // … no more
 	EventStopRequested    = "stop_requested"
 	EventAwaitingInput    = "session_awaiting_input"
 	EventSessionResumed   = "session_resumed"
@@ -41,6 +43,10 @@ const (
 	EventSignalSent       = "signal_sent"
 	EventSignalAcked      = "signal_acknowledged"
 	EventOutage           = "coordinator_outage"
+	EventBackupMade       = "backup_made"
+	EventBackupFailed     = "backup_failed"
+	EventRestored         = "backup_restored"
+	EventPruned           = "retention_pruned" // what was old was removed
 	EventWorkspaceCreated = "workspace_created"
 	EventWorkspaceRenamed = "workspace_renamed"
 	EventInvited          = "member_invited"
@@ -66,8 +72,15 @@ const (
 	EventWebhookRotated    = "webhook_rotated"
 	EventWebhookDisabled   = "webhook_disabled"
 	EventWebhookDeleted    = "webhook_deleted"
+	EventChannelCreated    = "channel_created"
+	EventChannelEdited     = "channel_edited"
+	EventChannelDisabled   = "channel_disabled"
+	EventChannelDeleted    = "channel_deleted"
 	EventTriggerOpened     = "trigger_url_opened"
 	EventTriggerClosed     = "trigger_url_closed"
+
+	EventFindingOpened = "finding_opened" // something is wrong that a person should know
+	EventFindingClosed = "finding_closed"
 
 	EventTaskCreated    = "task_created"
 	EventTaskEdited     = "task_edited"
@@ -83,16 +96,17 @@ const (
 // EventTypes are all of them, for those who filter by one.
 var EventTypes = []string{
 	EventSessionCreated, EventSessionQueued, EventSessionClaimed, EventSessionReleased, EventSessionStale, EventSessionComplete,
-	EventSessionError, EventSessionCancelled, EventSessionArchived, EventStopRequested, EventAwaitingInput, EventSessionResumed,
+	EventSessionError, EventSessionCancelled, EventSessionArchived, EventSessionKept, EventSessionLetGo, EventStopRequested, EventAwaitingInput, EventSessionResumed,
 	EventPromptClosed, EventMessagePosted, EventThreadActive, EventThreadCompleted, EventThreadFailed, EventClaimDrained, EventLeaseExtended, EventActivity, EventReported, EventLateResult, EventAgentCreated,
 	EventAgentEdited, EventAgentPaused, EventAgentResumed, EventAgentDeleted, EventSlotDecided, EventScheduleError,
 	EventWorkerRegistered, EventWorkerOnline, EventWorkerStale, EventWorkerOffline, EventWorkerDeleted,
-	EventWorkerEdited, EventSignalSent, EventSignalAcked, EventOutage, EventClockBack,
+	EventWorkerEdited, EventSignalSent, EventSignalAcked, EventOutage, EventClockBack, EventBackupMade, EventBackupFailed, EventRestored, EventPruned,
 	EventWebhookCreated, EventWebhookEdited, EventWebhookRotated, EventWebhookDisabled, EventWebhookDeleted, EventTriggerOpened, EventTriggerClosed,
+	EventChannelCreated, EventChannelEdited, EventChannelDisabled, EventChannelDeleted,
 	EventWorkspaceCreated, EventWorkspaceRenamed, EventInvited, EventInvitationRevoked, EventMemberJoined, EventMemberRole,
 	EventMemberRemoved, EventKeyCreated, EventKeyRevoked, EventSignInRefused, EventSignedIn, EventIdentityLinked, EventIdentityUnlinked, EventProgramSignedIn, EventProgramSignedOut, EventProgramReused, EventProgramRevoked,
 	EventTaskCreated, EventTaskEdited, EventTaskMoved, EventTaskCommented, EventTaskClaimed, EventTaskExtended, EventTaskReleased,
-	EventTaskLapsed, EventTaskDispatched,
+	EventTaskLapsed, EventTaskDispatched, EventFindingOpened, EventFindingClosed,
 }
 
 // Who did it when nobody did.

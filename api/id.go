@@ -23,6 +23,7 @@ type (
 	tokenKind     struct{}
 	ledgerKind    struct{}
 	webhookKind   struct{}
+	channelKind   struct{}
 	deliveryKind  struct{}
 	triggerKind   struct{}
 	inviteKind    struct{}
@@ -47,6 +48,7 @@ func (signalKind) prefix() string    { return "sig" }
 func (tokenKind) prefix() string     { return "tok" }
 func (ledgerKind) prefix() string    { return "slt" }
 func (webhookKind) prefix() string   { return "whk" }
+func (channelKind) prefix() string   { return "chn" }
 func (deliveryKind) prefix() string  { return "dlv" }
 func (triggerKind) prefix() string   { return "trg" }
 func (inviteKind) prefix() string    { return "inv" }
@@ -78,6 +80,7 @@ type (
 	TokenID     = ID[tokenKind]
 	LedgerID    = ID[ledgerKind]
 	WebhookID   = ID[webhookKind]
+	ChannelID   = ID[channelKind]
 	DeliveryID  = ID[deliveryKind]
 	TriggerID   = ID[triggerKind]
 	InviteID    = ID[inviteKind]
@@ -132,6 +135,9 @@ func ParseAgentID(text string) (AgentID, error) { return ParseID[agentKind](text
 
 // ParseWorkerID reads a worker's id.
 func ParseWorkerID(text string) (WorkerID, error) { return ParseID[workerKind](text) }
+
+// ParsePromptID reads a prompt's id.
+func ParsePromptID(text string) (PromptID, error) { return ParseID[promptKind](text) }
 
 // ParseSessionID reads a session's id.
 func ParseSessionID(text string) (SessionID, error) { return ParseID[sessionKind](text) }

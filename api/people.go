@@ -1,5 +1,7 @@
 package api
 
+import "net/url"
+
 // WorkspaceMember is a person in a workspace.
 type WorkspaceMember struct {
 	UserID   UserID `json:"userId"`
@@ -102,10 +104,12 @@ const (
 	ScopeTrigger Scope = "trigger" // run an agent, retry a session
 	ScopeCancel  Scope = "cancel"  // cancel, stop
 	ScopeTasks   Scope = "tasks"   // make, change, claim and dispatch tasks
+
+	ScopeCalendar Scope = "calendar" // the calendar of coming runs; alone, the key makes an address
 )
 
 // Scopes lists every scope.
-var Scopes = []Scope{ScopeRead, ScopeTrigger, ScopeCancel, ScopeTasks}
+var Scopes = []Scope{ScopeRead, ScopeTrigger, ScopeCancel, ScopeTasks, ScopeCalendar}
 
 // Key is an API key as lists show it. The key itself is in the answer to its creation and
 // nowhere else.
@@ -120,9 +124,24 @@ type Key struct {
 	ExpiresAt  Time    `json:"expiresAt"`
 	LastUsedAt Time    `json:"lastUsedAt,omitzero"`
 	Key        string  `json:"key,omitzero"`
+
+	CalendarURL string `json:"calendarUrl,omitzero"` // of a new key that is good for a calendar alone
 }
 
-// KeyInput creates an API key. Without an expiry it is valid for 90 days.
+// ForCalendar reports whether the calendar is all that a key's scopes are good for.
+func ForCalendar(scopes []Scope) bool { return len(scopes) == 1 && scopes[0] == ScopeCalendar }
+
+// Calendar is the address that programs subscribe to with a new key, below a server's own; ""
+// of a key that is good for anything else, or that isn't in the answer any more.
+func (k Key) Calendar(home, workspace string) string {
+	if k.Key == "" || !ForCalendar(k.Scopes) {
+		return ""
+	}
+	return home + "/api/v1/workspaces/" + url.PathEscape(workspace) + "/calendar.ics?key=" + url.QueryEscape(k.Key)
+}
+
+// KeyInput creates an API key. Without an expiry it is valid for 90 days, one for a calendar
+// alone for 366.
 type KeyInput struct {
 	Name      string  `json:"name"`
 	Scopes    []Scope `json:"scopes"`

@@ -1,5 +1,7 @@
 package api
 
+import "slices"
+
 // Preset is a named way of running an agent, for people who don't want to write rules. It sets
 // permissions, unattended and rules of a run block.
 type Preset struct {
@@ -15,15 +17,22 @@ var looking = []string{
 	"git status", "git status *", "git diff", "git diff *", "git log", "git log *", "git show", "git show *", "git blame *",
 }
 
+// narrowing are options that make such a command write or start programs; git accepts options
+// by their first letters.
+var narrowing = []RunRule{
+	{Area: "shell", Pattern: "git *--ou*", Ruling: "deny"},
+	{Area: "shell", Pattern: "git *--ex*", Ruling: "deny"},
+}
+
+// Narrows reports whether a rule is one of those by which a preset takes something out of what
+// it allows. A command of which nobody can tell isn't allowed by a preset anyway: for these
+// rules alone it is left to the sandbox.
+func (r RunRule) Narrows() bool { return slices.Contains(narrowing, r) }
+
 // Presets returns the presets of agents that converse, the mildest first: the only list of
 // them. The caller may change their runs.
 func Presets() []Preset {
-	rules := []RunRule{
-		// Options that make such a command write or start programs; git accepts options by
-		// their first letters.
-		{Area: "shell", Pattern: "git *--ou*", Ruling: "deny"},
-		{Area: "shell", Pattern: "git *--ex*", Ruling: "deny"},
-	}
+	rules := slices.Clone(narrowing)
 	for _, command := range looking {
 		rules = append(rules, RunRule{Area: "shell", Pattern: command, Ruling: "allow"})
 	}

@@ -52,15 +52,51 @@ type AskedAction struct {
 	What string `json:"what"` // the exact command, path, address or change
 	Tool string `json:"tool"`
 	Why  string `json:"why,omitzero"` // the agent's own words; no decision depends on them
+	// Standing are what may be approved from now on, the narrowest first; in all but the first *
+	// stands for one word.
+	Standing []string `json:"standing,omitzero"`
+	// StandingBy is who may: the owner of the session's worker. In what a worker sends it is
+	// ignored.
+	StandingBy UserID `json:"standingBy,omitzero"`
 }
 
 // Choice is one of the questions of a prompt.
 type Choice struct {
-	ID      string   `json:"id"`
-	Text    string   `json:"text"`
-	Options []string `json:"options,omitzero"` // none = any text
-	Other   bool     `json:"other,omitzero"`   // any text besides the options
-	Secret  bool     `json:"secret,omitzero"`  // only the claim that asked gets the answer
+	ID      string        `json:"id"`
+	Header  string        `json:"header,omitzero"` // what it is about, in a word or two
+	Text    string        `json:"text"`
+	Options []string      `json:"options,omitzero"` // none = any text
+	About   []OptionAbout `json:"about,omitzero"`   // the options, in their order; none = nothing is said of them
+	Several bool          `json:"several,omitzero"` // several options may be taken: the answer has one a line
+	Other   bool          `json:"other,omitzero"`   // any text besides the options
+	Secret  bool          `json:"secret,omitzero"`  // only the claim that asked gets the answer
+}
+
+// OptionAbout is what the agent says about an option.
+type OptionAbout struct {
+	Description string `json:"description,omitzero"`
+	Preview     string `json:"preview,omitzero"` // what it would look like: plain text
+}
+
+// Of is what is said about the option of a number.
+func (c Choice) Of(i int) OptionAbout {
+	if i < len(c.About) {
+		return c.About[i]
+	}
+	return OptionAbout{}
+}
+
+// Taken are the options, or the lines of other text, that an answer takes.
+func (c Choice) Taken(said string) (taken []string) {
+	if !c.Several {
+		return []string{said}
+	}
+	for line := range strings.SplitSeq(said, "\n") {
+		if line = strings.TrimSpace(line); line != "" {
+			taken = append(taken, line)
+		}
+	}
+	return taken
 }
 
 // Answer is what a person said to a prompt: approved for an approval, choices by their ids for
@@ -69,6 +105,7 @@ type Answer struct {
 	Text       string            `json:"text,omitzero"`
 	Approved   *bool             `json:"approved,omitzero"`
 	ForSession bool              `json:"forSession,omitzero"` // approved for the rest of the session
+	Standing   string            `json:"standing,omitzero"`   // approved from now on, one of the action's; only by the worker's owner
 	Choices    map[string]string `json:"choices,omitzero"`
 }
 

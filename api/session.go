@@ -1,5 +1,7 @@
 package api
 
+import "strconv"
+
 // SessionInput is the body of POST …/agents/{agent}/sessions.
 type SessionInput struct {
 	Prompt           *string   `json:"prompt,omitzero"` // nil = the agent's own; empty = none
@@ -53,15 +55,6 @@ func (u Usage) Within() Usage {
 	}
 }
 
-// The outcomes of sessions that Stint itself knows; a worker may report others.
-const (
-	OutcomeSuccess = "success"
-	OutcomeStopped = "stopped_by_user" // a person asked it to end before its work was done
-	// OutcomeUnfinished: the command, or the agent's turn, ended well while something of it
-	// was still running, which was ended with it.
-	OutcomeUnfinished = "unfinished"
-)
-
 // Session is one run of an agent: one queued unit of work.
 type Session struct {
 	ID                  SessionID   `json:"id"`
@@ -104,6 +97,9 @@ type Session struct {
 	ExternalURL         string      `json:"externalUrl,omitzero"`
 	Result              string      `json:"result,omitzero"`
 	Outcome             string      `json:"outcome,omitzero"`
+	Refused             int64       `json:"refused,omitzero"`     // acts of its agent that were refused
+	ToolsFailed         int64       `json:"toolsFailed,omitzero"` // tools that could not be started
+	MarkReason          string      `json:"markReason,omitzero"`  // of its gravest [Mark]
 	Usage               Usage       `json:"usage"`
 	Error               *Failure    `json:"error,omitzero"`
 	CreatedAt           Time        `json:"createdAt"`
@@ -111,14 +107,13 @@ type Session struct {
 	StartedAt           Time        `json:"startedAt,omitzero"`
 	EndedAt             Time        `json:"endedAt,omitzero"`
 	ArchivedAt          Time        `json:"archivedAt,omitzero"`
+	KeptAt              Time        `json:"keptAt,omitzero"`          // since when retention leaves it alone, and its conversation
+	OutputRemovedAt     Time        `json:"outputRemovedAt,omitzero"` // when retention removed its output
+	EventsRemovedAt     Time        `json:"eventsRemovedAt,omitzero"` // … and its events
 	WaitingFor          *Waiting    `json:"waitingFor,omitzero"`
 	Prompted            *Prompt     `json:"openPrompt,omitzero"`
 	SpendExceeded       string      `json:"spendExceeded,omitzero"` // in a usage report's answer: the limit reached
 }
-
-// Stopped reports whether a person ended the session before its work was done. Its status may
-// still be complete: the agent ended in good order.
-func (s Session) Stopped() bool { return s.Outcome == OutcomeStopped }
 
 // SessionFilter narrows a list of sessions; empty fields don't narrow.
 type SessionFilter struct {
@@ -130,6 +125,33 @@ type SessionFilter struct {
 	Archived bool   // archived ones too
 	ThreadID ThreadID
 	RetryOf  SessionID
+}
+
+// SessionCounts says how many sessions have each status.
+type SessionCounts struct {
+	ByStatus map[Status]int64 `json:",embed"`
+
+	// LookedAt is 0 when all sessions were looked at. Else no more than so many were of each
+	// status, and of the complete ones those among so many of the newest: more may fit than a number says.
+	LookedAt int64 `json:"lookedAt,omitzero"`
+}
+
+// NoSessions are counts in which every status is there, with none.
+func NoSessions() SessionCounts {
+	out := SessionCounts{ByStatus: make(map[Status]int64, len(Statuses))}
+	for _, s := range Statuses {
+		out.ByStatus[s] = 0
+	}
+	return out
+}
+
+// Text is the count of a status in words: with a + where there may be more.
+func (c SessionCounts) Text(s Status) string {
+	n := strconv.FormatInt(c.ByStatus[s], 10)
+	if c.LookedAt > 0 && (s == Complete || c.ByStatus[s] >= c.LookedAt) {
+		n += "+"
+	}
+	return n
 }
 
 // Page asks for one page of a list, newest first.

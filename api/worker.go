@@ -130,10 +130,11 @@ const (
 	NoticeWorkflowInvalid = "workflow_invalid" // the workflow file can't be used; the last good one applies
 	NoticeWorkflowChanged = "workflow_changed" // it executes what its owner has not accepted
 	NoticeSetupInvalid    = "setup_invalid"    // the owner's own file can't be used
+	NoticeDiskLow         = "disk_low"         // too little is free on its disk: it takes nothing new
 )
 
 // NoticeCodes lists them all.
-var NoticeCodes = []string{NoticeWorkflowInvalid, NoticeWorkflowChanged, NoticeSetupInvalid}
+var NoticeCodes = []string{NoticeWorkflowInvalid, NoticeWorkflowChanged, NoticeSetupInvalid, NoticeDiskLow}
 
 // ClaimBeat answers for one claim that a beat listed.
 type ClaimBeat struct {
