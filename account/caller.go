@@ -23,6 +23,8 @@ type Caller struct {
 
 	Client string // the program that acts for the user; "" = the user in person
 
+	Imported bool // what they set is somebody else's words, from a file
+
 	KeyID  api.KeyID   // of the API key that makes the call; 0 = the user's own sign-in
 	Scopes []api.Scope // what that key is good for
 
@@ -38,9 +40,9 @@ func (c Caller) Actor() string {
 }
 
 // InPerson is the user who acts here by a sign-in of their own, 0 for a program that
-// registered itself. Keys and runs don't get this far.
+// registered itself, and for what they took from a file. Keys and runs don't get this far.
 func (c Caller) InPerson() api.UserID {
-	if InPerson(c.Client) != nil {
+	if c.Imported || InPerson(c.Client) != nil {
 		return 0
 	}
 	return c.UserID

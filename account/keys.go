@@ -41,6 +41,9 @@ func (a *Accounts) CreateKey(ctx context.Context, c Caller, in api.KeyInput) (ou
 		ends := in.ExpiresAt.Time
 		if ends.IsZero() {
 			ends = tx.Now.Add(keyLife)
+			if api.ForCalendar(in.Scopes) {
+				ends = tx.Now.Add(maxKeyLife)
+			}
 		}
 		key, _ := randomSecret(keyPrefix)
 		key += checksum(key)
@@ -75,11 +78,11 @@ func checkKey(in *api.KeyInput, now time.Time) error {
 	slices.Sort(in.Scopes)
 	in.Scopes = slices.Compact(in.Scopes)
 	if len(in.Scopes) == 0 {
-		v.Add("scopes", "must name at least one of read, trigger, cancel")
+		v.Add("scopes", "must name at least one of "+api.Listed(api.Scopes))
 	}
 	for _, s := range in.Scopes {
 		if !slices.Contains(api.Scopes, s) {
-			v.Add("scopes", fmt.Sprintf("%q is no scope: use read, trigger, cancel", string(s)))
+			v.Add("scopes", fmt.Sprintf("%q is no scope: use %s", string(s), api.Listed(api.Scopes)))
 		}
 	}
 	if t := in.ExpiresAt.Time; !t.IsZero() && (!t.After(now) || t.After(now.Add(maxKeyLife))) {

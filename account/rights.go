@@ -21,6 +21,8 @@ const (
 	RetryAny
 	ArchiveOwn
 	ArchiveAny
+	KeepOwn
+	KeepAny
 	AnswerOwn
 	AnswerAny
 	EditAgents
@@ -33,10 +35,14 @@ const (
 	ManageMembers
 	Audit
 	ManageWebhooks
+	HaveChannels
 	OpenTriggersOwn
 	OpenTriggersAny
 	EditTasks
 	ForceTasks
+	Examine
+	Prune
+	SeeCalendar
 )
 
 // rights is who may do what (contract 8.3): from which role on, by an API key of which scope
@@ -47,6 +53,7 @@ var rights = map[Right]struct {
 	words string
 }{
 	Read:            {api.Viewer, api.ScopeRead, "read this workspace"},
+	SeeCalendar:     {api.Viewer, api.ScopeCalendar, "read the calendar"},
 	TriggerLocal:    {api.Member, api.ScopeTrigger, "run this agent"},
 	TriggerCloud:    {api.Admin, api.ScopeTrigger, "run this agent"},
 	CancelOwn:       {api.Member, api.ScopeCancel, "end this session"},
@@ -55,6 +62,8 @@ var rights = map[Right]struct {
 	RetryAny:        {api.Admin, api.ScopeTrigger, "retry somebody else's session"},
 	ArchiveOwn:      {api.Member, "", "archive this session"},
 	ArchiveAny:      {api.Admin, "", "archive somebody else's session"},
+	KeepOwn:         {api.Member, "", "keep this session"},
+	KeepAny:         {api.Admin, "", "keep somebody else's session"},
 	AnswerOwn:       {api.Member, "", "answer this session"},
 	AnswerAny:       {api.Admin, "", "answer somebody else's session"},
 	EditAgents:      {api.Admin, "", "make or change agents"},
@@ -65,17 +74,20 @@ var rights = map[Right]struct {
 	HaveAllKeys:     {api.Admin, "", "see or revoke somebody else's API keys"},
 	Audit:           {api.Admin, "", "read the audit"},
 	ManageWebhooks:  {api.Admin, "", "look at or change webhooks"},
+	HaveChannels:    {api.Viewer, "", "be told of what happens"},
 	OpenTriggersOwn: {api.Member, "", "open addresses that start this agent"},
 	OpenTriggersAny: {api.Admin, "", "open addresses that start this agent"},
 	EditTasks:       {api.Member, api.ScopeTasks, "make, change or claim tasks"},
 	ForceTasks:      {api.Admin, api.ScopeTasks, "dispatch a task that somebody holds"},
+	Examine:         {api.Admin, "", "look for what is wrong with the server"},
+	Prune:           {api.Owner, "", "remove what is old"},
 	EditWorkspace:   {api.Admin, "", "change this workspace"},
 	ManageMembers:   {api.Owner, "", "invite, change or remove members"},
 }
 
 // lasting are the rights whose exercise outlasts a sign-in: what was created with them stays
 // once it has ended. A program that registered itself has none of them.
-var lasting = []Right{HaveKeys, HaveAllKeys, ManageMembers, ManageWebhooks, OpenTriggersOwn, OpenTriggersAny}
+var lasting = []Right{HaveKeys, HaveAllKeys, ManageMembers, ManageWebhooks, HaveChannels, OpenTriggersOwn, OpenTriggersAny}
 
 // Role is the lowest that has a right.
 func (r Right) Role() api.Role { return rights[r].role }
@@ -114,6 +126,9 @@ func (c Caller) CanHaveKeys() bool { return c.Can(HaveKeys) }
 
 // CanManageWebhooks reports whether the caller may look at and change webhooks.
 func (c Caller) CanManageWebhooks() bool { return c.Can(ManageWebhooks) }
+
+// CanHaveChannels reports whether the caller may be told of what happens by a channel.
+func (c Caller) CanHaveChannels() bool { return c.Can(HaveChannels) }
 
 // UserTokenRequired refuses an API key where only a user's own sign-in counts,
 // or one that lacks the scope (contract 8.2).

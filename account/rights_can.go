@@ -13,6 +13,7 @@ var (
 	ToCancel  = Over{CancelOwn, CancelAny}
 	ToRetry   = Over{RetryOwn, RetryAny}
 	ToArchive = Over{ArchiveOwn, ArchiveAny}
+	ToKeep    = Over{KeepOwn, KeepAny}
 	ToAnswer  = Over{AnswerOwn, AnswerAny}
 )
 
@@ -57,6 +58,9 @@ func (c Caller) CanRetry(s api.Session) bool { return c.CanWith(s, ToRetry) }
 
 // CanArchive reports whether the caller may archive a session.
 func (c Caller) CanArchive(s api.Session) bool { return c.CanWith(s, ToArchive) }
+
+// CanKeep reports whether the caller may keep a session from retention.
+func (c Caller) CanKeep(s api.Session) bool { return c.CanWith(s, ToKeep) }
 
 // CanAnswer reports whether the caller may answer a session's questions and
 // write to it.

@@ -93,6 +93,10 @@ func checkRun(v *api.Invalid, in *api.AgentInput) {
 		if in.Mode == api.Local && len(in.Run.Command) == 0 {
 			v.Add("run.command", "is missing: give the program and its arguments as a list")
 		}
+	case api.TypeACP:
+		if in.Mode == api.Local && len(in.Run.Command) == 0 && in.Run.Executable == "" {
+			v.Add("run.executable", "is missing: name "+api.ACPNames()+", or give another program and its arguments as run.command")
+		}
 	default:
 		if _, known := in.Type.Describe(); !known {
 			v.Add("type", "must be "+api.AgentTypeNames())
@@ -102,6 +106,11 @@ func checkRun(v *api.Invalid, in *api.AgentInput) {
 	checkArgv(v, "run.check", in.Run.Check)
 	if len(in.Run.Check) > 0 && in.Type != api.TypeCommand {
 		v.Add("run.check", "belongs to an agent of type command")
+	}
+	if _, err := api.ParseExpect(in.Run.Expect); err != nil {
+		v.Add("run.expect", err.Error())
+	} else if in.Run.Strict && in.Run.Expect == "" {
+		v.Add("run.strict", "needs to be told what must come of a run: changes, or output:PATTERN")
 	}
 	if f := in.Run.WorkFolder; f != "" {
 		if !path.IsAbs(f) && !windowsAbs.MatchString(f) {

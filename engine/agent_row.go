@@ -127,6 +127,7 @@ func (e *Engine) keepVersion(tx *db.Tx, actor string, a *agentRow, kind string) 
 	}
 	tx.AfterCommit(e.cron.Wake)
 	tx.AfterCommit(e.unclaimed.Wake)
+	tx.AfterCommit(e.watch.Wake)
 	data := api.EventData{"version": a.Version}
 	if a.PausedReason != "" {
 		data["reason"] = a.PausedReason

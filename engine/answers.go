@@ -61,6 +61,11 @@ func (e *Engine) AnswerPrompt(ctx context.Context, c Caller, id api.SessionID, i
 		if err := checkAnswer(&asked, in.Answer, ""); err != nil {
 			return err
 		}
+		if in.Standing != "" {
+			if err := mayStand(tx, s, c); err != nil {
+				return err
+			}
+		}
 		if err := e.answerTx(tx, s, &asked, in.Answer, c.Actor()); err != nil {
 			return err
 		}
@@ -68,6 +73,31 @@ func (e *Engine) AnswerPrompt(ctx context.Context, c Caller, id api.SessionID, i
 		return err
 	})
 	return out, err
+}
+
+// mayStand refuses to approve for the future on somebody else's worker. contract 15.3
+func mayStand(tx *db.Tx, s *sessionRow, c Caller) error {
+	owner, err := standingBy(tx.Context(), tx, s)
+	if err != nil || owner == c.UserID && owner != 0 {
+		return err
+	}
+	return api.Refuse(api.CodeForbidden, "Only the owner of the worker that runs this session can approve it from now on. You can approve it once.")
+}
+
+// standingBy is who may approve something from now on: the owner of the worker that runs a
+// session, or ran it last; 0 = nobody. A local session runs on no worker but its owner's.
+func standingBy(ctx context.Context, q queries.Querier, s *sessionRow) (api.UserID, error) {
+	if s.WorkerID == 0 {
+		if s.Mode == api.Local {
+			return s.OwnerUserID, nil
+		}
+		return 0, nil
+	}
+	w, err := workerEvenDeleted(ctx, q, s.WorkerID)
+	if err != nil {
+		return 0, fmt.Errorf("read worker %s: %w", s.WorkerID, err)
+	}
+	return w.OwnerUserID, nil
 }
 
 // withWhat ends a sentence about an answered prompt with the answer; those who may answer may
@@ -167,6 +197,9 @@ func answerWords(p *api.Prompt, a api.Answer) string {
 			words = "Approved"
 			if a.ForSession {
 				words = "Approved for this session"
+			}
+			if a.Standing != "" {
+				words = "Approved from now on (" + a.Standing + ")"
 			}
 		}
 		if a.Text != "" {

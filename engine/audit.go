@@ -15,8 +15,9 @@ import (
 )
 
 // Audit lists who did what and from where, newest first, restricted to what the caller may
-// see: others' local sessions leave no trace in it. Rights: admin. Errors: forbidden, invalid,
-// not_found for an agent that isn't here.
+// see: others' local sessions leave no trace in it. A page ends sooner when so many entries were
+// looked at that the caller should decide whether to look further: its cursor continues there.
+// Rights: admin. Errors: forbidden, invalid, not_found for an agent that isn't here.
 func (e *Engine) Audit(ctx context.Context, c Caller, f api.AuditFilter, page api.Page) (api.List[api.AuditEntry], error) {
 	out := api.List[api.AuditEntry]{Items: []api.AuditEntry{}}
 	if err := c.May(account.Audit); err != nil {
@@ -26,34 +27,22 @@ func (e *Engine) Audit(ctx context.Context, c Caller, f api.AuditFilter, page ap
 	if err != nil {
 		return out, err
 	}
-	err = e.store.Search(ctx, "by agent, session or time, or ask for fewer at once", func(tx *db.ReadTx) error {
-		p := queries.AuditPageParams{
-			Since: api.Micros(f.Since.Time), Until: math.MaxInt64, WorkspaceID: c.WorkspaceID, Me: c.UserID,
-			Actor: f.Actor, Type: f.Type, SessionID: int64(f.Session),
-		}
-		if !f.Until.IsZero() {
-			p.Until = api.Micros(f.Until.Time)
-		}
-		if f.Agent != "" {
-			a, err := agentOf(ctx, tx, c, f.Agent)
-			if err != nil {
-				return err
-			}
-			p.AgentID = int64(a.ID)
+	err = e.auditRead(f)(ctx, func(tx *db.ReadTx) error {
+		search, err := newAuditSearch(ctx, tx, c, f, before)
+		if err != nil {
+			return err
 		}
 		y := newVisibility(tx, c)
 		out, err = gathering[queries.AuditPageRow, api.AuditEntry]{
-			read: func(before, n int64) ([]queries.AuditPageRow, error) {
-				p.Before, p.N = before, n
-				return tx.AuditPage(ctx, p)
-			},
-			key: func(r queries.AuditPageRow) int64 { return r.Event.Seq },
+			read: search.rows,
+			rest: func() int64 { return search.rest },
+			key:  func(r queries.AuditPageRow) int64 { return r.Event.Seq },
 			take: func(r queries.AuditPageRow) (api.AuditEntry, bool, error) {
 				ev, seen, err := y.shown(ctx, r.Event)
 				return toAudit(ev), seen, err
 			},
 			size: func(*api.AuditEntry) int { return 0 }, // events are short
-		}.page(n, before)
+		}.page(n, search.p.Before)
 		if err != nil {
 			return fmt.Errorf("list the audit: %w", err)
 		}

@@ -171,3 +171,86 @@ func TestAudit_KnowsAllTypes(t *testing.T) {
 		t.Errorf("%d types in the code, %d to choose from", n, len(view.Types))
 	}
 }
+
+// TestAudit_APageLooksAtALimitedNumber: among more entries than a page looks at, rare ones are
+// found by going on, and those of a time or of a type that is about no session at once.
+func TestAudit_APageLooksAtALimitedNumber(t *testing.T) {
+	w := enginetest.Open(t)
+	begun := w.Clock.Now()
+	agent := w.Agent(func(in *api.AgentInput) { in.Mode = api.Cloud })
+	w.New(agent)
+	w.Clock.Step(time.Hour)
+	old := api.Time{Time: w.Clock.Now()}
+	rare := w.Colleague("Rare", api.Admin)
+	lost := w.New(agent)
+	if _, err := w.CancelSession(t.Context(), rare, lost.ID, api.CancelInput{}); err != nil {
+		t.Fatal(err)
+	}
+	w.Clock.Step(24 * time.Hour)
+	hay := w.New(agent)
+	const n = 120_000
+	raw, err := sql.Open("sqlite", w.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	for _, query := range []string{
+		`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < ?1) INSERT INTO events (seq, workspace_id, agent_id, session_id, task_id, at, actor, type, data)
+		 SELECT seq+i, workspace_id, agent_id, session_id, task_id, at, actor, 'session_queued', data FROM events, n WHERE seq = (SELECT MAX(seq) FROM events)`,
+		`UPDATE counters SET value = value + ?1 WHERE name = 'event'`,
+	} {
+		if _, err := raw.ExecContext(t.Context(), query, n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Clock.Step(24 * time.Hour)
+	w.New(agent)
+	for _, c := range []struct {
+		name    string
+		f       api.AuditFilter
+		entries int
+		pages   int
+	}{
+		{"actor", api.AuditFilter{Actor: rare.UserID.String(), Agent: agent.Slug}, 1, 3},
+		{"type of sessions", api.AuditFilter{Type: api.EventSessionCancelled}, 1, 3},
+		{"other type", api.AuditFilter{Type: api.EventAgentCreated}, 1, 1},
+		{"other type of an agent", api.AuditFilter{Type: api.EventAgentCreated, Agent: agent.Slug}, 1, 1},
+		{"session", api.AuditFilter{Session: lost.ID}, 2, 1},
+		{"session and actor", api.AuditFilter{Session: lost.ID, Actor: rare.UserID.String()}, 1, 1},
+		{"since", api.AuditFilter{Type: api.EventSessionCreated, Since: api.Time{Time: w.Clock.Now()}}, 1, 1},
+		{"until", api.AuditFilter{Type: api.EventSessionCreated, Until: old}, 1, 1},
+		{"before everything", api.AuditFilter{Until: api.Time{Time: begun.Add(-time.Hour)}}, 0, 1},
+		{"after everything", api.AuditFilter{Since: api.Time{Time: w.Clock.Now().Add(time.Hour)}}, 0, 1},
+		{"nobody", api.AuditFilter{Actor: "nobody"}, 0, 3},
+	} {
+		entries, pages := 0, 0
+		for p := (api.Page{}); ; {
+			list, err := w.Audit(t.Context(), w.Owner, c.f, p)
+			if err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			entries += len(list.Items)
+			pages++
+			if p.Cursor = list.NextCursor; p.Cursor == "" {
+				break
+			}
+		}
+		if entries != c.entries || pages != c.pages {
+			t.Errorf("%s: %d entries on %d pages, want %d on %d", c.name, entries, pages, c.entries, c.pages)
+		}
+	}
+
+	// Once the clock was set back, numbers say nothing of times: everything is looked at.
+	w.Turn()
+	w.Clock.Set(old.Add(time.Minute))
+	w.Turn()
+	if got, err := w.Audit(t.Context(), w.Owner, api.AuditFilter{Type: api.EventClockBack}, api.Page{}); err != nil || len(got.Items) > 1 {
+		t.Fatalf("%d (%v)", len(got.Items), err)
+	}
+	late := w.New(agent)
+	f := api.AuditFilter{Until: api.Time{Time: hay.CreatedAt.Add(-time.Hour)}, Type: api.EventSessionCreated, Since: old}
+	list, err := w.Audit(t.Context(), w.Owner, f, api.Page{})
+	if err != nil || len(list.Items) == 0 || list.Items[0].SessionID != late.ID {
+		t.Errorf("after the clock was set back: %+v (%v)", list.Items, err)
+	}
+}

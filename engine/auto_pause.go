@@ -15,7 +15,7 @@ func (e *Engine) countOutcome(tx *db.Tx, s *sessionRow) error {
 	if s.Status == api.Cancelled || s.Outcome == api.OutcomeStopped {
 		return nil // people ended it: that says nothing about the agent
 	}
-	if s.Outcome == api.OutcomeUnfinished {
+	if api.Marked(s.Outcome) {
 		return nil
 	}
 	a, err := agentEvenDeleted(tx.Context(), tx, s.AgentID)

@@ -24,18 +24,20 @@ type bench struct {
 	c       engine.Caller
 	agent   api.Agent
 	workers []api.WorkerID
+	later   *atomic.Int64 // how far the coordinator's clock is ahead of the machine's
 }
 
 func newBench(b *testing.B, workers int) *bench {
 	b.Helper()
 	ctx := context.Background()
 	path := filepath.Join(b.TempDir(), "stint.db")
-	store, err := db.Open(ctx, db.Options{Path: path})
+	later := &atomic.Int64{}
+	store, err := db.Open(ctx, db.Options{Path: path, Clock: func() time.Time { return time.Now().Add(time.Duration(later.Load())) }})
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = store.Close() })
-	s := &bench{e: engine.New(store, engine.DefaultConfig()), store: store, path: path}
+	s := &bench{later: later, e: engine.New(store, engine.DefaultConfig()), store: store, path: path}
 	people := account.New(store, account.DefaultConfig())
 	token, _, err := people.EnsureOwner(ctx)
 	if err != nil {

@@ -41,7 +41,7 @@ func (e *Engine) claimIn(tx *db.Tx, c Caller, worker api.WorkerID, session api.S
 	if err := sameInstance(w, in.InstanceID); err != nil {
 		return out, nil, err
 	}
-	s, err := visible(tx.Context(), tx, c, session)
+	s, err := visibleAtWork(tx.Context(), tx, c, session)
 	if err != nil {
 		return out, nil, err
 	}
@@ -151,25 +151,27 @@ func finishesOwn(tx *db.Tx, s *sessionRow, w *workerRow, of api.ClaimID) (bool, 
 	return proves(of, &last) && last.WorkerID == w.ID, nil
 }
 
-// grant inserts the claim and moves the session to active. The agent's counter, taken in the
-// same statement that checks the cap, is what enforces the cap whatever else is claimed at
-// that instant (contract 14).
+// grant inserts the claim and moves the session to active. The agent's counter, taken
+// where the cap is checked, is what enforces the cap whatever else is claimed at that instant
+// (contract 14).
 func (e *Engine) grant(tx *db.Tx, w *workerRow, s *sessionRow, a *agentRow, term term, requestID string, exempt bool) (api.Claim, error) {
 	now := db.Micros(tx.Now)
-	take := func() (int64, error) {
-		return tx.TakeAgentSlot(tx.Context(), queries.TakeAgentSlotParams{ID: a.ID, Today: dayOf(a, now)})
-	}
+	take := func() error { return tx.TakeAgentSlot(a.ID, dayOf(a, now)) }
 	if exempt {
-		take = func() (int64, error) { return tx.TakeAgentSlotExempt(tx.Context(), a.ID) }
+		take = func() error { return tx.TakeAgentSlotExempt(a.ID) }
 	}
-	if err := db.One(take()); err != nil {
+	if err := take(); err != nil {
 		return api.Claim{}, fmt.Errorf("take a slot of agent %s: %w", a.ID, err)
 	}
 	a.Running++
+	fence, err := e.nextFence(tx, s)
+	if err != nil {
+		return api.Claim{}, err
+	}
 	id := api.ClaimID{Key: api.ClaimKey(tx.NewID())}
 	rand.Read(id.Secret[:])
 	next := *s
-	next.Status, next.ClaimID, next.WorkerID, next.Fence = api.Active, id.Key, w.ID, s.Fence+1
+	next.Status, next.ClaimID, next.WorkerID, next.Fence = api.Active, id.Key, w.ID, fence
 	next.AffinityUntil, next.ReclaimAt, next.Instructions = 0, 0, a.Instructions
 	if s.AgentSessionID != "" && s.ProcessID != w.ProcessID {
 		// Its agent session is elsewhere: this worker starts fresh (contract 4.8).
@@ -178,13 +180,15 @@ func (e *Engine) grant(tx *db.Tx, w *workerRow, s *sessionRow, a *agentRow, term
 	if next.StartedAt == 0 {
 		next.StartedAt = now
 	}
+	waited := between(s.QueuedAt, now)
+	e.observe(tx, func(o Observer) { o.Claimed(waited) })
 	c := claimRow{
 		ID: id.Key, Secret: id.Secret[:], SessionID: s.ID, AgentID: a.ID, ThreadID: s.ThreadID, WorkerID: w.ID,
 		InstanceID: w.InstanceID, Fence: next.Fence, LeaseSeconds: term.seconds, OfflineAfter: int64(e.cfg.OfflineAfter / time.Second),
 		GrantedAt: now, ExpiresAt: now + db.Seconds(term.seconds), FolderKey: plainFolder(w),
 		AgentVersion: a.Version, WorkerInstructions: w.Instructions, WorkerInstructionsSetBy: w.InstructionsSetBy,
 	}
-	err := tx.InsertClaim(tx.Context(), queries.InsertClaimParams{
+	err = tx.InsertClaim(tx.Context(), queries.InsertClaimParams{
 		ID: c.ID, Secret: c.Secret, SessionID: c.SessionID, AgentID: c.AgentID, ThreadID: c.ThreadID, WorkerID: c.WorkerID,
 		InstanceID: c.InstanceID, Fence: c.Fence, LeaseSeconds: c.LeaseSeconds, OfflineAfter: c.OfflineAfter,
 		GrantedAt: c.GrantedAt, ExpiresAt: c.ExpiresAt, FolderKey: c.FolderKey, RequestID: requestID,

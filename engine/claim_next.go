@@ -110,6 +110,10 @@ func (c candidate) before(b candidate) bool {
 }
 
 func (e *Engine) claimNextTx(tx *db.Tx, c Caller, in api.ClaimNextRequest, heldSince int64) (*api.Claim, []waitingWorker, error) {
+	again, err := e.sameRequest(tx, c, in)
+	if again != nil || err != nil {
+		return again, nil, err
+	}
 	var best candidate
 	workers := make([]waitingWorker, 0, len(in.WorkerIDs))
 	for _, id := range in.WorkerIDs {
@@ -125,12 +129,6 @@ func (e *Engine) claimNextTx(tx *db.Tx, c Caller, in api.ClaimNextRequest, heldS
 			return nil, nil, err
 		}
 		workers = append(workers, waitingWorkerOf(w))
-		if in.RequestID != "" {
-			again, err := e.sameRequest(tx, w, in.RequestID)
-			if again != nil || err != nil {
-				return again, nil, err
-			}
-		}
 		next, err := bestFor(tx.Context(), tx, db.Micros(tx.Now), &workerFacts{w: w, running: row.Running, inFolder: row.InFolder, heldSince: heldSince, staleAfter: db.Span(e.cfg.StaleAfter)})
 		if err != nil {
 			return nil, nil, fmt.Errorf("look for work of worker %s: %w", w.ID, err)
@@ -154,27 +152,35 @@ func (e *Engine) claimNextTx(tx *db.Tx, c Caller, in api.ClaimNextRequest, heldS
 }
 
 // sameRequest answers a request id that was answered before with the same claim, as long as
-// that holds.
-func (e *Engine) sameRequest(tx *db.Tx, w *workerRow, requestID string) (*api.Claim, error) {
-	c, err := tx.ClaimByRequest(tx.Context(), queries.ClaimByRequestParams{WorkerID: w.ID, RequestID: requestID})
-	if db.None(err) {
+// that holds. Any worker of the process may hold it: a request that is made again may name
+// others than it did, and the first one may still be under way.
+func (e *Engine) sameRequest(tx *db.Tx, c Caller, in api.ClaimNextRequest) (*api.Claim, error) {
+	if in.RequestID == "" {
+		return nil, nil
+	}
+	claim, err := tx.ClaimByRequest(tx.Context(), queries.ClaimByRequestParams{RequestID: in.RequestID, InstanceID: in.InstanceID})
+	if db.None(err) || (err == nil && (claim.ClosedAt != 0 || claim.ExpiresAt <= db.Micros(tx.Now))) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the claim of request %q: %w", requestID, err)
+		return nil, fmt.Errorf("read the claim of request %q: %w", in.RequestID, err)
 	}
-	if c.ClosedAt != 0 || c.ExpiresAt <= db.Micros(tx.Now) || c.InstanceID != w.InstanceID {
+	w, err := tx.Worker(tx.Context(), claim.WorkerID)
+	if db.None(err) || (err == nil && (!actsAs(c, &w) || w.InstanceID != in.InstanceID)) {
 		return nil, nil
 	}
-	s, err := tx.Session(tx.Context(), c.SessionID)
 	if err != nil {
-		return nil, fmt.Errorf("read session %s: %w", c.SessionID, err)
+		return nil, fmt.Errorf("read worker %s: %w", claim.WorkerID, err)
 	}
-	a, err := agentEvenDeleted(tx.Context(), tx, c.AgentID)
+	s, err := tx.Session(tx.Context(), claim.SessionID)
 	if err != nil {
-		return nil, fmt.Errorf("read agent %s: %w", c.AgentID, err)
+		return nil, fmt.Errorf("read session %s: %w", claim.SessionID, err)
 	}
-	out, err := e.answer(tx, &c, &s, &a, term{seconds: c.LeaseSeconds})
+	a, err := agentEvenDeleted(tx.Context(), tx, claim.AgentID)
+	if err != nil {
+		return nil, fmt.Errorf("read agent %s: %w", claim.AgentID, err)
+	}
+	out, err := e.answer(tx, &claim, &s, &a, term{seconds: claim.LeaseSeconds})
 	return &out, err
 }
 

@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"net/url"
 	"time"
+
+	"stint/api"
 )
 
 // Config holds the clocks and limits of the coordinator. Every clock can be set
@@ -31,7 +33,24 @@ type Config struct {
 	RunDepth       int64         // how deep agents start each other
 	RunStarts      int64         // sessions that an agent starts under one claim
 
+	Observer Observer // who measures; nil = nobody
+
+	// SessionEnded is told of each session after the commit that ended it, for [Engine.Life];
+	// nil = nobody asks. Like an observer's methods it must be quick.
+	SessionEnded func(api.SessionID)
+
+	Backups   Backups
+	Retention Retention
+
+	GatherFor   time.Duration // that what channels tell waits for what happens with it; questions don't wait
+	GatherEvery time.Duration // at least between two messages of a channel that aren't questions
+
+	FreeBytes func() (int64, error) // on the disk of the data directory; nil = not looked at
+
 	CheckWebhookURL func(*url.URL) error // why messages may not go there; nil = anywhere
+	// CheckChannelURL says what may be shown of a channel's address, or why nothing may be told
+	// there; nil = anywhere, and only the service is shown.
+	CheckChannelURL func(address string) (target string, err error)
 
 	Log *slog.Logger
 }
@@ -59,6 +78,9 @@ func DefaultConfig() Config {
 		KeyLife:        24 * time.Hour,
 		RunDepth:       3,
 		RunStarts:      20,
+		GatherFor:      15 * time.Second,
+		GatherEvery:    5 * time.Minute,
+		Retention:      DefaultRetention(),
 		Log:            slog.Default(),
 	}
 }

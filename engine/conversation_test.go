@@ -76,6 +76,27 @@ func fields(t *testing.T, err error) string {
 func yes() *bool { b := true; return &b }
 func no() *bool  { return new(bool) }
 
+// Several options are taken one a line, each of them one that there is.
+func TestPrompt_SeveralOptions(t *testing.T) {
+	s := newTalk(t)
+	p := s.ask(api.PromptInput{Kind: api.PromptQuestions, Text: "?", Choices: []api.Choice{{
+		ID: "q", Text: "Which?", Header: "Colour", Options: []string{"red", "blue", "dark green"}, Several: true, About: []api.OptionAbout{{Description: "Like fire", Preview: "x"}},
+	}}})
+	if len(p.Choices) != 1 || p.Choices[0].Of(0).Description != "Like fire" || p.Choices[0].Of(2) != (api.OptionAbout{}) {
+		t.Errorf("it asks %+v", p.Choices)
+	}
+	for _, said := range []string{"", " \n", "red\ngreen", "red, blue"} {
+		_, err := s.answer(p, api.Answer{Choices: map[string]string{"q": said}})
+		if got := fields(t, err); got != "choices.q" {
+			t.Errorf("%q: refused for %q", said, got)
+		}
+	}
+	got, err := s.answer(p, api.Answer{Choices: map[string]string{"q": "dark green\nred\n"}})
+	if err != nil || got.Status != api.Active {
+		t.Errorf("%s, %v", got.Status, err)
+	}
+}
+
 func TestPrompt_APartialAnswerIsRefusedAndNamesWhatIsMissing(t *testing.T) {
 	s := newTalk(t)
 	p := s.ask(api.PromptInput{Kind: api.PromptQuestions, Text: "Two things", Choices: []api.Choice{
@@ -119,15 +140,18 @@ func TestPrompt_APartialAnswerIsRefusedAndNamesWhatIsMissing(t *testing.T) {
 func TestPrompt_WhatAWorkerMayNotAsk(t *testing.T) {
 	s := newTalk(t)
 	for want, p := range map[string]api.PromptInput{
-		"prompt.text":             {Kind: api.PromptText},
-		"prompt.kind":             {Kind: "riddle", Text: "?"},
-		"prompt.choices":          {Kind: api.PromptQuestions, Text: "?"},
-		"prompt.choices[1].id":    {Kind: api.PromptQuestions, Text: "?", Choices: []api.Choice{{ID: "a"}, {ID: "a"}}},
-		"prompt.action":           {Text: "?", Action: &api.AskedAction{}},
-		"prompt.default":          {Kind: api.PromptApproval, Text: "?", DeadlineSeconds: 5},
-		"prompt.deadlineSeconds":  {Text: "?", Default: &api.Answer{Text: "x"}},
-		"prompt.default.approved": {Kind: api.PromptApproval, Text: "?", DeadlineSeconds: 5, Default: &api.Answer{Approved: yes()}},
-		"prompt.default.text":     {Text: "?", DeadlineSeconds: 5, Default: &api.Answer{}},
+		"prompt.text":                  {Kind: api.PromptText},
+		"prompt.kind":                  {Kind: "riddle", Text: "?"},
+		"prompt.choices[0].about":      {Kind: api.PromptQuestions, Text: "?", Choices: []api.Choice{{ID: "a", Text: "x", About: []api.OptionAbout{{Preview: "x"}}}}},
+		"prompt.choices[0].several":    {Kind: api.PromptQuestions, Text: "?", Choices: []api.Choice{{ID: "a", Text: "x", Several: true}}},
+		"prompt.choices[0].options[0]": {Kind: api.PromptQuestions, Text: "?", Choices: []api.Choice{{ID: "a", Text: "x", Several: true, Options: []string{"two\nlines"}}}},
+		"prompt.choices":               {Kind: api.PromptQuestions, Text: "?"},
+		"prompt.choices[1].id":         {Kind: api.PromptQuestions, Text: "?", Choices: []api.Choice{{ID: "a"}, {ID: "a"}}},
+		"prompt.action":                {Text: "?", Action: &api.AskedAction{}},
+		"prompt.default":               {Kind: api.PromptApproval, Text: "?", DeadlineSeconds: 5},
+		"prompt.deadlineSeconds":       {Text: "?", Default: &api.Answer{Text: "x"}},
+		"prompt.default.approved":      {Kind: api.PromptApproval, Text: "?", DeadlineSeconds: 5, Default: &api.Answer{Approved: yes()}},
+		"prompt.default.text":          {Text: "?", DeadlineSeconds: 5, Default: &api.Answer{}},
 	} {
 		_, err := s.patch(func(in *api.SessionPatch) { in.Status, in.Prompt = api.AwaitingInput, &p })
 		if got := fields(t, err); got != want {

@@ -17,9 +17,8 @@ import (
 )
 
 const (
-	deliveryRetention = 30 * 24 * time.Hour // how long the outcome of a message is kept
-	maxAnswer         = 1 << 10             // bytes of an answer that are kept
-	testMessage       = "stint.test"
+	maxAnswer   = 1 << 10 // bytes of an answer that are kept
+	testMessage = "stint.test"
 )
 
 // messageTypes are what webhooks can send: the types of events, prefixed with the noun that
@@ -36,7 +35,7 @@ var messageTypes = func() []string {
 // messageType names an event for other programs: what happens to sessions is reported as an
 // agent's, as agent.session_queued is.
 func messageType(event string) string {
-	if noun, _, _ := strings.Cut(event, "_"); noun == "worker" || noun == "webhook" || noun == "agent" || noun == "task" {
+	if noun, _, _ := strings.Cut(event, "_"); noun == "worker" || noun == "webhook" || noun == "channel" || noun == "agent" || noun == "task" || noun == "finding" {
 		return noun + "." + event[len(noun)+1:]
 	}
 	return "agent." + event
@@ -126,11 +125,11 @@ func (e *Engine) expand(tx *db.Tx, id api.WebhookID) error {
 	if err != nil {
 		return err
 	}
-	rows, err := tx.EventsAfter(tx.Context(), queries.EventsAfterParams{After: w.AfterSeq, WorkspaceID: w.WorkspaceID, Me: w.CreatedBy, N: batch})
+	visible, err := readerOf(tx, &w)
 	if err != nil {
 		return err
 	}
-	visible, err := webhookVisibility(tx.Context(), tx, w.WorkspaceID, w.CreatedBy)
+	rows, err := tx.EventsAfter(tx.Context(), queries.EventsAfterParams{After: w.AfterSeq, WorkspaceID: w.WorkspaceID, Me: visible.caller.UserID, N: batch})
 	if err != nil {
 		return err
 	}
@@ -141,6 +140,12 @@ func (e *Engine) expand(tx *db.Tx, id api.WebhookID) error {
 			return err
 		}
 		if !seen {
+			continue
+		}
+		if w.Scope != "" {
+			if err := e.tellEvent(tx, &w, ev); err != nil {
+				return err
+			}
 			continue
 		}
 		if err := e.deliverEvent(tx, &w, ev); err != nil {
@@ -276,7 +281,8 @@ func (e *Engine) putDelivery(tx *db.Tx, d queries.Delivery) error {
 	}
 	now := db.Micros(tx.Now)
 	err := tx.InsertDelivery(tx.Context(), queries.InsertDeliveryParams{
-		ID: d.ID, WebhookID: d.WebhookID, Message: d.Message, Type: d.Type, Body: d.Body, NextAt: now, AgainOf: d.AgainOf, CreatedAt: now,
+		ID: d.ID, WebhookID: d.WebhookID, Message: d.Message, Type: d.Type, Body: d.Body, NextAt: max(now, d.NextAt), AgainOf: d.AgainOf, CreatedAt: now,
+		Cause: d.Cause, Held: d.Held,
 	})
 	if err != nil {
 		return fmt.Errorf("insert a delivery of webhook %s: %w", d.WebhookID, err)
@@ -302,20 +308,3 @@ func (e *Engine) NextDelivery(ctx context.Context, now time.Time) (next time.Tim
 // Deliverable returns a channel that is closed when there may be something to
 // deliver. Take it before you look.
 func (e *Engine) Deliverable() <-chan struct{} { return e.deliverable.Wait() }
-
-// dropDeliveries deletes old messages and their outcomes.
-func (e *Engine) dropDeliveries(ctx context.Context, now time.Time) (time.Time, error) {
-	return e.handle(ctx, now, timed{
-		what: "forget an old delivery",
-		due: func(ctx context.Context, tx *db.ReadTx, now, n int64) ([]int64, error) {
-			ids, err := tx.OldDeliveries(ctx, queries.OldDeliveriesParams{
-				FirstRetained: api.DeliveryID(db.FirstID(time.UnixMicro(now - db.Span(deliveryRetention)))), Before: now - db.Span(deliveryRetention), N: n,
-			})
-			return keysOf(ids, func(id api.DeliveryID) int64 { return int64(id) }), err
-		},
-		do: func(tx *db.Tx, id int64) error {
-			_, err := tx.DropDelivery(tx.Context(), api.DeliveryID(id))
-			return err
-		},
-	})
-}

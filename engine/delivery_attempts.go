@@ -19,6 +19,7 @@ type DeliveryAttempt struct {
 	Message   string
 	Body      string
 	Secrets   [][]byte // each signs
+	Note      *Note    // what a channel tells; nil for a webhook's message
 }
 
 // TakeDeliveries begins a try of up to n deliveries that are due at now, the oldest first, and
@@ -76,6 +77,25 @@ func (e *Engine) dueDeliveries(ctx context.Context, now time.Time, n int, worker
 // beginTry begins a try, unless the delivery has been dropped or begun meanwhile.
 func (e *Engine) beginTry(tx *db.Tx, id api.DeliveryID) (t DeliveryAttempt, ok bool, err error) {
 	now := db.Micros(tx.Now)
+	d, err := tx.Delivery(tx.Context(), id)
+	if err != nil {
+		return t, false, fmt.Errorf("read delivery %s: %w", id, err)
+	}
+	if d.PartOf != 0 {
+		return t, false, nil // it goes with another
+	}
+	w, err := tx.Webhook(tx.Context(), d.WebhookID)
+	if db.None(err) {
+		return t, false, nil // what waited was dropped with it
+	}
+	if err != nil {
+		return t, false, fmt.Errorf("read webhook %s: %w", d.WebhookID, err)
+	}
+	if w.Scope != "" && d.State == string(api.DeliveryWaiting) {
+		if ready, err := e.readyToTell(tx, &w, &d); err != nil || !ready {
+			return t, false, err
+		}
+	}
 	n, err := tx.TryDelivery(tx.Context(), queries.TryDeliveryParams{Now: now, NextAt: db.Micros(tx.Now.Add(attemptTimeout)), ID: id})
 	if err != nil {
 		return t, false, fmt.Errorf("begin a try of delivery %s: %w", id, err)
@@ -83,24 +103,61 @@ func (e *Engine) beginTry(tx *db.Tx, id api.DeliveryID) (t DeliveryAttempt, ok b
 	if n == 0 {
 		return t, false, nil
 	}
-	d, err := tx.Delivery(tx.Context(), id)
-	if err != nil {
-		return t, false, fmt.Errorf("read delivery %s: %w", id, err)
-	}
-	w, err := tx.Webhook(tx.Context(), d.WebhookID)
-	if err != nil {
-		return t, false, fmt.Errorf("read webhook %s: %w", d.WebhookID, err)
-	}
-	t = DeliveryAttempt{ID: id, WebhookID: w.ID, Number: d.Tries, URL: w.Url, Message: d.Message, Body: d.Body, Secrets: [][]byte{w.Secret}}
+	t = DeliveryAttempt{ID: id, WebhookID: w.ID, Number: d.Tries + 1, URL: w.Url, Message: d.Message, Body: d.Body, Secrets: [][]byte{w.Secret}}
 	if w.OldUntil > now {
 		t.Secrets = append(t.Secrets, w.OldSecret)
+	}
+	if w.Scope != "" {
+		note, err := wholeNote(tx, &d)
+		if err != nil {
+			return t, false, err
+		}
+		t.Note = &note
 	}
 	return t, true, nil
 }
 
+// readyToTell reports whether a channel's message is to be told now, and gathers what goes with
+// it.
+func (e *Engine) readyToTell(tx *db.Tx, w *queries.Webhook, d *queries.Delivery) (bool, error) {
+	parts, err := tx.PartsOf(tx.Context(), d.ID)
+	if err != nil {
+		return false, fmt.Errorf("read what is told with delivery %s: %w", d.ID, err)
+	}
+	if len(parts) == 0 { // a message of several is told as it was first
+		if dropped, err := dropSettled(tx, w, d); err != nil || dropped {
+			return false, err
+		}
+	}
+	if held, err := e.holdBack(tx, w, d); err != nil || held {
+		return false, err
+	}
+	return true, e.join(tx, w, d)
+}
+
+// dropSettled ends a delivery that needs no telling any more, or that isn't for the channel's
+// reader any more, and reports whether it did.
+func dropSettled(tx *db.Tx, w *queries.Webhook, d *queries.Delivery) (bool, error) {
+	if d.State != string(api.DeliveryWaiting) {
+		return false, nil
+	}
+	why, err := settled(tx, d)
+	if err == nil && why == "" {
+		why, err = outOfReach(tx, w, d)
+	}
+	if err != nil || why == "" {
+		return false, err
+	}
+	if err := db.One(tx.DropWaitingOne(tx.Context(), queries.DropWaitingOneParams{Problem: why, EndedAt: db.Micros(tx.Now), ID: d.ID})); err != nil {
+		return false, fmt.Errorf("drop delivery %s: %w", d.ID, err)
+	}
+	return true, nil
+}
+
 // Sent is the outcome of a try. StatusCode 0 means that there was no answer, and Problem says
-// why.
+// why, unless the message was taken by something that answers without one.
 type Sent struct {
+	Taken      bool // a mail server's yes
 	StatusCode int
 	Answer     string
 	Problem    string
@@ -125,9 +182,9 @@ func (e *Engine) EndTry(ctx context.Context, t DeliveryAttempt, got Sent) error 
 		}
 		gone := got.StatusCode == 410
 		switch {
-		case got.StatusCode >= 200 && got.StatusCode < 300:
+		case got.Taken, got.StatusCode >= 200 && got.StatusCode < 300:
 			p.State, p.EndedAt = string(api.DeliveryDelivered), now
-		case gone || t.Number > int64(len(deliveryPauses)):
+		case gone, t.Number > int64(len(deliveryPauses)), t.Note != nil && d.Type == testMessage: // a person waits for a test's outcome
 			p.State, p.EndedAt = string(api.DeliveryFailed), now
 		default:
 			p.State = string(api.DeliveryWaiting)
@@ -137,11 +194,28 @@ func (e *Engine) EndTry(ctx context.Context, t DeliveryAttempt, got Sent) error 
 		if err := db.One(tx.EndDelivery(tx.Context(), p)); err != nil {
 			return fmt.Errorf("end a try of delivery %s: %w", t.ID, err)
 		}
+		if err := endParts(tx, &d, p); err != nil {
+			return err
+		}
 		if p.State != string(api.DeliveryFailed) || d.AgainOf != 0 || d.Type == testMessage {
 			return nil
 		}
 		return e.giveUp(tx, &d, gone)
 	})
+}
+
+// endParts ends what was told in the message of a delivery that ended.
+func endParts(tx *db.Tx, d *queries.Delivery, p queries.EndDeliveryParams) error {
+	if p.State == string(api.DeliveryWaiting) {
+		return nil
+	}
+	_, err := tx.EndParts(tx.Context(), queries.EndPartsParams{
+		State: p.State, Tries: p.Tries, TriedAt: d.TriedAt, StatusCode: p.StatusCode, Problem: p.Problem, EndedAt: p.EndedAt, PartOf: d.ID,
+	})
+	if err != nil {
+		return fmt.Errorf("end what was told with delivery %s: %w", d.ID, err)
+	}
+	return nil
 }
 
 // giveUp disables the webhook of a delivery that failed for good, unless others come through.
@@ -186,7 +260,12 @@ func (e *Engine) disableWebhook(tx *db.Tx, id api.WebhookID, reason string) erro
 	if err != nil {
 		return fmt.Errorf("read webhook %s: %w", id, err)
 	}
-	if _, err := tx.DropWaiting(tx.Context(), queries.DropWaitingParams{Problem: "not sent: the webhook was disabled, " + reason, EndedAt: db.Micros(tx.Now), WebhookID: id}); err != nil {
+	kind := api.EventWebhookDisabled
+	log, noun := e.logWebhook, "webhook"
+	if w.Scope != "" {
+		kind, log, noun = api.EventChannelDisabled, e.logChannel, "channel"
+	}
+	if _, err := tx.DropWaiting(tx.Context(), queries.DropWaitingParams{Problem: "not sent: the " + noun + " was disabled, " + reason, EndedAt: db.Micros(tx.Now), WebhookID: id}); err != nil {
 		return fmt.Errorf("drop what waits for webhook %s: %w", id, err)
 	}
 	if w.Enabled == 0 {
@@ -196,7 +275,7 @@ func (e *Engine) disableWebhook(tx *db.Tx, id api.WebhookID, reason string) erro
 	if err := e.saveWebhook(tx, &w); err != nil {
 		return err
 	}
-	_, err = e.logWebhook(tx, &w, api.ActorSystem, api.EventWebhookDisabled, api.EventData{"reason": reason})
+	_, err = log(tx, &w, api.ActorSystem, kind, api.EventData{"reason": reason})
 	return err
 }
 

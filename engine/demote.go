@@ -21,7 +21,7 @@ func (e *Engine) demote(tx *db.Tx, c Caller, user queries.User, role api.Role, d
 		}
 	}
 	if !role.AtLeast(account.ManageWebhooks.Role()) {
-		if err := e.disableWebhooksOf(tx, c, user.ID, user.Name+" is no longer an admin here"); err != nil {
+		if err := e.disableWebhooksOf(tx, c, user.ID, role, user.Name+" is no longer an admin here"); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,10 +36,20 @@ type Engine struct {
 	hub      hub     // of the live streams
 
 	quota quota
+	pages pageWatch
+
+	backupFailed atomic.Pointer[queries.Backup] // the last failure, until a backup succeeds
+
+	upSince atomic.Int64 // since when the coordinator has been there without a break
+
+	fencesFrom atomic.Pointer[int64] // an id of the last restore, 0 before the first; nil = not read yet
+
+	pruneMu sync.Mutex // one step of retention at a time
+	pruning pruning    // the loop's round
 
 	deliverable db.Signal // a webhook's message waits
 
-	cron, lapse, admit, unclaimed, lift, deadlines *scheduler.Loop
+	cron, lapse, admit, unclaimed, lift, deadlines, watch *scheduler.Loop
 
 	replan     atomic.Bool  // next slots must be derived again
 	duplicates atomic.Int64 // slots that another tick had already fired
@@ -52,8 +63,15 @@ func New(store *db.Store, cfg Config) *Engine {
 	if cfg.CheckWebhookURL == nil {
 		cfg.CheckWebhookURL = func(*url.URL) error { return nil }
 	}
+	if cfg.CheckChannelURL == nil {
+		cfg.CheckChannelURL = func(address string) (string, error) {
+			scheme, _, _ := strings.Cut(address, ":")
+			return scheme + "://…", nil
+		}
+	}
 	e := &Engine{store: store, cfg: cfg, log: cfg.Log}
 	e.replan.Store(true)
+	e.upSince.Store(db.Micros(store.Now()))
 	e.cron = e.loop("cron", cfg.TickEvery, e.Tick)
 	// Half the shortest lease or silence, so that the loop sees each claim and worker before
 	// it can lapse and need not be woken by every one.
@@ -62,6 +80,7 @@ func New(store *db.Store, cfg Config) *Engine {
 	e.unclaimed = e.loop("unclaimed", cfg.TickEvery, e.EndUnclaimed)
 	e.lift = e.loop("lift", cfg.TickEvery, e.Lift)
 	e.deadlines = e.loop("deadlines", cfg.TickEvery, e.Deadlines)
+	e.watch = e.loop("watch", cfg.TickEvery, e.Watch)
 	return e
 }
 
@@ -77,10 +96,15 @@ func (e *Engine) Run(ctx context.Context) error {
 		e.loop("alive", e.cfg.AliveEvery, func(ctx context.Context, _ time.Time) (time.Time, error) {
 			return time.Time{}, errors.Join(e.Alive(ctx), e.measure(ctx))
 		}),
-		e.cron, e.lapse, e.admit, e.unclaimed, e.lift, e.deadlines,
+		e.cron, e.lapse, e.admit, e.unclaimed, e.lift, e.deadlines, e.watch,
 		e.loop("repair", time.Hour, e.Repair),
 		e.loop("keys", time.Hour, e.dropKeys),
-		e.loop("deliveries", time.Hour, e.dropDeliveries),
+		e.loop("space", time.Hour, e.giveBack),
+		e.loop("pages", time.Hour, e.WatchPages),
+		e.loop("retention", pruneEvery, e.Prune),
+	}
+	if every := e.cfg.Backups.Every; every > 0 {
+		loops = append(loops, e.loop("backup", min(every, e.cfg.TickEvery), e.BackUp))
 	}
 	var wg sync.WaitGroup
 	for _, l := range loops {

@@ -76,8 +76,8 @@ func TestSessions_ThreadAndRetryNarrowAListLikeAnyFilter(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if counts[api.Queued] != c.queued {
-				t.Errorf("%d are queued, want %d", counts[api.Queued], c.queued)
+			if counts.ByStatus[api.Queued] != c.queued || counts.LookedAt != 0 {
+				t.Errorf("%d are queued, want %d", counts.ByStatus[api.Queued], c.queued)
 			}
 		})
 	}

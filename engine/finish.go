@@ -20,6 +20,7 @@ const (
 	closedByOffline  = "offline"
 	closedByDeletion = "deleted"
 	closedByCancel   = "cancel"
+	closedByRestore  = "restore"
 )
 
 const (
@@ -49,10 +50,7 @@ func (e *Engine) Complete(ctx context.Context, c Caller, worker api.WorkerID, se
 		verb: closedByComplete, proof: in.UnderClaim, hash: hash, usage: in.Usage, next: in.ClaimNext,
 		event: api.EventSessionComplete,
 		apply: func(tx *db.Tx, h held, next *sessionRow) (api.EventData, error) {
-			next.Status, next.Result, next.Outcome = api.Complete, in.Result, in.Outcome
-			if next.StopRequestedAt != 0 { // whatever its worker calls that (contract 2.5)
-				next.Outcome = api.OutcomeStopped
-			}
+			next.Status, next.Result, next.Outcome = api.Complete, in.Result, completed(next, in.Outcome)
 			return nil, nil
 		},
 	})
@@ -262,7 +260,7 @@ func (e *Engine) freed(tx *db.Tx, c *claimRow) (slug string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("read agent %s: %w", agent, err)
 	}
-	if err := db.One(tx.FreeAgentSlot(tx.Context(), agent)); err != nil && a.Slug != gone {
+	if err := tx.FreeAgentSlot(agent); err != nil && a.Slug != gone {
 		return "", fmt.Errorf("free a slot of agent %s: %w", agent, err)
 	}
 	e.offerFreed(c)
@@ -285,6 +283,9 @@ func (e *Engine) closeClaim(tx *db.Tx, c *claimRow, by string) error {
 	}
 	now := db.Micros(tx.Now)
 	drainBy := min(c.ExpiresAt, w.LastBeatAt+db.Seconds(c.OfflineAfter))
+	if by == closedByRestore {
+		drainBy = now + db.Seconds(c.OfflineAfter) // it may have been renewed since the backup
+	}
 	drained := drainBy <= now
 	err = db.One(tx.CloseClaim(tx.Context(), queries.CloseClaimParams{
 		ClosedAt: now, ClosedBy: by, FinishHash: []byte{}, Drained: db.Flag(drained), DrainBy: drainBy, ID: c.ID,

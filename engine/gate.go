@@ -34,6 +34,7 @@ const (
 	gateWorkerPaused  = "worker_paused"
 	gateWorkerStopped = "worker_stopped"
 	gateWorkerFull    = "worker_full"
+	gateWorkerDisk    = "worker_disk"
 	gateReady         = "ready"
 )
 
@@ -120,6 +121,8 @@ func (f *facts) claimGate(now int64, exempt bool) *api.Waiting {
 		return f.held(gateAgentFull, fmt.Sprintf("The agent is at its limit: %d of %d running.", a.Running, a.MaxConcurrent))
 	case s.Status == api.Stale && s.ReclaimAt > now:
 		return holdUntil(gateReclaimDelay, "After a lapse this agent waits until "+clock(s.ReclaimAt)+" before it is tried again.", s.ReclaimAt)
+	case s.Status == api.Queued && s.ReclaimAt > now && s.Releases == 0:
+		return holdUntil(gateReclaimDelay, "Stint was restored from a backup, and a worker of before may still run this: it waits until "+clock(s.ReclaimAt)+".", s.ReclaimAt)
 	case s.Status == api.Queued && s.ReclaimAt > now:
 		return holdUntil(gateReclaimDelay, fmt.Sprintf("Workers gave it back %d times in a row; it rests until %s before it is tried again.", s.Releases, clock(s.ReclaimAt)), s.ReclaimAt)
 	}
@@ -137,7 +140,7 @@ func (f *facts) workerGate(wf *workerFacts, now int64, exempt bool) *api.Waiting
 	case !w.Types.Has(api.Labels{string(a.Type)}):
 		return hold(gateWorkerType, fmt.Sprintf("The worker doesn't run agents of type %s.", a.Type))
 	case !w.Labels.Has(s.Labels):
-		return hold(gateWorkerLabels, fmt.Sprintf("The worker lacks a label that the agent asks for (%s).", listed(s.Labels)))
+		return hold(gateWorkerLabels, fmt.Sprintf("The worker lacks a label that the agent asks for (%s).", api.Listed(s.Labels)))
 	case w.Desired == api.DesiredStopped && !exempt: // before offline, which it then is as well
 		return hold(gateWorkerStopped, "The worker was told to stop.")
 	case w.State == api.Offline:
@@ -169,6 +172,9 @@ func (wf *workerFacts) asideGate() *api.Waiting {
 	case w.ProcessSlots > 0 && wf.inProcess >= w.ProcessSlots:
 		return hold(gateWorkerFull, fmt.Sprintf("The worker is busy with other agents too: %d of the %d sessions that it runs at once are running.", wf.inProcess, w.ProcessSlots))
 	}
+	if text := noticeOf(wf.w, api.NoticeDiskLow); text != "" {
+		return hold(gateWorkerDisk, text)
+	}
 	return nil
 }
 
@@ -184,7 +190,7 @@ func (wf *workerFacts) silent(now int64) bool {
 
 // A session waits for its best worker: the named reason is the one closest to being lifted.
 var nearness = map[string]int{
-	gateFolderBusy: 9, gateWorkerFull: 8, gateAffinity: 7, gateWorkerPaused: 6, gateWorkerStopped: 5,
+	gateFolderBusy: 9, gateWorkerFull: 8, gateAffinity: 7, gateWorkerDisk: 6, gateWorkerPaused: 6, gateWorkerStopped: 5,
 	gateWorkerOffline: 4, gateWorkerSilent: 4, gateWorkerLabels: 3, gateWorkerType: 2, gateWorkerOwner: 1, gateWorkerMode: 0,
 }
 

@@ -155,6 +155,11 @@ func (e *Engine) present(ctx context.Context, q queries.Querier, s *sessionRow, 
 		if err != nil {
 			return out, err
 		}
+		if a := asked.Action; a != nil && len(a.Standing) > 0 {
+			if a.StandingBy, err = standingBy(ctx, q, s); err != nil {
+				return out, err
+			}
+		}
 		out.Prompted = &asked
 	}
 	t, err := taskOfSession(ctx, q, s)

@@ -21,6 +21,8 @@ func inboxOf(w *enginetest.Fixture, c engine.Caller) string {
 	var out []string
 	for _, i := range view.Items {
 		switch {
+		case i.Title != "":
+			out = append(out, fmt.Sprintf("%s:%s", i.Kind, i.Title))
 		case i.Session != nil:
 			out = append(out, fmt.Sprintf("%s:%s:%v", i.Kind, i.Session.Title, i.MayAct))
 		case i.Worker != nil:
@@ -219,6 +221,37 @@ func TestInbox_WhatAWorkerWantsLookedAt(t *testing.T) {
 	}
 	if got := inboxOf(w, w.Owner); got != "" {
 		t.Errorf("the inbox still holds %q", got)
+	}
+}
+
+// A channel that failures have disabled waits for its person alone.
+func TestInbox_ADisabledChannelIsThereUntilItIsEnabled(t *testing.T) {
+	w := enginetest.New(t, enginetest.AtOnce)
+	in := engine.DefaultChannel()
+	in.URL = "ntfy://ntfy.sh/topic"
+	ch := must[api.Channel](t)(w.CreateChannel(t.Context(), w.Owner, in))
+	a := w.Agent()
+	k := w.Worker(a)
+	must[api.Finished](t)(k.Fail(k.Claim(w.New(a).ID), "X"))
+	if err := w.ExpandWebhooks(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	due := must[[]engine.DeliveryAttempt](t)(w.TakeDeliveries(t.Context(), w.Now(), 10, nil))
+	if len(due) != 1 {
+		t.Fatalf("%d deliveries", len(due))
+	}
+	if err := w.EndTry(t.Context(), due[0], engine.Sent{StatusCode: 410}); err != nil {
+		t.Fatal(err)
+	}
+	if got := inboxOf(w, w.Owner); !strings.Contains(got, "channel_disabled:true") {
+		t.Errorf("the inbox holds %q", got)
+	}
+	if got := inboxOf(w, w.Colleague("ada", api.Admin)); strings.Contains(got, "channel") {
+		t.Errorf("another admin's inbox holds %q", got)
+	}
+	must[api.Channel](t)(w.EditChannel(t.Context(), w.Owner, ch.ID, func(in *api.ChannelInput) error { in.Enabled = true; return nil }))
+	if got := inboxOf(w, w.Owner); strings.Contains(got, "channel") {
+		t.Errorf("enabled, the inbox holds %q", got)
 	}
 }
 

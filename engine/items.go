@@ -25,24 +25,27 @@ const (
 // AddActivity notes progress under a claim. It never changes the status. A repeated client key
 // adds no second activity.
 func (e *Engine) AddActivity(ctx context.Context, c Caller, worker api.WorkerID, session api.SessionID, in api.ActivityInput) (out api.Activity, err error) {
-	if err := mayNote(c, in.Type); err != nil {
+	if err := mayNote(c, in); err != nil {
 		return out, err
 	}
 	var v api.Invalid
 	if !slices.Contains(api.ActivityTypes, in.Type) {
-		v.Add("type", fmt.Sprintf("%q is no activity type: use one of %s", in.Type, listed(api.ActivityTypes)))
+		v.Add("type", fmt.Sprintf("%q is no activity type: use one of %s", in.Type, api.Listed(api.ActivityTypes)))
 	}
 	mended(&in.Text, &in.Detail)
 	v.CheckText("text", in.Text, maxActivityText)
 	v.CheckText("detail", in.Detail, maxActivityDetail)
 	v.CheckText("key", in.Key, 100)
 	v.CheckLine("key", in.Key)
+	if in.Mark != "" && !slices.Contains(api.Marks, in.Mark) {
+		v.Add("mark", fmt.Sprintf("%q is no mark: use %s, or none", in.Mark, api.OrList(api.Marks)))
+	}
 	if err := v.Err(); err != nil {
 		return out, err
 	}
 	err = e.writeUnder(ctx, c, worker, session, in.UnderClaim, func(tx *db.Tx, h held) error {
 		row := queries.Activity{
-			ID: api.ActivityID(tx.NewID()), SessionID: session, ClientKey: in.Key, Type: in.Type, Text: in.Text, Detail: in.Detail, At: db.Micros(tx.Now),
+			ID: api.ActivityID(tx.NewID()), SessionID: session, ClientKey: in.Key, Type: in.Type, Text: in.Text, Detail: in.Detail, At: db.Micros(tx.Now), Mark: in.Mark,
 		}
 		n, err := tx.InsertActivity(tx.Context(), queries.InsertActivityParams(row))
 		if err != nil {
@@ -54,13 +57,19 @@ func (e *Engine) AddActivity(ctx context.Context, c Caller, worker api.WorkerID,
 			return err
 		}
 		out = toActivity(row)
-		return e.logSession(tx, h.s, h.actor(), api.EventActivity, api.EventData{"type": in.Type})
+		if in.Mark == "" {
+			return e.logSession(tx, h.s, h.actor(), api.EventActivity, api.EventData{"type": in.Type})
+		}
+		if err := e.mark(tx, h.s, in.Mark, in.Text); err != nil {
+			return err
+		}
+		return e.logSession(tx, h.s, h.actor(), api.EventActivity, api.EventData{"type": in.Type, "mark": in.Mark})
 	})
 	return out, err
 }
 
 func toActivity(r queries.Activity) api.Activity {
-	return api.Activity{ID: r.ID, SessionID: r.SessionID, Type: r.Type, Text: r.Text, Detail: r.Detail, At: api.At(r.At)}
+	return api.Activity{ID: r.ID, SessionID: r.SessionID, Type: r.Type, Text: r.Text, Detail: r.Detail, Mark: r.Mark, At: api.At(r.At)}
 }
 
 // Activities lists a session's activities, newest first. A page ends sooner when
@@ -171,7 +180,7 @@ func checkItems(items []api.ItemInput) error {
 	for i, item := range items {
 		field := fmt.Sprintf("items[%d].", i)
 		if !slices.Contains(api.WorkerItemKinds, item.Kind) {
-			v.Add(field+"kind", fmt.Sprintf("%q is no kind that a worker may append: use one of %s", item.Kind, listed(api.WorkerItemKinds)))
+			v.Add(field+"kind", fmt.Sprintf("%q is no kind that a worker may append: use one of %s", item.Kind, api.Listed(api.WorkerItemKinds)))
 		}
 		if item.Stream != "" && item.Stream != "stdout" && item.Stream != "stderr" {
 			v.Add(field+"stream", "must be stdout, stderr or empty")
@@ -196,12 +205,22 @@ func toItem(r queries.Item) api.Item {
 	}
 }
 
+// withOutput refuses to read the output of a session that retention took it from: an empty one
+// would read as if there had been none.
+func withOutput(ctx context.Context, q queries.Querier, c Caller, id api.SessionID) error {
+	s, err := visible(ctx, q, c, id)
+	if err == nil && s.OutputRemovedAt != 0 {
+		err = api.Refuse(api.CodeGone, "The output of this session was removed on "+day(s.OutputRemovedAt)+": old output is, unless its session is kept.")
+	}
+	return err
+}
+
 // Items returns items after a sequence number, oldest first, and the session's
 // last sequence number. limit is clamped to 1–1000; a page ends sooner when it
 // holds 1 MiB of text, so that its size is bounded whatever was printed.
 func (e *Engine) Items(ctx context.Context, c Caller, id api.SessionID, after int64, limit int) (items []api.Item, last int64, err error) {
 	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
-		if _, err := visible(ctx, tx, c, id); err != nil {
+		if err := withOutput(ctx, tx, c, id); err != nil {
 			return err
 		}
 		if last, err = tx.LastItem(ctx, id); err != nil {
@@ -222,7 +241,7 @@ func (e *Engine) ItemsBefore(ctx context.Context, c Caller, id api.SessionID, be
 		before = math.MaxInt64
 	}
 	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
-		if _, err := visible(ctx, tx, c, id); err != nil {
+		if err := withOutput(ctx, tx, c, id); err != nil {
 			return err
 		}
 		items, err = pageOfItems(limit, before, func(from, n int64) ([]queries.Item, error) {

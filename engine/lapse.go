@@ -153,6 +153,7 @@ func (e *Engine) lapseClaim(tx *db.Tx, c *claimRow, s *sessionRow, a *agentRow, 
 	if err := e.closeClaim(tx, c, by); err != nil {
 		return nil, err
 	}
+	e.observe(tx, func(o Observer) { o.Lost(by) })
 	next := *s
 	next.ClaimID, next.PlaceAt = 0, 0
 	next.AffinityUntil = 0

@@ -51,7 +51,7 @@ func (e *Engine) claimOf(tx *db.Tx, c Caller, worker api.WorkerID, session api.S
 			return held{}, err
 		}
 	}
-	s, err := visible(tx.Context(), tx, c, session)
+	s, err := visibleAtWork(tx.Context(), tx, c, session)
 	if err != nil {
 		return held{}, err
 	}

@@ -124,3 +124,24 @@ func TestLedger_SaysWhatIsInTheWay(t *testing.T) {
 		t.Errorf("after its worker was lost: %+v", last)
 	}
 }
+
+// What workers gave back too often rests, and is offered again when that is over.
+func TestLift_OffersWhatWasGivenBackWhenItsRestIsOver(t *testing.T) {
+	w := enginetest.New(t)
+	a := w.Agent()
+	k, s := w.Worker(a), w.New(a)
+	for range 20 {
+		c, err := k.Try(s.ID)
+		if err != nil {
+			break
+		}
+		must[api.Finished](t)(k.Release(c))
+	}
+	if why := w.Get(s.ID).WaitingFor; why == nil || why.Until.IsZero() {
+		t.Fatalf("it doesn't rest but waits for %+v", why)
+	}
+	w.Advance(10 * time.Minute)
+	if told := queuedEvents(t, w, s.ID); !slices.Contains(told, "reclaim_delay") {
+		t.Errorf("it was offered because of %v", told)
+	}
+}

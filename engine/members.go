@@ -132,7 +132,7 @@ func (e *Engine) RemoveMember(ctx context.Context, c Caller, user api.UserID) (o
 		if err := e.closeTriggersBy(tx, c, user); err != nil {
 			return err
 		}
-		if err := e.disableWebhooksOf(tx, c, user, u.Name+" is no longer a member"); err != nil {
+		if err := e.disableWebhooksOf(tx, c, user, "", u.Name+" is no longer a member"); err != nil {
 			return err
 		}
 		if err := e.endRightsOf(tx, c, user, m.Role); err != nil {

@@ -59,6 +59,9 @@ func (e *Engine) move(tx *db.Tx, before *sessionRow, next sessionRow, actor, kin
 	if next.Status.Terminal() && next.Outcome != "" {
 		data["outcome"] = next.Outcome // what is complete may have been stopped
 	}
+	if next.Status.Terminal() && next.Refused > 0 {
+		data["refused"] = next.Refused
+	}
 	if err := e.logSession(tx, &next, actor, kind, data); err != nil {
 		return nil, err
 	}
@@ -79,6 +82,7 @@ func (e *Engine) move(tx *db.Tx, before *sessionRow, next sessionRow, actor, kin
 		}
 	}
 	if next.Status.Terminal() {
+		e.observeEnd(tx, &next)
 		if err := e.ended(tx, &next, actor); err != nil {
 			return nil, err
 		}

@@ -65,6 +65,7 @@ func (e *Engine) recover(tx *db.Tx, last, now int64) error {
 	}
 	e.replan.Store(true)
 	tx.AfterCommit(e.cron.Wake)
+	tx.AfterCommit(func() { e.upSince.Store(now) })
 	switch {
 	case now < last-clockSlack:
 		return e.clockBack(tx, last, now)

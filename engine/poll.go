@@ -10,22 +10,44 @@ import (
 	"stint/queries"
 )
 
-// Poll lists what this worker may claim, best first, and what is still held back with its
+// Polling is a worker's request to see what it may claim. What it is made of is kept here and
+// not in the frames of [Polling.Wait]: thousands wait, and a stack is doubled, not stretched.
+type Polling struct {
+	e        *Engine
+	c        Caller
+	worker   api.WorkerID
+	instance string
+	seen     api.SignalID
+}
+
+// Polling makes the request of a worker that knows a signal (0 = none).
+func (e *Engine) Polling(c Caller, worker api.WorkerID, instance string, seen api.SignalID) *Polling {
+	return &Polling{e, c, worker, instance, seen}
+}
+
+// Poll is [Polling.Wait] of [Engine.Polling].
+func (e *Engine) Poll(ctx context.Context, c Caller, worker api.WorkerID, instance string, seen api.SignalID, wait time.Duration) (api.PollAnswer, error) {
+	return e.Polling(c, worker, instance, seen).Wait(ctx, wait)
+}
+
+// Wait lists what the worker may claim, best first, and what is still held back with its
 // gate, and returns the pending signal (contract 5.3, 5.4). It holds for up to wait while
-// there is nothing claimable and no signal but the one that the caller says it knows (0 =
-// none). Each of the two lists ends sooner when it holds a few MiB of text.
-func (e *Engine) Poll(ctx context.Context, c Caller, worker api.WorkerID, instance string, seen api.SignalID, wait time.Duration) (out api.PollAnswer, err error) {
+// there is nothing claimable and no signal but the one that the caller says it knows. Each of
+// the two lists ends sooner when it holds a few MiB of text.
+func (p *Polling) Wait(ctx context.Context, wait time.Duration) (out api.PollAnswer, err error) {
+	e := p.e
 	s := newWaiter(toList)
 	defer func() { e.offerAgain(ctx, s, e.waiters.leave(s)) }()
-	var at waitingWorker
+	var at *waitingWorker // as which it joined
 	err = untilFound(ctx, wait, func() (found bool, wake <-chan struct{}, err error) {
-		if at != (waitingWorker{}) {
-			e.waiters.join(s, []waitingWorker{at}) // before the look, so that no offer falls in between
+		offers, joined := e.waiters.offered(), at != nil
+		if joined {
+			e.waiters.join(s, []waitingWorker{*at}) // before the look, so that no offer falls in between
 		}
 		calls := e.waiters.calls(s)
 		var now waitingWorker
-		out, now, err = e.poll(ctx, c, worker, instance)
-		signalled := out.PendingSignal != nil && out.PendingSignal.ID != seen
+		out, now, err = e.poll(ctx, &p.c, p.worker, p.instance)
+		signalled := out.PendingSignal != nil && out.PendingSignal.ID != p.seen
 		claimable := len(out.Items) > 0 && out.Items[0].Claimable
 		if claimable {
 			e.waiters.answered(s, e.waiters.calls(s)) // its worker gets an answer; a wake ends here
@@ -33,9 +55,12 @@ func (e *Engine) Poll(ctx context.Context, c Caller, worker api.WorkerID, instan
 		if err != nil || wait <= 0 || signalled || claimable {
 			return true, nil, err
 		}
-		if at != now {
-			at = now
-			s.nudge() // What came before it joined would wake nobody: it joins and looks once more.
+		if !joined || !at.same(&now) {
+			at = &now
+			e.waiters.join(s, []waitingWorker{now})
+			if joined || e.waiters.offered() != offers {
+				s.nudge() // What came before it joined as what it is would wake nobody: it looks once more.
+			}
 			return false, s.wake, nil
 		}
 		e.waiters.answered(s, calls)
@@ -48,10 +73,10 @@ func (e *Engine) Poll(ctx context.Context, c Caller, worker api.WorkerID, instan
 }
 
 // poll looks once, and also returns what the worker is to those who look for one.
-func (e *Engine) poll(ctx context.Context, c Caller, worker api.WorkerID, instance string) (out api.PollAnswer, at waitingWorker, err error) {
+func (e *Engine) poll(ctx context.Context, c *Caller, worker api.WorkerID, instance string) (out api.PollAnswer, at waitingWorker, err error) {
 	out = api.PollAnswer{Items: []api.Claimable{}}
 	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
-		w, err := workerOf(ctx, tx, c, worker)
+		w, err := workerOf(ctx, tx, *c, worker)
 		if err != nil {
 			return err
 		}

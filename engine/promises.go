@@ -2,8 +2,9 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
+	"time"
 
 	"stint/db"
 )
@@ -27,23 +28,51 @@ const maxFound = 20
 // The rules are written in SQL and, for the event log and for what tasks wait for, apart from the verbs: none of the code
 // that they check takes part.
 func (e *Engine) Check(ctx context.Context) ([]Violation, error) {
-	var found []Violation
-	for _, r := range promises {
-		rows, err := e.broken(ctx, r)
-		if err != nil {
-			return found, fmt.Errorf("check that %s: %w", r.rule, err)
+	found, err := e.walk(ctx, func(rule string, err error) error { return fmt.Errorf("check that %s: %w", rule, err) })
+	return found.Broken, err
+}
+
+// Checked is what came of a check that had to end in time.
+type Checked struct {
+	Broken    []Violation
+	Rules, Of int // how many were checked on every row, and how many there are
+}
+
+// CheckWithin is [Engine.Check] for at most so long: rules whose time is over, or that take
+// longer than one read may, count as not checked.
+func (e *Engine) CheckWithin(ctx context.Context, limit time.Duration) (Checked, error) {
+	timed, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return e.walk(timed, func(rule string, err error) error {
+		if ctx.Err() == nil && (timed.Err() != nil || errors.Is(err, db.ErrSlow)) {
+			return nil
 		}
-		found = append(found, rows...)
+		return fmt.Errorf("check that %s: %w", rule, err)
+	})
+}
+
+// walk checks every rule. failed decides whether one that couldn't be checked ends the walk.
+func (e *Engine) walk(ctx context.Context, failed func(rule string, err error) error) (out Checked, err error) {
+	type check struct {
+		rule string
+		do   func(context.Context) ([]Violation, error)
 	}
-	replayed, err := e.replayAll(ctx)
-	if err != nil {
-		return found, fmt.Errorf("replay the event log: %w", err)
+	var all []check
+	for _, p := range promises {
+		all = append(all, check{p.rule, func(ctx context.Context) ([]Violation, error) { return e.broken(ctx, p) }})
 	}
-	circles, err := e.circles(ctx)
-	if err != nil {
-		return found, fmt.Errorf("look for circles of tasks: %w", err)
+	all = append(all, check{ruleReplay, e.replayAll}, check{ruleCircle, e.circles})
+	out.Of = len(all)
+	for _, c := range all {
+		rows, err := c.do(ctx)
+		out.Broken = append(out.Broken, rows...)
+		if err == nil {
+			out.Rules++
+		} else if err := failed(c.rule, err); err != nil {
+			return out, err
+		}
 	}
-	return slices.Concat(found, replayed, circles), nil
+	return out, nil
 }
 
 // broken runs one rule: each row that its query returns is a violation.

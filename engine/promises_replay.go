@@ -28,7 +28,9 @@ var legal = map[[2]api.Status]bool{
 }
 
 // afterEnd are the events that an ended session may still have.
-var afterEnd = map[string]bool{api.EventSessionArchived: true, api.EventClaimDrained: true, api.EventLateResult: true, api.EventThreadCompleted: true, api.EventThreadFailed: true}
+var afterEnd = map[string]bool{
+	api.EventSessionArchived: true, api.EventSessionKept: true, api.EventSessionLetGo: true, api.EventClaimDrained: true, api.EventLateResult: true, api.EventThreadCompleted: true, api.EventThreadFailed: true, api.EventFindingClosed: true,
+}
 
 // standing is what an event of a thread says, by the status of its newest session.
 var standing = map[api.Status]string{
@@ -80,9 +82,10 @@ func (l *logged) apply(seq int64, kind string, data []byte) {
 		l.blame(seq, kind, fmt.Sprintf("goes from %q to %q", d.From, d.To))
 	}
 	if kind == api.EventSessionClaimed {
-		if l.fence++; d.Fence != l.fence {
-			l.blame(seq, kind, fmt.Sprintf("has fence %d and not %d", d.Fence, l.fence))
+		if d.Fence <= l.fence {
+			l.blame(seq, kind, fmt.Sprintf("has fence %d after %d", d.Fence, l.fence))
 		}
+		l.fence = d.Fence
 	}
 	if l.status = d.To; standing[d.To] == "" {
 		l.thread = ""
@@ -132,10 +135,13 @@ type storedSession struct {
 	id     api.SessionID
 	status api.Status
 	fence  int64
+	pruned bool // its events are old and gone
 }
 
 func differs(s storedSession, l *logged) string {
 	switch {
+	case s.pruned && ended(s.status):
+		return ""
 	case l == nil:
 		return fmt.Sprintf("session %d has no events", s.id)
 	case l.fault != "":
@@ -147,7 +153,7 @@ func differs(s storedSession, l *logged) string {
 }
 
 func stored(ctx context.Context, tx *db.ReadTx, after api.SessionID) (page []storedSession, last api.SessionID, err error) {
-	rows, err := tx.Query(ctx, `SELECT id, status, fence FROM sessions WHERE id > ?1 ORDER BY id LIMIT ?2`, after, replayPage)
+	rows, err := tx.Query(ctx, `SELECT id, status, fence, events_removed_at > 0 FROM sessions WHERE id > ?1 ORDER BY id LIMIT ?2`, after, replayPage)
 	if err != nil {
 		return nil, after, err
 	}
@@ -155,7 +161,7 @@ func stored(ctx context.Context, tx *db.ReadTx, after api.SessionID) (page []sto
 	last = after
 	for rows.Next() {
 		var s storedSession
-		if err := rows.Scan(&s.id, &s.status, &s.fence); err != nil {
+		if err := rows.Scan(&s.id, &s.status, &s.fence, &s.pruned); err != nil {
 			return nil, after, err
 		}
 		page, last = append(page, s), s.id

@@ -18,12 +18,13 @@ SELECT 'claim ' || c.id FROM claims c JOIN sessions s ON s.id = c.session_id
 WHERE c.agent_id <> s.agent_id OR c.thread_id <> s.thread_id`},
 	{rule: "a thread has one live or undrained claim at most", query: `
 SELECT 'thread ' || thread_id || ' has ' || COUNT(*) FROM claims WHERE drained = 0 GROUP BY thread_id HAVING COUNT(*) > 1`},
-	{rule: "fences grow by one with each claim", query: `
-SELECT 'claim ' || id || ' has fence ' || fence || ' and is number ' || n FROM
-  (SELECT id, fence, ROW_NUMBER() OVER (PARTITION BY session_id ORDER BY id) AS n FROM claims) WHERE fence <> n`},
-	{rule: "a session's fence is the number of its claims", query: `
+	{rule: "fences grow by one with each claim, and by more after a restore alone", query: `
+SELECT 'claim ' || id || ' has fence ' || fence || ' after ' || last FROM
+  (SELECT id, fence, LAG(fence, 1, 0) OVER (PARTITION BY session_id ORDER BY id) AS last FROM claims)
+WHERE fence <> last + 1 AND NOT (fence > last AND EXISTS (SELECT 1 FROM counters WHERE name = 'fence'))`},
+	{rule: "a session's fence is that of its last claim", query: `
 SELECT 'session ' || s.id || ' has fence ' || s.fence FROM sessions s
-WHERE s.fence <> (SELECT COUNT(*) FROM claims c WHERE c.session_id = s.id)`},
+WHERE s.fence <> (SELECT COALESCE(MAX(c.fence), 0) FROM claims c WHERE c.session_id = s.id)`},
 	{rule: "claim ids never repeat", query: `
 SELECT 'a secret is shared by ' || COUNT(*) || ' claims, one of them ' || MIN(id) FROM claims GROUP BY secret HAVING COUNT(*) > 1`},
 	{rule: "a claim is closed as a whole", query: `
@@ -121,7 +122,7 @@ WHERE slots < 1 OR (slots = 1) <> (first_slot = last_slot) OR (last_slot - first
    OR first_slot % 1000000 <> 0 OR last_slot % 1000000 <> 0`},
 	{rule: "a slot that fired has the session of that slot", query: `
 SELECT 'ledger row ' || l.id FROM ledger l LEFT JOIN sessions s ON s.id = l.session_id
-WHERE l.verdict = 'fired' AND (s.id IS NULL OR s.agent_id <> l.agent_id OR s.triggered_by <> 'scheduler' OR s.triggered_at <> l.last_slot)`},
+WHERE l.verdict = 'fired' AND (s.id IS NOT NULL OR NOT EXISTS (SELECT 1 FROM removed_sessions r WHERE r.id = l.session_id)) AND (s.id IS NULL OR s.agent_id <> l.agent_id OR s.triggered_by <> 'scheduler' OR s.triggered_at <> l.last_slot)`},
 	{rule: "a scheduled session has one slot that fired", query: `
 SELECT 'session ' || s.id FROM sessions s
 WHERE s.triggered_by = 'scheduler'
@@ -134,18 +135,21 @@ WHERE (next_slot_at <> 0 AND (paused = 1 OR deleted_at <> 0 OR schedule = '' OR 
    OR (next_slot_at <> 0 AND next_slot_at <= anchor_at)`},
 
 	{rule: "event numbers have no gap", query: `
-SELECT n || ' events numbered ' || low || ' to ' || high || ', the counter says ' || counter FROM
-  (SELECT COUNT(*) AS n, COALESCE(MIN(seq), 1) AS low, COALESCE(MAX(seq), 0) AS high, (SELECT value FROM counters WHERE name = 'event') AS counter FROM events)
-WHERE n <> high - low + 1 OR high <> counter`},
+SELECT n || ' events after number ' || forgotten || ', the counter says ' || counter FROM
+  (SELECT (SELECT COUNT(*) FROM events e WHERE e.seq > f.value) AS n, f.value AS forgotten, c.value AS counter FROM counters f, counters c
+   WHERE f.name = 'forgotten' AND c.name = 'event')
+WHERE n <> counter - forgotten OR counter < COALESCE((SELECT MAX(seq) FROM events), 0)`},
+	{rule: "what was removed is not there", query: `
+SELECT 'session ' || r.id FROM removed_sessions r JOIN sessions s ON s.id = r.id`},
 	{rule: "an event's session exists", query: `
 SELECT 'event ' || e.seq FROM events e WHERE e.session_id > 0 AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = e.session_id)`},
 	{rule: "each claim left one event", query: `
-SELECT 'session ' || s.id || ' has ' || s.fence || ' claims' FROM sessions s
-WHERE s.fence <> (SELECT COUNT(*) FROM events e WHERE e.session_id = s.id AND e.session_id > 0 AND e.type = 'session_claimed')`},
+SELECT 'session ' || s.id FROM sessions s
+WHERE s.events_removed_at = 0 AND (SELECT COUNT(*) FROM claims c WHERE c.session_id = s.id) <> (SELECT COUNT(*) FROM events e WHERE e.session_id = s.id AND e.session_id > 0 AND e.type = 'session_claimed')`},
 	{rule: "an Idempotency-Key has the session or the task that it made", query: `
 SELECT 'key of user ' || user_id FROM idempotency_keys k
 WHERE (k.session_id <> 0) = (k.task_id <> 0)
-   OR (k.session_id <> 0 AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = k.session_id))
+   OR (k.session_id <> 0 AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = k.session_id) AND NOT EXISTS (SELECT 1 FROM removed_sessions r WHERE r.id = k.session_id))
    OR (k.task_id <> 0 AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = k.task_id))`},
 	{rule: "ids come from the counter", query: `
 SELECT 'an id is ' || MAX(i) FROM (SELECT MAX(id) AS i FROM sessions UNION ALL SELECT MAX(id) FROM claims UNION ALL SELECT MAX(id) FROM workers

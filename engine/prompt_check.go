@@ -29,6 +29,14 @@ func checkPrompt(v *api.Invalid, in *api.PromptInput) {
 		v.CheckText("prompt.action.why", in.Action.Why, maxActivityText)
 		v.CheckLine("prompt.action.tool", in.Action.Tool)
 		v.CheckLine("prompt.action.area", in.Action.Area)
+		in.Action.StandingBy = 0
+		if len(in.Action.Standing) > maxStanding {
+			v.Add("prompt.action.standing", fmt.Sprintf("has more than %d", maxStanding))
+		}
+		for i := range in.Action.Standing {
+			mended(&in.Action.Standing[i])
+			v.CheckText(fmt.Sprintf("prompt.action.standing[%d]", i), in.Action.Standing[i], maxPromptText)
+		}
 		if in.Kind != api.PromptApproval {
 			v.Add("prompt.action", "belongs to an approval")
 		}
@@ -56,7 +64,11 @@ func checkPrompt(v *api.Invalid, in *api.PromptInput) {
 	}
 }
 
-const maxChoices = 20
+const (
+	maxChoices  = 20
+	maxHeader   = 200 // bytes
+	maxStanding = 4   // standing approvals that a question proposes
+)
 
 func checkChoices(v *api.Invalid, in *api.PromptInput) {
 	if in.Kind != api.PromptQuestions {
@@ -79,15 +91,34 @@ func checkChoices(v *api.Invalid, in *api.PromptInput) {
 		seen[q.ID] = true
 		v.CheckText(field+"id", q.ID, 200)
 		v.CheckLine(field+"id", q.ID)
-		mended(&q.Text)
+		mended(&q.Text, &q.Header)
 		v.CheckText(field+"text", q.Text, maxActivityText)
-		if len(q.Options) > maxChoices {
-			v.Add(field+"options", fmt.Sprintf("has more than %d options", maxChoices))
+		v.CheckText(field+"header", q.Header, maxHeader)
+		checkOptions(v, field, q)
+	}
+}
+
+func checkOptions(v *api.Invalid, field string, q *api.Choice) {
+	if len(q.Options) > maxChoices {
+		v.Add(field+"options", fmt.Sprintf("has more than %d options", maxChoices))
+	}
+	for j := range q.Options {
+		mended(&q.Options[j])
+		v.CheckText(fmt.Sprintf("%soptions[%d]", field, j), q.Options[j], maxActivityText)
+		if q.Several && q.Options[j] != strings.TrimSpace(strings.ReplaceAll(q.Options[j], "\n", " ")) {
+			v.Add(fmt.Sprintf("%soptions[%d]", field, j), "must be one line without spaces around it where several may be taken")
 		}
-		for j := range q.Options {
-			mended(&q.Options[j])
-			v.CheckText(fmt.Sprintf("%soptions[%d]", field, j), q.Options[j], maxActivityText)
-		}
+	}
+	switch {
+	case len(q.About) > len(q.Options):
+		v.Add(field+"about", "says something about more options than there are")
+	case q.Several && (len(q.Options) == 0 || q.Secret):
+		v.Add(field+"several", "goes with options that are no secret")
+	}
+	for j := range q.About {
+		mended(&q.About[j].Description, &q.About[j].Preview)
+		v.CheckText(fmt.Sprintf("%sabout[%d].description", field, j), q.About[j].Description, maxActivityText)
+		v.CheckText(fmt.Sprintf("%sabout[%d].preview", field, j), q.About[j].Preview, maxActivityText)
 	}
 }
 
@@ -100,7 +131,7 @@ func checkAnswer(p *api.Prompt, a api.Answer, prefix string) error {
 }
 
 func addAnswer(v *api.Invalid, p *api.Prompt, a api.Answer, prefix string) {
-	if p.Kind != api.PromptApproval && (a.Approved != nil || a.ForSession) {
+	if p.Kind != api.PromptApproval && (a.Approved != nil || a.ForSession || a.Standing != "") {
 		v.Add(prefix+"approved", "answers an approval; this is a prompt of kind "+p.Kind)
 	}
 	if p.Kind != api.PromptQuestions && len(a.Choices) > 0 {
@@ -114,6 +145,13 @@ func addAnswer(v *api.Invalid, p *api.Prompt, a api.Answer, prefix string) {
 		if a.ForSession && (a.Approved == nil || !*a.Approved) {
 			v.Add(prefix+"forSession", "goes with approved: true")
 		}
+		switch {
+		case a.Standing == "":
+		case a.Approved == nil || !*a.Approved:
+			v.Add(prefix+"standing", "goes with approved: true")
+		case p.Action == nil || !slices.Contains(p.Action.Standing, a.Standing):
+			v.Add(prefix+"standing", "is none that the question proposes")
+		}
 	case api.PromptQuestions:
 		left := maps.Clone(a.Choices)
 		for _, q := range p.Choices {
@@ -123,8 +161,8 @@ func addAnswer(v *api.Invalid, p *api.Prompt, a api.Answer, prefix string) {
 			switch {
 			case !there || strings.TrimSpace(said) == "":
 				v.Add(field, "is missing: answer “"+q.Text+"”")
-			case len(q.Options) > 0 && !q.Other && !slices.Contains(q.Options, said):
-				v.Add(field, fmt.Sprintf("is none of its options %q", q.Options))
+			case len(q.Options) > 0 && !q.Other && slices.ContainsFunc(q.Taken(said), func(one string) bool { return !slices.Contains(q.Options, one) }):
+				v.Add(field, fmt.Sprintf("is none of its options %q%s", q.Options, map[bool]string{true: ", one a line"}[q.Several]))
 			}
 			v.CheckText(field, said, maxPromptText)
 			v.CheckWritten(field, said)

@@ -207,3 +207,33 @@ func TestClaim_ALeaseTooShortForItsWorkerIsRefused(t *testing.T) {
 		t.Errorf("a lease of %d s", c.LeaseSeconds)
 	}
 }
+
+// A request for work has one claim. Made again it may name other workers of its process, while
+// the first one is still under way: what a second claim held would be run by nobody.
+func TestClaimNext_OneClaimOfARequest(t *testing.T) {
+	w := enginetest.New(t)
+	process := func(in *api.WorkerInput) { in.InstanceID = "one" }
+	a, b := w.Agent(), w.Agent()
+	k, l := w.Worker(a, process), w.Worker(b, process)
+	other := w.Worker(a)
+	w.New(a)
+	want := w.New(b).ID
+	request := func(in *api.ClaimNextRequest) { in.RequestID = "r" }
+	c := l.Next(request)
+	if c == nil || c.SessionID != want {
+		t.Fatalf("the first time it gets %+v", c)
+	}
+	for name, again := range map[string]*enginetest.Worker{"the same worker": l, "another of the process": k} {
+		if got := again.Next(request); got == nil || got.ClaimID != c.ClaimID || got.WorkerID != l.ID {
+			t.Errorf("%s is answered %+v, before %+v", name, got, c)
+		}
+	}
+	if got := other.Next(request); got == nil || got.SessionID == want {
+		t.Errorf("another process's request of the same name is answered %+v", got)
+	}
+	must[api.Finished](t)(l.Complete(*c, ""))
+	w.New(a)
+	if got := k.Next(request); got != nil && got.ClaimID == c.ClaimID {
+		t.Error("a claim that is over is answered again")
+	}
+}

@@ -80,3 +80,12 @@ func (e *Engine) Repair(ctx context.Context, _ time.Time) (time.Time, error) {
 	})
 	return time.Time{}, err
 }
+
+// giveBack gives the space of what was removed back to the disk.
+func (e *Engine) giveBack(ctx context.Context, _ time.Time) (time.Time, error) {
+	pages, err := e.store.GiveBack(ctx)
+	if pages > 0 {
+		e.log.Info("space was given back to the disk", "pages", pages)
+	}
+	return time.Time{}, err
+}

@@ -26,8 +26,8 @@ func runProof(r *account.Run, worker api.WorkerID, session api.SessionID, given 
 // worker decided or observed.
 var runActivities = []api.ActivityType{api.ActivityProgress, api.ActivityPlanUpdated, api.ActivityExternalURL}
 
-func mayNote(c Caller, kind api.ActivityType) error {
-	if c.Run == nil || slices.Contains(runActivities, kind) {
+func mayNote(c Caller, in api.ActivityInput) error {
+	if c.Run == nil || slices.Contains(runActivities, in.Type) && in.Mark == "" {
 		return nil
 	}
 	return runRefused("An agent can't note this itself; it notes " + fmt.Sprint(runActivities) + ".")

@@ -264,6 +264,7 @@ func (e *Engine) duplicate(tx *db.Tx, a *agentRow, d decision) error {
 // each other, so that a row can be counted again.
 func (e *Engine) note(tx *db.Tx, a *agentRow, d decision) error {
 	now := db.Micros(tx.Now)
+	e.observe(tx, func(o Observer) { o.Decided(d.verdict, d.count) })
 	if d.verdict != api.SlotFired {
 		last, err := tx.LatestLedger(tx.Context(), queries.LatestLedgerParams{AgentID: a.ID, Before: d.first})
 		if err != nil && !db.None(err) {

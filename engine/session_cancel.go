@@ -198,6 +198,24 @@ func (e *Engine) ArchiveSession(ctx context.Context, c Caller, id api.SessionID)
 	})
 }
 
+// KeepSession has retention leave a session and its conversation alone, or no more. Repeating it
+// changes nothing. Errors: not_found, gone, forbidden.
+func (e *Engine) KeepSession(ctx context.Context, c Caller, id api.SessionID, keep bool) (api.Changed, error) {
+	return e.change(ctx, c, id, account.ToKeep, func(tx *db.Tx, s *sessionRow) (bool, error) {
+		if keep == (s.KeptAt != 0) {
+			return false, nil
+		}
+		at, kind := int64(0), api.EventSessionLetGo
+		if keep {
+			at, kind = db.Micros(tx.Now), api.EventSessionKept
+		}
+		if err := db.One(tx.SetKept(tx.Context(), queries.SetKeptParams{KeptAt: at, ID: s.ID})); err != nil {
+			return false, fmt.Errorf("keep session %s: %w", s.ID, err)
+		}
+		return true, e.logSession(tx, s, c.Actor(), kind, nil)
+	})
+}
+
 // cancelOpen cancels everything of an agent that hasn't ended, in the caller's transaction.
 func (e *Engine) cancelOpen(tx *db.Tx, agent api.AgentID, actor, code, message string) error {
 	rows, err := tx.OpenOfAgent(tx.Context(), agent)

@@ -136,8 +136,7 @@ func (e *Engine) newSession(tx *db.Tx, a *agentRow, n newSession) (*sessionRow, 
 		return nil, err
 	}
 	if n.by != api.ByScheduler {
-		err := db.One(tx.TriggerAgent(tx.Context(), queries.TriggerAgentParams{TriggeredAt: s.TriggeredAt, ID: a.ID}))
-		if err != nil {
+		if err := tx.TriggerAgent(a.ID, s.TriggeredAt); err != nil {
 			return nil, fmt.Errorf("note the trigger of agent %s: %w", a.ID, err)
 		}
 		a.LastTriggeredAt = s.TriggeredAt

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"stint/api"
 	"stint/db"
@@ -14,13 +15,41 @@ import (
 // visible reads a session that the caller may see; else it is 404, never 403.
 func visible(ctx context.Context, q queries.Querier, c Caller, id api.SessionID) (*sessionRow, error) {
 	s, err := q.Session(ctx, id)
-	if db.None(err) || (err == nil && !sees(c, &s)) {
+	switch {
+	case db.None(err):
+		return nil, whyMissing(ctx, q, c, id)
+	case err != nil:
+		return nil, fmt.Errorf("read session %s: %w", id, err)
+	case !sees(c, &s):
 		return nil, db.NotFound("session")
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read session %s: %w", id, err)
-	}
 	return &s, nil
+}
+
+// whyMissing is why a session isn't there: who might see it before retention took it learns when
+// that was. Errors: gone, not_found.
+func whyMissing(ctx context.Context, q queries.Querier, c Caller, id api.SessionID) error {
+	r, err := q.RemovedSession(ctx, id)
+	if err != nil && !db.None(err) {
+		return fmt.Errorf("see whether session %s was removed: %w", id, err)
+	}
+	if err != nil || c.Run != nil || r.WorkspaceID != c.WorkspaceID || (r.OwnerUserID != 0 && r.OwnerUserID != c.UserID) {
+		return db.NotFound("session")
+	}
+	return api.Refuse(api.CodeGone, "This session was removed on "+day(r.Day*db.Span(aDay))+": old ones are, unless they are kept.")
+}
+
+// day is the day of an instant, UTC.
+func day(at int64) string { return api.At(at).UTC().Format(time.DateOnly) }
+
+// visibleAtWork is visible for what workers write: one that is removed is none to them, as workers
+// of earlier versions know it.
+func visibleAtWork(ctx context.Context, q queries.Querier, c Caller, id api.SessionID) (*sessionRow, error) {
+	s, err := visible(ctx, q, c, id)
+	if api.CodeOf(err) == api.CodeGone {
+		return nil, db.NotFound("session")
+	}
+	return s, err
 }
 
 func toSession(s *sessionRow, agentSlug string) api.Session {
@@ -33,9 +62,11 @@ func toSession(s *sessionRow, agentSlug string) api.Session {
 		WorkerID: s.WorkerID, Attempt: s.Attempt, RetryOf: s.RetryOf, Parent: s.ParentID, Depth: s.Depth,
 		AgentSessionID: s.AgentSessionID, WorkPath: s.WorkPath, ResumeCommand: s.ResumeCommand, StopRequestedAt: api.At(s.StopRequestedAt), Lapses: s.Lapses, Releases: s.Releases, Tries: s.Tries, Plan: s.Plan,
 		ExternalURL: api.BareURL(s.ExternalUrl), Result: s.Result, Outcome: s.Outcome,
+		Refused: s.Refused, ToolsFailed: s.ToolsFailed, MarkReason: s.MarkReason,
 		Usage:     api.Usage{InputTokens: s.InputTokens, OutputTokens: s.OutputTokens, CostMicros: s.CostMicros, Turns: s.Turns},
 		CreatedAt: api.At(s.CreatedAt), QueuedAt: api.At(s.QueuedAt), StartedAt: api.At(s.StartedAt),
-		EndedAt: api.At(s.EndedAt), ArchivedAt: api.At(s.ArchivedAt),
+		EndedAt: api.At(s.EndedAt), ArchivedAt: api.At(s.ArchivedAt), KeptAt: api.At(s.KeptAt),
+		OutputRemovedAt: api.At(s.OutputRemovedAt), EventsRemovedAt: api.At(s.EventsRemovedAt),
 	}
 	if s.ErrorCode != "" {
 		out.Error = &api.Failure{Code: s.ErrorCode, Message: s.ErrorMessage}
@@ -45,7 +76,7 @@ func toSession(s *sessionRow, agentSlug string) api.Session {
 
 // sizeOfSession is about how many bytes the texts of a session have.
 func sizeOfSession(s *api.Session) int {
-	n := len(s.Prompt) + len(s.UntrustedContext) + len(s.TrustedInstructions) + len(s.Plan) + len(s.Result) + len(s.Outcome)
+	n := len(s.Prompt) + len(s.UntrustedContext) + len(s.TrustedInstructions) + len(s.Plan) + len(s.Result) + len(s.Outcome) + len(s.MarkReason)
 	if s.Error != nil {
 		n += len(s.Error.Message)
 	}
@@ -81,14 +112,28 @@ func lane(s *sessionRow) string {
 	return strconv.FormatInt(int64(s.OwnerUserID), 36) + "|" + strings.Join(s.Labels, ",")
 }
 
-// laneFits reports whether a worker may take sessions of a lane.
-func laneFits(lane string, w *workerRow) bool {
-	owner, labels, _ := strings.Cut(lane, "|")
-	if owner != strconv.FormatInt(int64(w.OwnerUserID), 36) {
-		return false // cloud sessions and cloud workers have no owner
-	}
-	if labels == "" {
-		return true
-	}
-	return w.Labels.Has(strings.Split(labels, ","))
+// needs is what a lane's sessions need of a worker.
+type needs struct {
+	owner  api.UserID // 0 = none's: cloud sessions and cloud workers have no owner
+	labels api.Labels
 }
+
+func needsOf(lane string) (n needs) {
+	owner, labels, _ := strings.Cut(lane, "|")
+	of, err := strconv.ParseInt(owner, 36, 64)
+	if n.owner = api.UserID(of); err != nil {
+		n.owner = -1 // a damaged row is nobody's
+	}
+	if labels != "" {
+		n.labels = strings.Split(labels, ",")
+	}
+	return n
+}
+
+// metBy reports whether an owner's worker with some labels may take sessions of the lane.
+func (n needs) metBy(owner api.UserID, labels api.Labels) bool {
+	return n.owner == owner && labels.Has(n.labels)
+}
+
+// laneFits reports whether a worker may take sessions of a lane.
+func laneFits(lane string, w *workerRow) bool { return needsOf(lane).metBy(w.OwnerUserID, w.Labels) }

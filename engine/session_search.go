@@ -12,24 +12,48 @@ import (
 )
 
 // How many sessions one page looks at to find those of a filter: first the newest few, among
-// which most filters fill a page; then, for a filter by status, only those with that status,
-// by an index; else so many that it stays well below a second. If that is the end, the page's
-// cursor continues there.
+// which most filters fill a page. Then, if no status of the filter has more than rare sessions, those
+// with these statuses, by an index. Else so many that it stays well below a second; fewer when
+// their texts are read. If that is the end, the page's cursor continues there.
 const (
 	glance   = 1000
-	searched = 20_000
+	rare     = 10_000
+	searched = 10_000
+	readText = 5000
 )
 
-// sessionSearch is a filter on its way through the sessions, newest first.
+// scan is how many sessions a page looks at, newest first.
+func scan(f api.SessionFilter) int64 {
+	if f.Query != "" {
+		return readText
+	}
+	return searched
+}
+
+// looksThrough reports whether a list may have to look at thousands of sessions to find those of
+// its filter, so that it goes where it stops no page.
+func looksThrough(f api.SessionFilter) bool {
+	return f.Query != "" || f.Trigger != "" || len(f.Statuses) > 0 || !f.Since.IsZero()
+}
+
+// sessionSearch is a filter on its way through the sessions, newest first, for one page.
 type sessionSearch struct {
 	q     queries.Querier
 	c     Caller
 	f     api.SessionFilter
 	agent api.AgentID // of the filter; 0 = any
 	rest  int64       // where to continue when rows returned fewer than requested; 0 = there are no more
+	plan  *searchPlan // nil until the newest few weren't enough
 }
 
-// rows returns up to n sessions before an id.
+// searchPlan is how a page goes on when the newest few sessions weren't enough.
+type searchPlan struct {
+	rare  bool  // by the indexes of the statuses, to the end
+	reach int64 // else down to this id; 0 = to the end
+}
+
+// rows returns up to n sessions before an id. All calls for one page together look at no more
+// than one would.
 func (s *sessionSearch) rows(ctx context.Context, before, n int64) ([]sessionRow, error) {
 	s.rest = 0
 	switch thread, err := filterThread(ctx, s.q, s.f); {
@@ -40,14 +64,58 @@ func (s *sessionSearch) rows(ctx context.Context, before, n int64) ([]sessionRow
 	case thread != 0:
 		return s.ofThread(ctx, thread, before, n)
 	}
-	rows, err := s.newest(ctx, before, n, glance)
-	if err != nil || int64(len(rows)) == n || s.rest == 0 {
-		return rows, err
+	if s.plan == nil {
+		reach, err := s.reach(ctx, before, glance)
+		if err != nil {
+			return nil, err
+		}
+		rows, err := s.newest(ctx, before, n, reach)
+		if err != nil || int64(len(rows)) == n || s.rest == 0 {
+			return rows, err
+		}
+		if err := s.choose(ctx, before); err != nil {
+			return nil, err
+		}
 	}
-	if len(s.f.Statuses) == 0 {
-		return s.newest(ctx, before, n, searched)
+	if s.plan.rare {
+		return s.byStatus(ctx, before, n)
 	}
-	return s.byStatus(ctx, before, n)
+	return s.newest(ctx, before, n, s.plan.reach)
+}
+
+// choose decides how the page goes on.
+func (s *sessionSearch) choose(ctx context.Context, before int64) (err error) {
+	s.plan = &searchPlan{}
+	if s.plan.rare, err = s.rareOnly(ctx); err != nil || s.plan.rare {
+		return err
+	}
+	s.plan.reach, err = s.reach(ctx, before, scan(s.f))
+	return err
+}
+
+// rareOnly reports whether the filter has statuses, and none that many sessions have. No index
+// holds the complete ones, which nearly all are.
+func (s *sessionSearch) rareOnly(ctx context.Context) (bool, error) {
+	for _, status := range s.f.Statuses {
+		if status == api.Complete {
+			return false, nil
+		}
+		p := queries.CountOpenSessionsParams{WorkspaceID: s.c.WorkspaceID, AgentID: int64(s.agent), Status: status, Most: rare}
+		count := s.q.CountOpenSessions
+		if status.Terminal() {
+			count = func(ctx context.Context, p queries.CountOpenSessionsParams) (int64, error) {
+				return s.q.CountEndedSessions(ctx, queries.CountEndedSessionsParams(p))
+			}
+		}
+		n, err := count(ctx, p)
+		if err != nil {
+			return false, fmt.Errorf("see how many %s sessions there are: %w", status, err)
+		}
+		if n == rare {
+			return false, nil
+		}
+	}
+	return len(s.f.Statuses) > 0, nil
 }
 
 // page makes a page from rows of which one more than n was requested.
@@ -67,13 +135,12 @@ func (s *sessionSearch) ofThread(ctx context.Context, thread api.ThreadID, befor
 	})
 }
 
-// newest looks at the newest scan sessions of the agent or of the workspace.
-func (s *sessionSearch) newest(ctx context.Context, before, n, scan int64) ([]sessionRow, error) {
-	reach, err := s.reach(ctx, before, scan)
-	if err != nil {
-		return nil, err
+// newest looks at the sessions of the agent or of the workspace down to reach.
+func (s *sessionSearch) newest(ctx context.Context, before, n, reach int64) ([]sessionRow, error) {
+	// Ids grow with time, so nothing in a filter's time is below the first id of that time.
+	if s.rest = reach; reach <= db.FirstID(s.f.Since.Time) {
+		s.rest, reach = 0, db.FirstID(s.f.Since.Time)
 	}
-	s.looked(reach)
 	if s.agent != 0 {
 		return s.q.ListSessionsOfAgent(ctx, queries.ListSessionsOfAgentParams{
 			AgentID: s.agent, Before: api.SessionID(before), Reach: api.SessionID(reach), Me: s.c.UserID, Statuses: statusSet(s.f.Statuses),
@@ -106,54 +173,28 @@ func reached(reach, n, scan int64, err error) (int64, error) {
 	return reach, nil
 }
 
-// looked notes how far down sessions were looked at. Ids grow with time, so nothing in a
-// filter's time is below the first id of that time.
-func (s *sessionSearch) looked(reach int64) {
-	if reach > 0 && reach > db.FirstID(s.f.Since.Time) {
-		s.rest = max(s.rest, reach)
-	}
-}
-
 // byStatus merges what the index of each status has.
 func (s *sessionSearch) byStatus(ctx context.Context, before, n int64) ([]sessionRow, error) {
 	s.rest = 0
 	var all []sessionRow
 	for _, status := range s.f.Statuses {
-		reach, rows, err := s.ofStatus(ctx, status, before, n)
+		rows, err := s.ofStatus(ctx, status, before, n)
 		if err != nil {
 			return nil, fmt.Errorf("list %s sessions: %w", status, err)
 		}
-		s.looked(reach)
 		all = append(all, rows...)
 	}
 	slices.SortFunc(all, func(a, b sessionRow) int { return int(b.ID - a.ID) })
-	// Below where one status ended the order is unknown.
-	all = slices.DeleteFunc(all, func(r sessionRow) bool { return int64(r.ID) < s.rest })
 	return slices.Clip(all[:min(int64(len(all)), n)]), nil
 }
 
-func (s *sessionSearch) ofStatus(ctx context.Context, status api.Status, before, n int64) (reach int64, rows []sessionRow, err error) {
-	in := queries.ReachOfOpenSessionsParams{
-		WorkspaceID: s.c.WorkspaceID, AgentID: int64(s.agent), Status: status, Before: api.SessionID(before), Scan: searched,
-	}
-	if status.Terminal() {
-		r, failed := s.q.ReachOfEndedSessions(ctx, queries.ReachOfEndedSessionsParams(in))
-		reach, err = reached(r.Reach, r.N, searched, failed)
-	} else {
-		r, failed := s.q.ReachOfOpenSessions(ctx, in)
-		reach, err = reached(r.Reach, r.N, searched, failed)
-	}
-	if err != nil {
-		return 0, nil, err
-	}
+func (s *sessionSearch) ofStatus(ctx context.Context, status api.Status, before, n int64) ([]sessionRow, error) {
 	p := queries.ListOpenSessionsParams{
-		WorkspaceID: s.c.WorkspaceID, AgentID: int64(s.agent), Status: status, Before: api.SessionID(before), Reach: api.SessionID(reach), Me: s.c.UserID,
+		WorkspaceID: s.c.WorkspaceID, AgentID: int64(s.agent), Status: status, Before: api.SessionID(before), Me: s.c.UserID,
 		Trigger: string(s.f.Trigger), Query: strings.ToLower(s.f.Query), Since: api.Micros(s.f.Since.Time), Archived: db.Flag(s.f.Archived), N: n,
 	}
 	if status.Terminal() {
-		rows, err = s.q.ListEndedSessions(ctx, queries.ListEndedSessionsParams(p))
-	} else {
-		rows, err = s.q.ListOpenSessions(ctx, p)
+		return s.q.ListEndedSessions(ctx, queries.ListEndedSessionsParams(p))
 	}
-	return reach, rows, err
+	return s.q.ListOpenSessions(ctx, p)
 }

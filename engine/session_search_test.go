@@ -82,6 +82,75 @@ func TestSessions_FewAmongMany(t *testing.T) {
 	}
 }
 
+// TestSessions_APageLooksAtALimitedNumber: among more sessions than a page looks at, what fits is
+// found by going on, and what wasn't looked at is said.
+func TestSessions_APageLooksAtALimitedNumber(t *testing.T) {
+	w := enginetest.Open(t)
+	ctx := context.Background()
+	a, other := w.Agent(), w.Agent()
+	needle := w.New(a, func(in *api.SessionInput) { in.Title = "A Needle in the hay" })
+	elsewhere := w.New(other)
+	many := w.New(a)
+	for _, s := range []api.Session{needle, many} {
+		if _, err := w.CancelSession(ctx, w.Owner, s.ID, api.CancelInput{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const n = 12_000
+	copies(t, w.Path, many.ID, n, map[string]string{"status": "'complete'", "title": "'hay'", "triggered_at": "triggered_at-1000000000-i"})
+	for _, c := range []struct {
+		name   string
+		filter api.SessionFilter
+		want   api.SessionID
+		pages  int // at least
+	}{
+		{"text", api.SessionFilter{Query: "needle"}, needle.ID, 3},
+		{"text of an agent", api.SessionFilter{Query: "needle", Agent: a.Slug}, needle.ID, 3},
+		{"text and a rare status", api.SessionFilter{Query: "needle", Statuses: []api.Status{api.Cancelled}}, needle.ID, 1},
+		{"text and a common status", api.SessionFilter{Query: "needle", Statuses: []api.Status{api.Cancelled, api.Complete}}, needle.ID, 3},
+		{"rare agent", api.SessionFilter{Agent: other.Slug}, elsewhere.ID, 1},
+		{"trigger", api.SessionFilter{Trigger: api.ByWebhook}, 0, 2},
+	} {
+		listed := map[api.SessionID]int{}
+		pages := 0
+		for p := (api.Page{}); ; {
+			l, err := w.Sessions(ctx, w.Owner, c.filter, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v, err := w.SessionList(ctx, w.Owner, c.filter, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(v.Rows) != len(l.Items) || v.NextCursor != l.NextCursor {
+				t.Errorf("%s: the page has %d and goes on at %q, the list %d and %q", c.name, len(v.Rows), v.NextCursor, len(l.Items), l.NextCursor)
+			}
+			if c.filter.Query != "" && v.CountsOf == 0 {
+				t.Errorf("%s: the counts are said to be of all", c.name)
+			}
+			for _, s := range l.Items {
+				listed[s.ID]++
+			}
+			pages++
+			if p.Cursor = l.NextCursor; p.Cursor == "" {
+				break
+			}
+		}
+		if pages < c.pages || pages > c.pages+1 || (c.want != 0 && listed[c.want] != 1) || len(listed) > 1 {
+			t.Errorf("%s: %v on %d pages, want %s and %d pages", c.name, listed, pages, c.want, c.pages)
+		}
+	}
+	counts, err := w.SessionCounts(ctx, w.Owner, api.SessionFilter{})
+	if err != nil || counts.ByStatus[api.Cancelled] != 2 || counts.ByStatus[api.Queued] != 1 || counts.ByStatus[api.Complete] != 5000 ||
+		counts.LookedAt != 5000 || counts.Text(api.Complete) != "5000+" || counts.Text(api.Queued) != "1" {
+		t.Errorf("counted %v of %d each (%v)", counts.ByStatus, counts.LookedAt, err)
+	}
+	counts, err = w.SessionCounts(ctx, w.Owner, api.SessionFilter{Agent: other.Slug})
+	if err != nil || counts.LookedAt != 0 || counts.ByStatus[api.Queued] != 1 {
+		t.Errorf("of one agent %v of %d each (%v)", counts.ByStatus, counts.LookedAt, err)
+	}
+}
+
 // copies writes n copies of a session, bypassing the engine, each with a new id, thread and
 // trigger.
 func copies(t *testing.T, path string, id api.SessionID, n int, set map[string]string) {

@@ -30,7 +30,7 @@ func (e *Engine) Sessions(ctx context.Context, c Caller, f api.SessionFilter, pa
 	if err != nil {
 		return out, err
 	}
-	err = e.store.Search(ctx, "by agent, status or time, or ask for fewer at once", func(tx *db.ReadTx) error {
+	err = e.lookThrough(f)(ctx, func(tx *db.ReadTx) error {
 		agent, err := filterAgent(ctx, tx, c, f)
 		if err != nil {
 			return err
@@ -57,6 +57,16 @@ func (e *Engine) Sessions(ctx context.Context, c Caller, f api.SessionFilter, pa
 		return nil
 	})
 	return out, err
+}
+
+// lookThrough is where a list of sessions is read: what looks through thousands of them stops no page.
+func (e *Engine) lookThrough(f api.SessionFilter) func(context.Context, func(*db.ReadTx) error) error {
+	if !looksThrough(f) {
+		return e.store.Read
+	}
+	return func(ctx context.Context, fn func(*db.ReadTx) error) error {
+		return e.store.Search(ctx, "by agent, status or time, or ask for fewer at once", fn)
+	}
 }
 
 // agentOnce reads an agent that isn't known yet.
@@ -110,25 +120,80 @@ func statusSet(set []api.Status) string {
 	return b.String()
 }
 
-// SessionCounts counts the sessions of a filter per status; its own statuses don't narrow.
-func (e *Engine) SessionCounts(ctx context.Context, c Caller, f api.SessionFilter) (map[api.Status]int64, error) {
-	out := map[api.Status]int64{}
-	for _, s := range api.Statuses {
-		out[s] = 0
-	}
+// How many sessions of each status a count looks at; fewer when their texts are read.
+const (
+	countMost = 5000
+	countText = 2000
+)
+
+// SessionCounts counts the sessions of a filter per status; its own statuses don't narrow. It
+// looks at a limited number of each status, of the complete ones at those among as many of the
+// newest, and says so when that weren't all.
+func (e *Engine) SessionCounts(ctx context.Context, c Caller, f api.SessionFilter) (api.SessionCounts, error) {
+	out := api.NoSessions()
 	err := e.store.Search(ctx, "by agent or time", func(tx *db.ReadTx) error {
 		agent, err := filterAgent(ctx, tx, c, f)
 		if err != nil {
 			return err
 		}
-		rows, err := tx.CountSessions(ctx, queries.CountSessionsParams{
-			WorkspaceID: c.WorkspaceID, Me: c.UserID, AgentID: int64(agent), Trigger: string(f.Trigger),
-			ThreadID: int64(f.ThreadID), RetryOf: int64(f.RetryOf), Query: strings.ToLower(f.Query), Since: api.Micros(f.Since.Time), Archived: db.Flag(f.Archived),
-		})
-		for _, r := range rows {
-			out[r.Status] = r.N
+		switch thread, err := filterThread(ctx, tx, f); {
+		case db.None(err):
+			return nil // no such session, or one of another thread
+		case err != nil:
+			return err
+		case thread != 0:
+			return countThread(ctx, tx, c, f, agent, thread, out)
 		}
+		out, err = countEach(ctx, tx, c, f, agent)
 		return err
 	})
 	return out, err
+}
+
+func countThread(ctx context.Context, q queries.Querier, c Caller, f api.SessionFilter, agent api.AgentID, thread api.ThreadID, out api.SessionCounts) error {
+	rows, err := q.CountSessionsOfThread(ctx, queries.CountSessionsOfThreadParams{
+		ThreadID: int64(thread), RetryOf: int64(f.RetryOf), WorkspaceID: c.WorkspaceID, Me: c.UserID, AgentID: int64(agent),
+		Trigger: string(f.Trigger), Query: strings.ToLower(f.Query), Since: api.Micros(f.Since.Time), Archived: db.Flag(f.Archived),
+	})
+	for _, r := range rows {
+		out.ByStatus[r.Status] = r.N
+	}
+	return err
+}
+
+func countEach(ctx context.Context, q queries.Querier, c Caller, f api.SessionFilter, agent api.AgentID) (api.SessionCounts, error) {
+	out := api.NoSessions()
+	p := queries.CountOpenFittingParams{
+		WorkspaceID: c.WorkspaceID, AgentID: int64(agent), Me: c.UserID, Trigger: string(f.Trigger), Query: strings.ToLower(f.Query),
+		Since: api.Micros(f.Since.Time), Archived: db.Flag(f.Archived), Reach: api.SessionID(db.FirstID(f.Since.Time)), Most: countMost,
+	}
+	if f.Query != "" {
+		p.Most = countText
+	}
+	for _, status := range api.Statuses {
+		if p.Status = status; status == api.Complete {
+			continue
+		}
+		count := q.CountOpenFitting
+		if status.Terminal() {
+			count = func(ctx context.Context, p queries.CountOpenFittingParams) (queries.CountOpenFittingRow, error) {
+				r, err := q.CountEndedFitting(ctx, queries.CountEndedFittingParams(p))
+				return queries.CountOpenFittingRow(r), err
+			}
+		}
+		r, err := count(ctx, p)
+		if err != nil {
+			return out, fmt.Errorf("count %s sessions: %w", status, err)
+		}
+		if out.ByStatus[status] = r.N; r.Looked == p.Most {
+			out.LookedAt = p.Most
+		}
+	}
+	found, err := (&sessionSearch{q: q, c: c, f: f, agent: agent}).find(ctx, p.Most)
+	if err != nil {
+		return out, err
+	}
+	counts, of, _ := found.counts()
+	out.ByStatus[api.Complete], out.LookedAt = counts[api.Complete], max(out.LookedAt, of)
+	return out, nil
 }

@@ -107,8 +107,8 @@ func TestUnfinished_DoesNotMakeUpForAFailure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if home.Today[api.Complete] != 1 || home.Today[api.Failed] != 1 || home.TodayUnfinished != 1 {
-		t.Errorf("the day has %v, of them unfinished %d", home.Today, home.TodayUnfinished)
+	if home.Today[api.Complete] != 1 || home.Today[api.Failed] != 1 || home.TodayMarked != 1 {
+		t.Errorf("the day has %v, of them unfinished %d", home.Today, home.TodayMarked)
 	}
 	inbox, err := w.Inbox(t.Context(), w.Owner)
 	if err != nil {

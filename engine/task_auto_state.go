@@ -77,7 +77,7 @@ func checkTaskUpdates(v *api.Invalid, updates *api.Labels) {
 	*updates = updates.Normal()
 	for _, word := range *updates {
 		if !slices.Contains(api.TaskUpdates, word) {
-			v.Add("taskUpdates", fmt.Sprintf("%q changes no task: use %s", word, orList(api.TaskUpdates)))
+			v.Add("taskUpdates", fmt.Sprintf("%q changes no task: use %s", word, api.OrList(api.TaskUpdates)))
 		}
 	}
 }

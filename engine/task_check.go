@@ -41,10 +41,10 @@ func CheckTask(in *api.TaskInput) error {
 	v.CheckWritten("description", in.Description)
 	checkTaskSlug(&v, in.Slug)
 	if in.State != "" && !slices.Contains(api.TaskStates, in.State) {
-		v.Add("state", "must be "+orList(api.TaskStates))
+		v.Add("state", "must be "+api.OrList(api.TaskStates))
 	}
 	if !slices.Contains(api.TaskPriorities, in.Priority) {
-		v.Add("priority", "must be "+orList(api.TaskPriorities)+"; p1 is the most urgent")
+		v.Add("priority", "must be "+api.OrList(api.TaskPriorities)+"; p1 is the most urgent")
 	}
 	checkLabels(&v, &in.Labels)
 	checkLinks(&v, in.Links)
@@ -87,16 +87,6 @@ func checkLinks(v *api.Invalid, links api.TaskLinks) {
 		v.CheckText(field+".title", l.Title, 4*maxTitle)
 		v.CheckLine(field+".title", l.Title)
 	}
-}
-
-// orList writes words as a choice: a, b or c.
-func orList[W ~string](words []W) string {
-	texts := make([]string, len(words))
-	for i, w := range words {
-		texts[i] = string(w)
-	}
-	last := len(texts) - 1
-	return strings.Join(texts[:last], ", ") + " or " + texts[last]
 }
 
 // fillTask puts what people set into a row, the state excepted, and returns the tasks that are

@@ -13,16 +13,22 @@ import (
 	"stint/queries"
 )
 
-// CommentTask writes a comment on a task. An agent's run comments on its own. Rights: member.
-func (e *Engine) CommentTask(ctx context.Context, c Caller, ref string, in api.TaskCommentInput) (out api.TaskComment, err error) {
+// CheckComment tidies the text of a comment, or says what is wrong with it.
+func CheckComment(text string) (string, error) {
 	var v api.Invalid
-	text := strings.TrimSpace(in.Text)
+	text = strings.TrimSpace(text)
 	if text == "" {
 		v.Add("text", "is missing: write the comment")
 	}
 	v.CheckText("text", text, maxComment)
 	v.CheckWritten("text", text)
-	if err := v.Err(); err != nil {
+	return text, v.Err()
+}
+
+// CommentTask writes a comment on a task. An agent's run comments on its own. Rights: member.
+func (e *Engine) CommentTask(ctx context.Context, c Caller, ref string, in api.TaskCommentInput) (out api.TaskComment, err error) {
+	text, err := CheckComment(in.Text)
+	if err != nil {
 		return out, err
 	}
 	err = e.writeAs(ctx, c, func(tx *db.Tx) error {

@@ -305,6 +305,11 @@ func (e *Engine) lapseTask(tx *db.Tx, t *taskRow) error {
 	if t.LeaseUserID == 0 || leased(t, db.Micros(tx.Now)) {
 		return nil
 	}
+	return e.endTask(tx, t)
+}
+
+// endTask ends a lease as if its time were over.
+func (e *Engine) endTask(tx *db.Tx, t *taskRow) error {
 	holder := t.LeaseUserID
 	endTaskLease(t)
 	return e.logTask(tx, t, api.ActorSystem, api.EventTaskLapsed, api.EventData{"holder": holder.String()})

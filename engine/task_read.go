@@ -180,6 +180,46 @@ type taskSearch struct {
 	who  assignment
 	now  int64
 	only bool // those assigned to who
+
+	looked int64 // how many tasks this page has looked at
+	rest   int64 // where to continue when that was enough; 0 = there are no more
+}
+
+// tasksLooked is how many tasks a page of a list, and each column of the board, looks at to
+// find those that fit.
+const (
+	tasksLooked  = 5000
+	columnLooked = 1000
+)
+
+// next reads up to n rows before an id, within what a page looks at.
+func (l *taskSearch) next(ctx context.Context, q queries.Querier, before, n int64) ([]taskRow, error) {
+	most := min(n, tasksLooked-l.looked)
+	rows, err := l.rows(ctx, q, before, most)
+	l.looked += int64(len(rows))
+	l.rest = 0
+	if k := int64(len(rows)); k == most && most < n {
+		l.rest = before
+		if k > 0 {
+			l.rest = int64(rows[k-1].ID)
+		}
+	}
+	return rows, err
+}
+
+// looksThroughTasks reports whether a list may have to look at thousands of tasks to find those that fit.
+func looksThroughTasks(f api.TaskFilter) bool {
+	return len(f.States) > 1 || f.Assignee == "none" || f.Holder == "me" || f.Label != "" || f.Priority != "" || f.Query != ""
+}
+
+// lookThroughTasks is where a list of tasks is read: what looks through thousands of them stops no page.
+func (e *Engine) lookThroughTasks(f api.TaskFilter) func(context.Context, func(*db.ReadTx) error) error {
+	if !looksThroughTasks(f) {
+		return e.store.Read
+	}
+	return func(ctx context.Context, fn func(*db.ReadTx) error) error {
+		return e.store.Search(ctx, "by state or assignee, or ask for fewer at once", fn)
+	}
 }
 
 // newTaskSearch resolves the filter's names. Errors: invalid for an assignee that isn't here.
@@ -235,7 +275,7 @@ func (e *Engine) Tasks(ctx context.Context, c Caller, f api.TaskFilter, page api
 	if err != nil {
 		return out, err
 	}
-	err = e.store.Search(ctx, "by state or assignee, or ask for fewer at once", func(tx *db.ReadTx) error {
+	err = e.lookThroughTasks(f)(ctx, func(tx *db.ReadTx) error {
 		list, err := e.newTaskSearch(ctx, tx, c, f)
 		if err != nil {
 			return err
@@ -253,7 +293,8 @@ func (e *Engine) Tasks(ctx context.Context, c Caller, f api.TaskFilter, page api
 // it is.
 func tasksPage[T any](ctx context.Context, q queries.Querier, list *taskSearch, n, before int64, show func(*taskRow) (T, error), of func(*T) *api.Task) (api.List[T], error) {
 	return gathering[taskRow, T]{
-		read: func(before, n int64) ([]taskRow, error) { return list.rows(ctx, q, before, n) },
+		read: func(before, n int64) ([]taskRow, error) { return list.next(ctx, q, before, n) },
+		rest: func() int64 { return list.rest },
 		key:  func(t taskRow) int64 { return int64(t.ID) },
 		take: func(t taskRow) (shown T, fits bool, err error) {
 			if !list.fits(&t) {

@@ -12,6 +12,9 @@ import (
 // newestOf is the newest session of a thread that the caller may see.
 func newestOf(ctx context.Context, q queries.Querier, c Caller, id api.ThreadID) (*sessionRow, error) {
 	first, err := visible(ctx, q, c, api.SessionID(id))
+	if api.CodeOf(err) == api.CodeGone {
+		return nil, err
+	}
 	if err != nil {
 		return nil, db.NotFound("thread")
 	}

@@ -45,11 +45,11 @@ type RunView struct {
 	EndedAt   time.Time
 	Stopped   bool // a person ended it before its work was done
 
-	Unfinished bool // its agent's turn ended while it still ran something
+	Mark string // why it is no plain success though complete, in a word or two; "" = it is, or isn't complete
 }
 
 // Good reports whether the run did its work.
-func (r RunView) Good() bool { return r.Status == api.Complete && !r.Stopped && !r.Unfinished }
+func (r RunView) Good() bool { return r.Status == api.Complete && !r.Stopped && r.Mark == "" }
 
 // viewReader reads one page in one snapshot; it reads each agent, worker and
 // user once. It belongs to one goroutine.
@@ -68,11 +68,7 @@ func (e *Engine) readView(ctx context.Context, c Caller, fn func(r *viewReader) 
 	return e.viewBy(ctx, c, e.store.Read, fn)
 }
 
-// searchView is readView for a list that can be narrowed, see [store.Search].
-func (e *Engine) searchView(ctx context.Context, c Caller, narrow string, fn func(r *viewReader) error) (View, error) {
-	return e.viewBy(ctx, c, func(ctx context.Context, fn func(*db.ReadTx) error) error { return e.store.Search(ctx, narrow, fn) }, fn)
-}
-
+// viewBy is readView by a way of reading, such as [store.Search].
 func (e *Engine) viewBy(ctx context.Context, c Caller, read func(context.Context, func(*db.ReadTx) error) error, fn func(r *viewReader) error) (View, error) {
 	var v View
 	err := read(ctx, func(tx *db.ReadTx) error {
@@ -241,7 +237,7 @@ func (r *viewReader) runs(ctx context.Context, agent api.AgentID, n int64) ([]Ru
 		out = append(out, RunView{
 			ID: row.ID, Status: row.Status, Title: row.Title, CreatedAt: api.At(row.CreatedAt).Time,
 			StartedAt: api.At(row.StartedAt).Time, EndedAt: api.At(row.EndedAt).Time, Stopped: row.Outcome == api.OutcomeStopped,
-			Unfinished: row.Outcome == api.OutcomeUnfinished,
+			Mark: api.MarkWord(row.Outcome),
 		})
 	}
 	return out, nil

@@ -21,7 +21,7 @@ func (e *Engine) NamesInAudit(ctx context.Context, c Caller, entries []api.Audit
 		for _, entry := range entries {
 			if id := entry.SessionID; id != 0 && out.Sessions[id].ID == 0 {
 				s, err := visible(ctx, r.q, c, id)
-				if err != nil && api.CodeOf(err) != api.CodeNotFound {
+				if code := api.CodeOf(err); err != nil && code != api.CodeNotFound && code != api.CodeGone {
 					return err
 				}
 				if err == nil {

@@ -41,7 +41,7 @@ type HomeView struct {
 	Trouble *api.Error           // why nothing can be written now, or nil
 	Low     string               // how little space is left, or ""
 
-	TodayUnfinished int64 // of those of Today that are complete: their work may not have been over
+	TodayMarked int64 // of those of Today that are complete: no plain success
 }
 
 // AgentView is an agent with its last runs.
@@ -64,7 +64,8 @@ func (e *Engine) Home(ctx context.Context, c Caller, zone *time.Location) (out H
 		}
 		day := api.At(r.now).In(zone)
 		midnight := time.Date(day.Year(), day.Month(), day.Day(), 0, 0, 0, 0, zone)
-		out.Today, out.TodayOf, out.TodayUnfinished, err = r.counts(ctx, api.SessionFilter{Since: api.Time{Time: midnight}}, 0, homeScan)
+		today, err := (&sessionSearch{q: r.q, c: c, f: api.SessionFilter{Since: api.Time{Time: midnight}}}).find(ctx, homeScan)
+		out.Today, out.TodayOf, out.TodayMarked = today.counts()
 		return err
 	})
 	return out, err

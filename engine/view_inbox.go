@@ -8,6 +8,7 @@ import (
 
 	"stint/account"
 	"stint/api"
+	"stint/db"
 	"stint/queries"
 )
 
@@ -29,8 +30,9 @@ type InboxView struct {
 
 // Inbox reads everything that waits for a person and that the caller may see: open questions
 // (also of sessions that are parked or lost their worker), sessions that lost their worker and
-// that none will take, sessions that failed, agents that failures have paused, webhooks that
-// were disabled. A limited number of each kind, newest first.
+// that none will take, sessions that failed, agents that failures have paused, webhooks and
+// channels that were disabled, and what the watch found wrong. A limited number of each kind,
+// newest first.
 func (e *Engine) Inbox(ctx context.Context, c Caller) (out InboxView, err error) {
 	out.View, err = e.readView(ctx, c, func(r *viewReader) error {
 		out.Items, _, err = r.inbox(ctx)
@@ -58,8 +60,16 @@ func (e *Engine) NeedsYou(ctx context.Context, c Caller) (n int, err error) {
 		if err != nil {
 			return err
 		}
+		channels, err := r.silenced(ctx)
+		if err != nil {
+			return err
+		}
 		noticed, err := r.noticed(ctx)
-		n = len(asking) + len(lost) + len(failed) + len(agents) + len(hooks) + len(noticed)
+		if err != nil {
+			return err
+		}
+		findings, err := r.findings(ctx)
+		n = len(asking) + len(lost) + len(failed) + len(agents) + len(hooks) + len(channels) + len(noticed) + len(findings)
 		return err
 	})
 	return n, err
@@ -112,6 +122,14 @@ func (r *viewReader) inbox(ctx context.Context) (items []api.InboxItem, sessions
 		hook := toWebhook(&hooks[i])
 		items = append(items, api.InboxItem{Kind: api.InboxWebhookDisabled, Webhook: &hook, MayAct: true})
 	}
+	silenced, err := r.silenced(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range silenced {
+		channel := toChannel(&silenced[i])
+		items = append(items, api.InboxItem{Kind: api.InboxChannelDisabled, Channel: &channel, MayAct: true})
+	}
 	noticed, err := r.noticed(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -123,7 +141,44 @@ func (r *viewReader) inbox(ctx context.Context) (items []api.InboxItem, sessions
 		}
 		items = append(items, api.InboxItem{Kind: api.InboxWorkerNotice, Since: w.NoticesSince, Worker: &w, MayAct: true})
 	}
+	findings, err := r.findings(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range findings {
+		item, err := r.findingItem(ctx, &findings[i])
+		if err != nil {
+			return nil, nil, err
+		}
+		items = append(items, item)
+	}
 	return items, sessions, nil
+}
+
+// findings are what the watch found wrong and the caller may know, lost sessions excepted.
+func (r *viewReader) findings(ctx context.Context) ([]queries.Finding, error) {
+	rows, err := r.q.OpenFindings(ctx, queries.OpenFindingsParams{WorkspaceID: r.c.WorkspaceID, N: inboxMost})
+	if err != nil {
+		return nil, fmt.Errorf("read what is wrong: %w", err)
+	}
+	return slices.DeleteFunc(rows, func(f queries.Finding) bool { return !seesFinding(r.c, f.Kind) }), nil
+}
+
+func (r *viewReader) findingItem(ctx context.Context, f *queries.Finding) (api.InboxItem, error) {
+	out := api.InboxItem{Kind: api.InboxKind(f.Kind), Since: api.At(f.Since), Title: f.Title, Detail: f.Detail, Mend: f.Mend, MayAct: true}
+	if f.AgentID == 0 {
+		return out, nil
+	}
+	a, err := r.agent(ctx, f.AgentID)
+	if err != nil {
+		return out, err
+	}
+	shown, err := r.shown(ctx, []agentRow{*a})
+	if err != nil {
+		return out, err
+	}
+	out.Agent, out.MayAct = &shown[0], r.c.CanEditAgents()
+	return out, nil
 }
 
 func (r *viewReader) asking(ctx context.Context) ([]sessionRow, error) {
@@ -140,9 +195,7 @@ func (r *viewReader) lost(ctx context.Context) ([]SessionView, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(stale, func(v SessionView) bool {
-		return v.Prompted != nil || v.WaitingFor == nil || passing[v.WaitingFor.Code]
-	}), nil
+	return slices.DeleteFunc(stale, func(v SessionView) bool { return !abandoned(&v.Session) }), nil
 }
 
 // failed are the newest failures of each agent that nothing has made up for since: no later
@@ -191,6 +244,21 @@ func (r *viewReader) stopped(ctx context.Context) (agents []agentRow, hooks []qu
 		return nil, nil, fmt.Errorf("read disabled webhooks: %w", err)
 	}
 	return agents, hooks, nil
+}
+
+// silenced are the channels that failures have switched off: the caller's own, and those of
+// the workspace for those who may look at them.
+func (r *viewReader) silenced(ctx context.Context) ([]queries.Webhook, error) {
+	if !r.c.CanHaveChannels() {
+		return nil, nil
+	}
+	rows, err := r.q.ViewDisabledChannels(ctx, queries.ViewDisabledChannelsParams{
+		WorkspaceID: r.c.WorkspaceID, Me: r.c.UserID, MayAll: db.Flag(r.c.CanManageWebhooks()), N: inboxMost,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read disabled channels: %w", err)
+	}
+	return rows, nil
 }
 
 // noticed are the caller's workers that want something looked at.

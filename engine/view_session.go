@@ -126,7 +126,7 @@ func (r *viewReader) attempts(ctx context.Context, s *sessionRow) ([]RunView, er
 		out = append(out, RunView{
 			ID: row.ID, Status: row.Status, Title: row.Title, CreatedAt: api.At(row.CreatedAt).Time,
 			StartedAt: api.At(row.StartedAt).Time, EndedAt: api.At(row.EndedAt).Time, Stopped: row.Outcome == api.OutcomeStopped,
-			Unfinished: row.Outcome == api.OutcomeUnfinished,
+			Mark: api.MarkWord(row.Outcome),
 		})
 	}
 	slices.Reverse(out)

@@ -35,13 +35,22 @@ func (e *Engine) SessionList(ctx context.Context, c Caller, f api.SessionFilter,
 	if err != nil {
 		return out, err
 	}
-	out.View, err = e.searchView(ctx, c, "by agent, status or time", func(r *viewReader) error {
+	out.View, err = e.viewBy(ctx, c, e.lookThrough(f), func(r *viewReader) error {
 		agent, err := filterAgent(ctx, r.q, c, f)
 		if err != nil {
 			return err
 		}
-		search := sessionSearch{q: r.q, c: c, f: f, agent: agent}
-		rows, err := search.rows(ctx, before, n+1)
+		search := &sessionSearch{q: r.q, c: c, f: f, agent: agent}
+		found, err := search.find(ctx, listScan)
+		if err != nil {
+			return err
+		}
+		var rows []sessionRow
+		if f.Query != "" && page.Cursor == "" {
+			rows, err = found.first(ctx, search, n+1)
+		} else {
+			rows, err = search.rows(ctx, before, n+1)
+		}
 		if err != nil {
 			return fmt.Errorf("list sessions: %w", err)
 		}
@@ -50,9 +59,7 @@ func (e *Engine) SessionList(ctx context.Context, c Caller, f api.SessionFilter,
 		if out.Rows, err = r.sessions(ctx, shown.Items); err != nil {
 			return err
 		}
-		if out.Counts, out.CountsOf, _, err = r.counts(ctx, f, agent, listScan); err != nil {
-			return err
-		}
+		out.Counts, out.CountsOf, _ = found.counts()
 		out.Agents, err = r.slugs(ctx)
 		return err
 	})
@@ -71,7 +78,7 @@ type SessionChanges struct {
 
 // SessionsAgain reads rows of a list again.
 func (e *Engine) SessionsAgain(ctx context.Context, c Caller, f api.SessionFilter, ids []api.SessionID, newest api.SessionID) (out SessionChanges, err error) {
-	out.View, err = e.searchView(ctx, c, "by agent, status or time", func(r *viewReader) error {
+	out.View, err = e.viewBy(ctx, c, e.lookThrough(f), func(r *viewReader) error {
 		agent, err := filterAgent(ctx, r.q, c, f)
 		if err != nil {
 			return err
@@ -97,37 +104,11 @@ func (e *Engine) SessionsAgain(ctx context.Context, c Caller, f api.SessionFilte
 		if err != nil {
 			return fmt.Errorf("count newer sessions: %w", err)
 		}
-		out.Counts, out.CountsOf, _, err = r.counts(ctx, f, agent, listScan)
+		found, err := (&sessionSearch{q: r.q, c: c, f: f, agent: agent}).find(ctx, listScan)
+		out.Counts, out.CountsOf, _ = found.counts()
 		return err
 	})
 	return out, err
-}
-
-// counts counts sessions per status among the newest scan of a filter. of is 0 when those are
-// all there are. unfinished are those among the complete ones whose work may not have been
-// over (contract 15.4).
-func (r *viewReader) counts(ctx context.Context, f api.SessionFilter, agent api.AgentID, scan int64) (counts map[api.Status]int64, of, unfinished int64, err error) {
-	search := sessionSearch{q: r.q, c: r.c, f: f, agent: agent}
-	reach, err := search.reach(ctx, math.MaxInt64, scan)
-	if err != nil {
-		return nil, 0, 0, err
-	}
-	if search.looked(reach); search.rest != 0 {
-		of = scan
-	}
-	rows, err := r.q.ViewCounts(ctx, queries.ViewCountsParams{
-		WorkspaceID: r.c.WorkspaceID, Me: r.c.UserID, AgentID: int64(agent), Trigger: string(f.Trigger),
-		Query: strings.ToLower(f.Query), Reach: api.SessionID(reach), Since: api.Micros(f.Since.Time), Unfinished: api.OutcomeUnfinished,
-	})
-	if err != nil {
-		return nil, 0, 0, fmt.Errorf("count sessions: %w", err)
-	}
-	counts = map[api.Status]int64{}
-	for _, row := range rows {
-		counts[row.Status] = row.N
-		unfinished += row.Unfinished
-	}
-	return counts, of, unfinished, nil
 }
 
 func (r *viewReader) slugs(ctx context.Context) ([]string, error) {

@@ -39,7 +39,7 @@ type TaskChoices struct {
 type TaskColumn struct {
 	State api.TaskState
 	Rows  []TaskView
-	More  bool // there are others that fit
+	More  bool // there are others that fit, or that weren't looked at
 }
 
 // TaskBoardView is the tasks by state: of each the most urgent ones, and what was done last.
@@ -103,7 +103,7 @@ func (e *Engine) TaskList(ctx context.Context, c Caller, f api.TaskFilter, page 
 	if err != nil {
 		return out, err
 	}
-	out.View, err = e.searchView(ctx, c, "by state or assignee", func(r *viewReader) error {
+	out.View, err = e.viewBy(ctx, c, e.lookThroughTasks(f), func(r *viewReader) error {
 		list, err := e.newTaskSearch(ctx, r.q, c, f)
 		if err != nil {
 			return err
@@ -136,7 +136,7 @@ const newerTasks = 100
 
 // TasksAgain reads rows of a list again.
 func (e *Engine) TasksAgain(ctx context.Context, c Caller, f api.TaskFilter, ids []api.TaskID, newest api.TaskID) (out TaskChanges, err error) {
-	out.View, err = e.searchView(ctx, c, "by state or assignee", func(r *viewReader) error {
+	out.View, err = e.viewBy(ctx, c, e.lookThroughTasks(f), func(r *viewReader) error {
 		list, err := e.newTaskSearch(ctx, r.q, c, f)
 		if err != nil {
 			return err
@@ -175,7 +175,7 @@ func (e *Engine) TasksAgain(ctx context.Context, c Caller, f api.TaskFilter, ids
 // don't count. Rights: viewer. Errors: as for [Engine.TaskList].
 func (e *Engine) TaskBoard(ctx context.Context, c Caller, f api.TaskFilter) (out TaskBoardView, err error) {
 	f.States = nil
-	out.View, err = e.searchView(ctx, c, "by assignee", func(r *viewReader) error {
+	out.View, err = e.viewBy(ctx, c, e.lookThroughTasks(f), func(r *viewReader) error {
 		list, err := e.newTaskSearch(ctx, r.q, c, f)
 		if err != nil {
 			return err
@@ -186,7 +186,7 @@ func (e *Engine) TaskBoard(ctx context.Context, c Caller, f api.TaskFilter) (out
 			if err != nil {
 				return fmt.Errorf("list the tasks in %s: %w", state, err)
 			}
-			column := TaskColumn{State: state, More: len(rows) > boardColumn}
+			column := TaskColumn{State: state, More: len(rows) > boardColumn || list.looked >= columnLooked}
 			for _, t := range rows[:min(len(rows), boardColumn)] {
 				shown, err := r.taskRow(ctx, y, &t)
 				if err != nil {
@@ -205,6 +205,7 @@ func (e *Engine) TaskBoard(ctx context.Context, c Caller, f api.TaskFilter) (out
 // column reads at most n tasks of one state that fit: the most urgent ones first and of those
 // the oldest, or what was done last.
 func (l *taskSearch) column(ctx context.Context, q queries.Querier, state api.TaskState, n int64) ([]taskRow, error) {
+	l.looked = 0
 	if state == api.TaskDone {
 		before, id := int64(math.MaxInt64), api.TaskID(0)
 		return l.fitting(n, func(step int64) ([]taskRow, error) {
@@ -233,10 +234,12 @@ func (l *taskSearch) column(ctx context.Context, q queries.Querier, state api.Ta
 	return out, nil
 }
 
-// fitting collects at most n rows that fit from those that read gives step by step.
+// fitting collects at most n rows that fit from those that read gives step by step, within
+// what a column looks at.
 func (l *taskSearch) fitting(n int64, read func(step int64) ([]taskRow, error)) (out []taskRow, err error) {
-	for int64(len(out)) < n {
+	for int64(len(out)) < n && l.looked < columnLooked {
 		rows, err := read(n)
+		l.looked += int64(len(rows))
 		if err != nil {
 			return nil, err
 		}

@@ -46,16 +46,17 @@ func reads(r *account.Run, s *sessionRow) bool { return s.ID == r.Session || s.P
 // visibilityCache reads once what decides who may see something, for everybody who reads in
 // one snapshot.
 type visibilityCache struct {
-	q       queries.Querier
-	known   map[api.SessionID]sessionVisibility
-	workers map[api.WorkerID]*workerRow // nil: there is none
-	keys    map[api.KeyID]*queries.ApiKey
-	agents  map[api.AgentID]*agentRow
+	q        queries.Querier
+	known    map[api.SessionID]sessionVisibility
+	workers  map[api.WorkerID]*workerRow // nil: there is none
+	keys     map[api.KeyID]*queries.ApiKey
+	channels map[api.ChannelID]*queries.Webhook
+	agents   map[api.AgentID]*agentRow
 }
 
 func newVisibilityCache(q queries.Querier) *visibilityCache {
 	return &visibilityCache{
-		q, map[api.SessionID]sessionVisibility{}, map[api.WorkerID]*workerRow{}, map[api.KeyID]*queries.ApiKey{}, map[api.AgentID]*agentRow{},
+		q, map[api.SessionID]sessionVisibility{}, map[api.WorkerID]*workerRow{}, map[api.KeyID]*queries.ApiKey{}, map[api.ChannelID]*queries.Webhook{}, map[api.AgentID]*agentRow{},
 	}
 }
 

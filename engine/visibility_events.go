@@ -24,16 +24,19 @@ const (
 	aboutInvitation
 	aboutKey
 	aboutWebhook
+	aboutChannel
 	aboutTrigger
 	aboutSignIn
 	aboutTask
+	aboutHouse // the coordinator itself: for those who may read the audit
+	aboutFinding
 )
 
 // about is what each type of event is about.
 var about = map[string]thing{
 	api.EventSessionCreated: aboutSession, api.EventSessionQueued: aboutSession, api.EventSessionClaimed: aboutSession, api.EventSessionReleased: aboutSession,
 	api.EventSessionStale: aboutSession, api.EventSessionComplete: aboutSession, api.EventSessionError: aboutSession, api.EventSessionCancelled: aboutSession,
-	api.EventSessionArchived: aboutSession, api.EventStopRequested: aboutSession, api.EventAwaitingInput: aboutSession, api.EventSessionResumed: aboutSession,
+	api.EventSessionArchived: aboutSession, api.EventSessionKept: aboutSession, api.EventSessionLetGo: aboutSession, api.EventStopRequested: aboutSession, api.EventAwaitingInput: aboutSession, api.EventSessionResumed: aboutSession,
 	api.EventPromptClosed: aboutSession, api.EventMessagePosted: aboutSession, api.EventThreadActive: aboutSession, api.EventThreadCompleted: aboutSession,
 	api.EventThreadFailed: aboutSession, api.EventClaimDrained: aboutSession, api.EventLeaseExtended: aboutSession, api.EventActivity: aboutSession,
 	api.EventReported: aboutSession, api.EventLateResult: aboutSession,
@@ -45,11 +48,13 @@ var about = map[string]thing{
 	api.EventWorkerDeleted: aboutWorker, api.EventWorkerEdited: aboutWorker, api.EventSignalSent: aboutWorker, api.EventSignalAcked: aboutWorker,
 
 	api.EventWorkspaceCreated: aboutWorkspace, api.EventWorkspaceRenamed: aboutWorkspace, api.EventOutage: aboutWorkspace, api.EventClockBack: aboutWorkspace,
+	api.EventRestored: aboutWorkspace, api.EventBackupMade: aboutHouse, api.EventBackupFailed: aboutHouse, api.EventPruned: aboutHouse,
 	api.EventMemberJoined: aboutMember, api.EventMemberRole: aboutMember, api.EventMemberRemoved: aboutMember,
 	api.EventInvited: aboutInvitation, api.EventInvitationRevoked: aboutInvitation,
 	api.EventKeyCreated: aboutKey, api.EventKeyRevoked: aboutKey,
 	api.EventWebhookCreated: aboutWebhook, api.EventWebhookEdited: aboutWebhook, api.EventWebhookRotated: aboutWebhook,
 	api.EventWebhookDisabled: aboutWebhook, api.EventWebhookDeleted: aboutWebhook,
+	api.EventChannelCreated: aboutChannel, api.EventChannelEdited: aboutChannel, api.EventChannelDisabled: aboutChannel, api.EventChannelDeleted: aboutChannel,
 	api.EventTriggerOpened: aboutTrigger, api.EventTriggerClosed: aboutTrigger,
 
 	api.EventSignInRefused: aboutSignIn, api.EventSignedIn: aboutSignIn, api.EventIdentityLinked: aboutSignIn, api.EventIdentityUnlinked: aboutSignIn,
@@ -58,6 +63,8 @@ var about = map[string]thing{
 	api.EventTaskCreated: aboutTask, api.EventTaskEdited: aboutTask, api.EventTaskMoved: aboutTask, api.EventTaskCommented: aboutTask,
 	api.EventTaskClaimed: aboutTask, api.EventTaskExtended: aboutTask, api.EventTaskReleased: aboutTask, api.EventTaskLapsed: aboutTask,
 	api.EventTaskDispatched: aboutTask,
+
+	api.EventFindingOpened: aboutFinding, api.EventFindingClosed: aboutFinding,
 }
 
 // neededFor are the parts of an event's data that belong to another kind of thing than the
@@ -78,12 +85,17 @@ func (v *visibility) seesKind(ctx context.Context, kind string, agent api.AgentI
 		return v.caller.Can(account.ManageMembers), nil
 	case aboutWebhook:
 		return v.caller.Can(account.ManageWebhooks), nil
+	case aboutChannel:
+		return v.knowsChannel(ctx, data["channel"])
 	case aboutWorker:
 		return v.knowsWorker(ctx, data["worker"])
 	case aboutKey:
 		return v.knowsKey(ctx, data["key"])
 	case aboutTrigger:
 		return v.knowsTriggers(ctx, agent)
+	case aboutFinding:
+		kind, _ := data["finding"].(string)
+		return seesFinding(v.caller, api.Cause(kind)), nil
 	}
 	return v.caller.Can(account.Audit), nil
 }
@@ -110,6 +122,23 @@ func (v *visibility) knowsKey(ctx context.Context, named any) (bool, error) {
 		return v.caller.Can(account.Audit), nil
 	}
 	return v.caller.SeesKey(k), nil
+}
+
+func (v *visibility) knowsChannel(ctx context.Context, named any) (bool, error) {
+	id, ok := idNamed(named, parseChannelID)
+	w, err := remember(v.cache.channels, id, func() (queries.Webhook, error) { return v.cache.q.WebhookEvenDeleted(ctx, api.WebhookID(id)) })
+	if err != nil {
+		return false, fmt.Errorf("look who sees channel %s: %w", id, err)
+	}
+	if !ok || w == nil {
+		return v.caller.Can(account.Audit), nil
+	}
+	return seesChannel(v.caller, w), nil
+}
+
+func parseChannelID(text string) (id api.ChannelID, err error) {
+	err = id.UnmarshalText([]byte(text))
+	return id, err
 }
 
 func parseKeyID(text string) (id api.KeyID, err error) {

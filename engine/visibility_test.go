@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -93,7 +94,7 @@ func (g *gallery) hang(t *testing.T) {
 		_, err := w.Engine.Agent(t.Context(), c, cloud.ID.String())
 		return err == nil
 	}})
-	g.show(exhibit{name: "the workspace", types: typesOf("workspace_", "coordinator_outage", "clock_"), listed: here})
+	g.show(exhibit{name: "the workspace", types: typesOf("workspace_", "coordinator_outage", "clock_", "backup_restored"), listed: here})
 	g.show(exhibit{name: "a member", types: typesOf("member_joined", "member_role", "member_removed"), listed: here})
 	g.sessions(t, cloud, w.Owner, "a cloud session")
 	g.sessions(t, local, ben, "ben's local session")
@@ -119,6 +120,18 @@ func (g *gallery) hang(t *testing.T) {
 		return err == nil && slices.ContainsFunc(list.Items, func(one api.Webhook) bool { return one.ID == hook.ID })
 	}})
 	for name, by := range map[string]struct {
+		c     engine.Caller
+		scope api.ChannelScope
+	}{"ben's channel": {ben, api.ScopePerson}, "the workspace's channel": {admin, api.ScopeWorkspace}} {
+		in := engine.DefaultChannel()
+		in.URL, in.Scope = "ntfy://ntfy.sh/topic", by.scope
+		ch := must[api.Channel](t)(w.CreateChannel(t.Context(), by.c, in))
+		g.show(exhibit{name: name, types: typesOf("channel_"), data: fmt.Sprintf(`{"channel":%q}`, ch.ID), listed: func(c engine.Caller) bool {
+			list, err := w.Channels(t.Context(), c, api.Page{Limit: 100})
+			return err == nil && slices.ContainsFunc(list.Items, func(one api.Channel) bool { return one.ID == ch.ID })
+		}})
+	}
+	for name, by := range map[string]struct {
 		a api.Agent
 		c engine.Caller
 	}{"a cloud agent's trigger URL": {cloud, w.Owner}, "the admin's local agent's trigger URL": {theirs, admin}} {
@@ -134,6 +147,15 @@ func (g *gallery) hang(t *testing.T) {
 		return err == nil
 	}})
 	g.show(exhibit{name: "a sign-in", private: true, types: typesOf("sign_in", "signed_in", "identity_", "program_"), listed: func(c engine.Caller) bool { return here(c) && c.CanAudit() }})
+	g.show(exhibit{name: "the coordinator", types: typesOf("backup_made", "backup_failed", "retention_pruned"), listed: func(c engine.Caller) bool {
+		_, err := w.System(t.Context(), c)
+		return err == nil && here(c)
+	}})
+	for kind, listed := range map[api.Cause]func(engine.Caller) bool{
+		api.CauseSchedule: func(c engine.Caller) bool { return here(c) }, api.CauseBackup: func(c engine.Caller) bool { return here(c) && c.CanAudit() },
+	} {
+		g.show(exhibit{name: "a finding: " + string(kind), types: typesOf("finding_"), agent: cloud.ID, data: fmt.Sprintf(`{"finding":%q}`, kind), listed: listed})
+	}
 	// What is gone without a trace, and was never written whole, is for those who read the
 	// audit.
 	for _, kind := range []string{"worker_online", "key_revoked", "trigger_url_closed"} {
@@ -175,10 +197,15 @@ func (g *gallery) happen(t *testing.T, x exhibit, kind string) (seq int64) {
 		ws = 0
 	}
 	err := g.w.Store.Write(t.Context(), func(tx *db.Tx) error {
-		seq = tx.NextEvent()
-		return tx.InsertEvent(context.Background(), queries.InsertEventParams{
-			Seq: seq, WorkspaceID: ws, AgentID: x.agent, SessionID: x.session, At: tx.Now.UnixMicro(), Actor: "system", Type: kind, Data: x.data,
-		})
+		var data api.EventData
+		if x.data != "" {
+			if err := json.Unmarshal([]byte(x.data), &data); err != nil {
+				return err
+			}
+		}
+		var err error
+		seq, err = tx.LogNumbered(db.Event{Workspace: ws, Agent: x.agent, Session: x.session, Actor: "system", Type: kind, Data: data})
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -78,28 +78,31 @@ func (v *visibility) seesMessage(ctx context.Context, body string) (bool, error)
 // mayHaveWebhooks reports whether a user may have webhooks: they are a member with the right.
 func mayHaveWebhooks(ctx context.Context, q queries.Querier, workspace api.WorkspaceID, user api.UserID) (bool, error) {
 	role, err := account.RoleOf(ctx, q, workspace, user)
-	return role.AtLeast(account.ManageWebhooks.Role()), err
+	return mayHold(role, ""), err
 }
 
-// lostReader disables a webhook whose user lost the right to have it, and reports whether it
-// did.
+// lostReader disables a webhook or channel whose user lost the right to have it, and reports
+// whether it did.
 func (e *Engine) lostReader(tx *db.Tx, w *queries.Webhook) (bool, error) {
-	may, err := mayHaveWebhooks(tx.Context(), tx, w.WorkspaceID, w.CreatedBy)
-	if err != nil || may {
+	role, err := account.RoleOf(tx.Context(), tx, w.WorkspaceID, w.CreatedBy)
+	if err != nil || mayHold(role, w.Scope) {
 		return false, err
 	}
-	return true, e.disableWebhook(tx, w.ID, "the user whom it told of things may no longer have webhooks here")
+	return true, e.disableWebhook(tx, w.ID, "the user whom it told of things may no longer have it here")
 }
 
-// disableWebhooksOf disables the webhooks that send a user what they may see, when they leave
-// or may no longer have any. why says which.
-func (e *Engine) disableWebhooksOf(tx *db.Tx, c Caller, user api.UserID, why string) error {
-	ids, err := tx.WebhooksOf(tx.Context(), queries.WebhooksOfParams{WorkspaceID: c.WorkspaceID, CreatedBy: user})
+// disableWebhooksOf disables the webhooks and channels that a user of a role may not have, when
+// they leave (no role) or get a lesser one. why says which.
+func (e *Engine) disableWebhooksOf(tx *db.Tx, c Caller, user api.UserID, role api.Role, why string) error {
+	hooks, err := tx.WebhooksOf(tx.Context(), queries.WebhooksOfParams{WorkspaceID: c.WorkspaceID, CreatedBy: user})
 	if err != nil {
 		return fmt.Errorf("list the webhooks of user %s: %w", user, err)
 	}
-	for _, id := range ids {
-		if err := e.disableWebhook(tx, id, why); err != nil {
+	for _, w := range hooks {
+		if mayHold(role, w.Scope) {
+			continue
+		}
+		if err := e.disableWebhook(tx, w.ID, why); err != nil {
 			return err
 		}
 	}

@@ -33,6 +33,7 @@ type waiters struct {
 type offer struct {
 	agent  api.AgentID
 	freed  api.WorkerID // a place of this worker's became free; 0 = none
+	folder string       // nothing runs here any more for the claim that ended; "" = none
 	except *waiter      // it has just looked
 }
 
@@ -63,18 +64,27 @@ type waitingWorker struct {
 	process string // where the agent sessions are that it can resume
 	folder  string // that only one session may use at once; "" = shared or none
 	kind    string // workers of one kind are equal to every session that needs no particular process
-	full    bool   // it can take nothing until the worker itself changes
+	owner   api.UserID
+	types   api.Labels
+	labels  api.Labels
+	full    bool // it can take nothing until the worker itself changes, or its folder is free
+}
+
+// same reports whether nothing has changed that matters to an offer.
+func (p *waitingWorker) same(q *waitingWorker) bool {
+	return p.worker == q.worker && p.agent == q.agent && p.process == q.process && p.folder == q.folder && p.kind == q.kind
 }
 
 func newWaiter(p purpose) *waiter {
-	return &waiter{purpose: p, wake: make(chan struct{}, 1), woken: map[api.AgentID]int{}}
+	return &waiter{purpose: p, wake: make(chan struct{}, 1)}
 }
 
 // waitingWorkerOf is what a waiter knows of one of its workers.
 func waitingWorkerOf(w *workerRow) waitingWorker {
 	return waitingWorker{
 		worker: w.ID, agent: w.AgentID, process: w.ProcessID, folder: plainFolder(w),
-		kind: string(w.Mode) + "\x00" + w.OwnerUserID.String() + "\x00" + strings.Join(w.Types, ",") + "\x00" + strings.Join(w.Labels, ","),
+		kind:  string(w.Mode) + "\x00" + w.OwnerUserID.String() + "\x00" + strings.Join(w.Types, ",") + "\x00" + strings.Join(w.Labels, ","),
+		owner: w.OwnerUserID, types: w.Types, labels: w.Labels,
 	}
 }
 
@@ -110,9 +120,7 @@ func (q *waiters) changed(s *waiter, workers []waitingWorker) bool {
 	for i := range s.workers {
 		s.workers[i].full = false // in what matters to an offer
 	}
-	return !slices.EqualFunc(s.workers, workers, func(a, b waitingWorker) bool {
-		return a.worker == b.worker && a.process == b.process && a.folder == b.folder && a.kind == b.kind
-	})
+	return !slices.EqualFunc(s.workers, workers, func(a, b waitingWorker) bool { return a.same(&b) })
 }
 
 // untilFound calls look until it has found something, fails, or wait is over; it looks once when wait is
@@ -155,6 +163,9 @@ func (q *waiters) calls(s *waiter) map[api.AgentID]int {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if len(s.woken) == 0 {
+		return nil
+	}
 	out := make(map[api.AgentID]int, len(s.woken))
 	for agent, n := range s.woken {
 		out[agent] = n
@@ -194,6 +205,9 @@ func (q *waiters) leave(s *waiter) (left []api.AgentID) {
 func (q *waiters) call(s *waiter, agent api.AgentID) {
 	for _, p := range s.workers {
 		takeOut(q.of, p.agent, s)
+	}
+	if s.woken == nil {
+		s.woken = map[api.AgentID]int{}
 	}
 	s.woken[agent]++
 	s.nudge()

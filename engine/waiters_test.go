@@ -2,6 +2,8 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -79,9 +81,14 @@ func TestHeld_AWakeGoesToOneThatCanUseIt(t *testing.T) {
 // A full worker is considered again when one of its own places is free, and one whose folder
 // was in use when that is free.
 func TestHeld_AWorkerThatWasFullIsCalledWhenItHasAPlace(t *testing.T) {
+	in := func(folder string) func(in *api.WorkerInput) {
+		return func(in *api.WorkerInput) { in.FolderKey = folder }
+	}
 	for name, others := range map[string]func(in *api.WorkerInput){
-		"its own place":    nil,
-		"another's folder": func(in *api.WorkerInput) { in.FolderKey = "/work" },
+		"its own place":          nil,
+		"another's folder":       in("/work/here"),
+		"another's folder above": in("/work"),
+		"another's folder below": in("/work/here/below"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *enginetest.Fixture) {
@@ -89,7 +96,7 @@ func TestHeld_AWorkerThatWasFullIsCalledWhenItHasAPlace(t *testing.T) {
 				k := w.Worker(a, func(in *api.WorkerInput) {
 					in.MaxConcurrent = 1
 					if others != nil {
-						others(in)
+						in.FolderKey = "/work/here"
 					}
 				})
 				holder := k
@@ -117,4 +124,65 @@ func TestHeld_AWorkerThatWasFullIsCalledWhenItHasAPlace(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A poll that comes while a session is created shows it at once, whichever was first.
+func TestPoll_NoWakeUpIsLostBetweenTheLookAndTheWait(t *testing.T) {
+	bubble(t, func(t *testing.T, w *enginetest.Fixture) {
+		a := w.Agent(func(in *api.AgentInput) { in.MaxConcurrent = 1000 })
+		k := w.Worker(a, func(in *api.WorkerInput) { in.MaxConcurrent = 1000 })
+		r := rand.New(rand.NewPCG(3, 4))
+		for range 500 * *soak {
+			var wg sync.WaitGroup
+			delay := time.Duration(r.IntN(3)) * time.Microsecond
+			begin := time.Now()
+			wg.Go(func() {
+				out, err := w.Poll(context.Background(), k.Caller, k.ID, k.Instance, 0, time.Minute)
+				if err != nil || len(out.Items) != 1 || time.Since(begin) > delay {
+					t.Errorf("a session created after %s was shown after %s: %d, %v", delay, time.Since(begin), len(out.Items), err)
+				}
+			})
+			time.Sleep(delay)
+			s := w.New(a)
+			wg.Wait()
+			must[api.Finished](t)(k.Complete(k.Claim(s.ID), ""))
+			if t.Failed() {
+				return
+			}
+		}
+	})
+}
+
+// However many sorts of sessions wait that nobody here can have, one that somebody can have
+// reaches them at once.
+func TestHeld_OneOfManyLanesReachesItsWaiter(t *testing.T) {
+	bubble(t, func(t *testing.T, w *enginetest.Fixture) {
+		a := w.Agent(func(in *api.AgentInput) { in.MaxConcurrent = 1000 })
+		label := func(i int) api.Labels { return api.Labels{fmt.Sprintf("at-%03d", i)} }
+		const lanes = 100
+		for i := range lanes {
+			w.Edit(a.ID, func(in *api.AgentInput) { in.Labels = label(i) })
+			if i < lanes-1 {
+				w.New(a)
+			}
+			if i%10 != 9 {
+				continue
+			}
+			var wg sync.WaitGroup
+			waiter(t, &wg, w.Worker(a, func(in *api.WorkerInput) { in.Labels = label(i + 1000) }), func(c *api.Claim, _ time.Duration) {
+				if c != nil {
+					t.Errorf("lane %d went to a worker that it doesn't fit", i)
+				}
+			})
+			waiter(t, &wg, w.Worker(a, func(in *api.WorkerInput) { in.Labels = label(lanes + i) }), func(c *api.Claim, after time.Duration) {
+				if c == nil || after > 0 {
+					t.Errorf("beside %d other lanes the waiter got %v after %s", i, c, after)
+				}
+			})
+			synctest.Wait()
+			w.Edit(a.ID, func(in *api.AgentInput) { in.Labels = label(lanes + i) })
+			w.New(a)
+			wg.Wait()
+		}
+	})
 }

@@ -43,7 +43,7 @@ func (e *Engine) CreateWebhook(ctx context.Context, c Caller, in api.WebhookInpu
 	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
 		w := queries.Webhook{
 			ID: api.WebhookID(tx.NewID()), WorkspaceID: c.WorkspaceID, Url: in.URL, Description: in.Description, Types: in.Types,
-			Secret: newSecret(), OldSecret: []byte{}, Enabled: 1, CreatedBy: c.UserID, CreatedAt: db.Micros(tx.Now),
+			Secret: newSecret(), OldSecret: []byte{}, Causes: api.Labels{}, Enabled: 1, CreatedBy: c.UserID, CreatedAt: db.Micros(tx.Now),
 		}
 		seq, err := e.logWebhook(tx, &w, c.Actor(), api.EventWebhookCreated, nil)
 		if err != nil {
@@ -116,7 +116,7 @@ func webhookOf(ctx context.Context, q queries.Querier, c Caller, id api.WebhookI
 		return nil, err
 	}
 	w, err := q.Webhook(ctx, id)
-	if db.None(err) || (err == nil && w.WorkspaceID != c.WorkspaceID) {
+	if db.None(err) || (err == nil && (w.WorkspaceID != c.WorkspaceID || w.Scope != "")) {
 		return nil, db.NotFound("webhook")
 	}
 	if err != nil {
@@ -204,7 +204,8 @@ func (e *Engine) EditWebhook(ctx context.Context, c Caller, id api.WebhookID, ed
 func (e *Engine) saveWebhook(tx *db.Tx, w *queries.Webhook) error {
 	err := db.One(tx.UpdateWebhook(tx.Context(), queries.UpdateWebhookParams{
 		Url: w.Url, Description: w.Description, Types: w.Types, Enabled: w.Enabled, DisabledReason: w.DisabledReason, AfterSeq: w.AfterSeq,
-		CreatedBy: w.CreatedBy, ID: w.ID,
+		CreatedBy: w.CreatedBy, Target: w.Target, Causes: w.Causes, Details: w.Details, ID: w.ID,
+		QuietFrom: w.QuietFrom, QuietTo: w.QuietTo, DigestAt: w.DigestAt, TimeZone: w.TimeZone,
 	}))
 	if err != nil {
 		return fmt.Errorf("change webhook %s: %w", w.ID, err)

@@ -48,7 +48,7 @@ func checkNotices(v *api.Invalid, notices []api.Notice) {
 		n, field := &notices[i], fmt.Sprintf("notices[%d].", i)
 		mended(&n.Text)
 		if !slices.Contains(api.NoticeCodes, n.Code) {
-			v.Add(field+"code", "must be one of "+listed(api.NoticeCodes))
+			v.Add(field+"code", "must be one of "+api.Listed(api.NoticeCodes))
 		}
 		v.CheckText(field+"text", n.Text, maxNoticeText)
 	}
@@ -64,6 +64,20 @@ func noticesOf(w *workerRow) ([]api.Notice, error) {
 		return nil, nil // damaged; the worker says them again with its next beat
 	}
 	return out, nil
+}
+
+// noticeOf is the text of a worker's notice of a kind, "" when there is none.
+func noticeOf(w *workerRow, code string) string {
+	notices, err := noticesOf(w)
+	if err != nil {
+		return ""
+	}
+	for _, n := range notices {
+		if n.Code == code {
+			return n.Text
+		}
+	}
+	return ""
 }
 
 // Beat reports that the worker is alive, renews the claims it lists, all or nothing for each,

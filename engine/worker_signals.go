@@ -81,7 +81,7 @@ func desiredAfter(kind api.SignalKind, now api.Desired) api.Desired {
 func (e *Engine) SignalWorker(ctx context.Context, c Caller, id api.WorkerID, kind api.SignalKind) (out api.SignalAnswer, err error) {
 	if !slices.Contains(api.SignalKinds, kind) {
 		var v api.Invalid
-		v.Add("signal", fmt.Sprintf("%q is no signal: use one of %s", kind, listed(api.SignalKinds)))
+		v.Add("signal", fmt.Sprintf("%q is no signal: use one of %s", kind, api.Listed(api.SignalKinds)))
 		return out, v.Err()
 	}
 	err = e.writeAs(ctx, c, func(tx *db.Tx) error {

@@ -45,7 +45,8 @@ type Fixture struct {
 	Path  string        // the database file
 
 	options options
-	agents  int // names given out
+	watched time.Time // when the watch ran last
+	agents  int       // names given out
 	workers int
 }
 
@@ -66,6 +67,9 @@ type Option func(*options)
 func With(change func(*engine.Config)) Option {
 	return func(o *options) { change(&o.config) }
 }
+
+// AtOnce makes channels tell each thing by itself, as soon as it happens.
+var AtOnce = With(func(c *engine.Config) { c.GatherFor, c.GatherEvery = 0, 0 })
 
 // From lays a copy of a fixture's file, taken by Image, at the time of that fixture.
 func From(image []byte, at time.Time) Option {
@@ -269,6 +273,13 @@ func (w *Fixture) Turn() (next time.Time) {
 		if !at.IsZero() {
 			next = sooner(next, at.Add(-w.options.skew))
 		}
+	}
+	// This one waits for no instant: it runs as often as the coordinator lets it.
+	if since := w.Now().Sub(w.watched); since < 0 || since >= w.Config().TickEvery {
+		if _, err := w.Watch(ctx, w.Now()); err != nil {
+			w.Fatalf("loop watch: %v", err)
+		}
+		w.watched = w.Now()
 	}
 	return next
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -75,7 +76,7 @@ func forbid(path string) error {
 	}
 	var changed []string
 	for _, c := range columns {
-		if c != "archived_at" {
+		if !slices.Contains([]string{"archived_at", "kept_at", "output_removed_at", "events_removed_at"}, c) {
 			changed = append(changed, "OLD."+c+" IS NOT NEW."+c)
 		}
 	}
@@ -86,7 +87,7 @@ BEGIN SELECT RAISE(ABORT, 'a status change that contract 2.3 does not have'); EN
 		`CREATE TRIGGER ended_rows_stay BEFORE UPDATE ON sessions
 WHEN OLD.status IN ('complete', 'error', 'cancelled') AND (` + strings.Join(changed, " OR ") + `)
 BEGIN SELECT RAISE(ABORT, 'an ended session was changed'); END`,
-		`CREATE TRIGGER sessions_stay BEFORE DELETE ON sessions BEGIN SELECT RAISE(ABORT, 'a session was deleted'); END`,
+		`CREATE TRIGGER sessions_stay BEFORE DELETE ON sessions WHEN OLD.ended_at = 0 OR OLD.kept_at > 0 BEGIN SELECT RAISE(ABORT, 'a session was deleted'); END`,
 		`CREATE TRIGGER closed_claims_stay BEFORE UPDATE ON claims
 WHEN OLD.closed_at <> 0 AND (NEW.closed_at <> OLD.closed_at OR NEW.closed_by <> OLD.closed_by OR NEW.expires_at <> OLD.expires_at OR NEW.finish_hash <> OLD.finish_hash)
 BEGIN SELECT RAISE(ABORT, 'a closed claim was changed'); END`,

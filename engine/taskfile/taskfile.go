@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -26,8 +27,39 @@ const Longest = 64 << 20
 type Row struct {
 	Key string `json:"key"`
 	api.TaskInput
+	Comments []Comment `json:"comments,omitzero"` // the oldest first; a table has none
 
 	Line int `json:"-"` // where in the file it begins
+}
+
+// Comment is what somebody wrote about a task.
+type Comment struct {
+	Author string   `json:"author"`
+	At     api.Time `json:"at"`
+	Text   string   `json:"text"`
+}
+
+// CommentOf is a comment as a file has it.
+func CommentOf(c api.TaskComment) Comment {
+	return Comment{Author: c.Author.Name, At: c.At, Text: c.Text}
+}
+
+// attribution is how the text of a comment begins that an import wrote.
+var attribution = regexp.MustCompile(`^\*[^\n]+, \d{4}-\d\d-\d\d \d\d:\d\d UTC:\*\n\n`)
+
+// Attributed is the text with whose it is and of when, for it will be written by whoever imports
+// it. A text that says so already, and one that it makes too long, is as it was.
+func (c Comment) Attributed() string {
+	text := strings.TrimSpace(c.Text)
+	if c.Author == "" || c.At.IsZero() || attribution.MatchString(text) {
+		return text
+	}
+	author := strings.Join(strings.Fields(c.Author), " ")
+	full := fmt.Sprintf("*%s, %s UTC:*\n\n%s", author, c.At.UTC().Format("2006-01-02 15:04"), text)
+	if _, err := engine.CheckComment(full); err != nil {
+		return text
+	}
+	return full
 }
 
 // BadRow is what is wrong with one row of a file.
@@ -210,7 +242,7 @@ func misread(err error) string {
 	name := meaning.JSONPointer.LastToken()
 	switch {
 	case errors.Is(err, json.ErrUnknownName):
-		return fmt.Sprintf("there is no member %q; the members are %s", name, columnNames())
+		return fmt.Sprintf("there is no member %q; the members are %s, comments", name, columnNames())
 	case name == "":
 		return "it is no JSON object"
 	}

@@ -1,0 +1,252 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"stint/api"
+	"stint/db"
+	"stint/queries"
+)
+
+// dropped is what a step removed.
+type dropped struct {
+	n    int64
+	rest int64 // the unit that it has begun and not finished; 0 = none
+}
+
+// dropThreads removes conversations, the newest session of each first, so that what is left
+// after a crash still has its beginning. Whatever holds one since it was found is seen again.
+func dropThreads(tx *db.Tx, b *pruneReach, units []pruneUnit) (out dropped, err error) {
+	rows := int64(pruneRows)
+	for _, u := range units {
+		held, err := threadStays(tx, b, u)
+		if err != nil {
+			return out, err
+		}
+		if held {
+			continue
+		}
+		for _, id := range u.members {
+			done, err := dropSession(tx, id, &rows)
+			if err != nil {
+				return out, fmt.Errorf("remove session %s: %w", id, err)
+			}
+			if !done {
+				out.rest = u.id
+				return out, nil
+			}
+			out.n++
+		}
+		if _, err := tx.DropThread(tx.Context(), api.ThreadID(u.id)); err != nil {
+			return out, fmt.Errorf("remove thread %s: %w", api.ThreadID(u.id), err)
+		}
+	}
+	return out, nil
+}
+
+// threadStays reports whether something still needs a conversation that is old enough.
+func threadStays(tx *db.Tx, b *pruneReach, u pruneUnit) (bool, error) {
+	ctx := tx.Context()
+	members, err := tx.MembersOfThread(ctx, u.id)
+	if err != nil {
+		return true, fmt.Errorf("read thread %s: %w", api.ThreadID(u.id), err)
+	}
+	for _, m := range members {
+		if m.EndedAt == 0 || m.KeptAt != 0 || !slices.Contains(u.members, m.ID) {
+			return true, nil
+		}
+		if _, err := tx.UndrainedOfSession(ctx, m.ID); !db.None(err) {
+			return true, err
+		}
+		if waits, err := tx.Followers(ctx, m.ID); err != nil || len(waits) > 0 {
+			return true, err
+		}
+		if last, err := tx.LastEventOfSession(ctx, m.ID); err != nil || last > b.log {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// dropSession removes a session with all that belongs to it, but not more than a number of rows;
+// false when there is more. One that is half removed says so.
+func dropSession(tx *db.Tx, id api.SessionID, rows *int64) (done bool, err error) {
+	ctx := tx.Context()
+	for _, drop := range []func(n int64) (int64, error){
+		func(n int64) (int64, error) {
+			return tx.DropItemsOf(ctx, queries.DropItemsOfParams{SessionID: id, N: n})
+		},
+		func(n int64) (int64, error) { return dropEventsOf(tx, id, n) },
+		func(n int64) (int64, error) {
+			return tx.DropActivitiesOf(ctx, queries.DropActivitiesOfParams{SessionID: id, N: n})
+		},
+	} {
+		n, err := drop(*rows)
+		if err != nil {
+			return false, err
+		}
+		if *rows -= n; *rows > 0 {
+			continue
+		}
+		if _, err := tx.MarkOutputRemoved(ctx, queries.MarkOutputRemovedParams{At: db.Micros(tx.Now), ID: id}); err != nil {
+			return false, err
+		}
+		_, err = tx.MarkEventsRemoved(ctx, queries.MarkEventsRemovedParams{At: db.Micros(tx.Now), ID: id})
+		return false, err
+	}
+	s, err := tx.Session(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	for _, drop := range []func(context.Context, api.SessionID) (int64, error){
+		tx.DropOutputOf, tx.DropLateResultsOf, tx.DropMessagesOf, tx.DropPromptsOf, tx.DropClaimsOf,
+	} {
+		if _, err := drop(ctx, id); err != nil {
+			return false, err
+		}
+	}
+	if err := db.One(tx.DropSession(ctx, id)); err != nil {
+		return false, err
+	}
+	return true, noteRemoved(tx, &s)
+}
+
+func dropEventsOf(tx *db.Tx, id api.SessionID, n int64) (int64, error) {
+	last, err := tx.LastEventOfSession(tx.Context(), id)
+	if err != nil || last == 0 {
+		return 0, err
+	}
+	return tx.ForgetEvents(last, func() (int64, error) {
+		return tx.DropEventsOf(tx.Context(), queries.DropEventsOfParams{SessionID: id, N: n})
+	})
+}
+
+// dayNumber is a day as the number of days since 1970, UTC.
+func dayNumber(at int64) int64 { return at / db.Span(aDay) }
+
+// noteRemoved notes which session went and adds what it came to to its agent's figures.
+func noteRemoved(tx *db.Tx, s *sessionRow) error {
+	gone := queries.NoteRemovedParams{ID: s.ID, WorkspaceID: s.WorkspaceID, Day: dayNumber(db.Micros(tx.Now))}
+	if s.Mode == api.Local {
+		gone.OwnerUserID = s.OwnerUserID
+	}
+	if err := tx.NoteRemoved(tx.Context(), gone); err != nil {
+		return fmt.Errorf("note that it is gone: %w", err)
+	}
+	f := queries.AddFiguresParams{
+		AgentID: s.AgentID, Day: dayNumber(s.EndedAt), Complete: db.Flag(s.Status == api.Complete), Failed: db.Flag(s.Status == api.Failed),
+		Cancelled: db.Flag(s.Status == api.Cancelled), InputTokens: s.InputTokens, OutputTokens: s.OutputTokens, CostMicros: s.CostMicros, Turns: s.Turns,
+	}
+	if s.StartedAt != 0 {
+		f.RunSeconds = max(0, s.EndedAt-s.StartedAt) / 1_000_000
+	}
+	if err := tx.AddFigures(tx.Context(), f); err != nil {
+		return fmt.Errorf("add it to the daily figures: %w", err)
+	}
+	return nil
+}
+
+// stays reports whether an ended session's output and events have to stay after all.
+func stays(tx *db.Tx, id api.SessionID) (bool, error) {
+	s, err := tx.Session(tx.Context(), id)
+	if db.None(err) {
+		return true, nil
+	}
+	if err != nil {
+		return true, fmt.Errorf("read session %s: %w", id, err)
+	}
+	if s.EndedAt == 0 || s.KeptAt != 0 {
+		return true, nil
+	}
+	return threadHeld(tx.Context(), tx, s.ThreadID)
+}
+
+func dropOutputs(tx *db.Tx, _ *pruneReach, units []pruneUnit) (out dropped, err error) {
+	rows := int64(pruneRows)
+	for _, u := range units {
+		id := api.SessionID(u.id)
+		if keep, err := stays(tx, id); err != nil {
+			return out, err
+		} else if keep {
+			continue
+		}
+		if _, err := tx.MarkOutputRemoved(tx.Context(), queries.MarkOutputRemovedParams{At: db.Micros(tx.Now), ID: id}); err != nil {
+			return out, fmt.Errorf("note that the output of session %s goes: %w", id, err)
+		}
+		n, err := tx.DropItemsOf(tx.Context(), queries.DropItemsOfParams{SessionID: id, N: rows})
+		if err != nil {
+			return out, fmt.Errorf("remove the output of session %s: %w", id, err)
+		}
+		if rows -= n; rows <= 0 {
+			out.rest = u.id
+			return out, nil
+		}
+		if _, err := tx.DropOutputOf(tx.Context(), id); err != nil {
+			return out, fmt.Errorf("remove the output of session %s: %w", id, err)
+		}
+		out.n++
+	}
+	return out, nil
+}
+
+func dropSessionEvents(tx *db.Tx, b *pruneReach, units []pruneUnit) (out dropped, err error) {
+	rows := int64(pruneRows)
+	for _, u := range units {
+		id := api.SessionID(u.id)
+		keep, err := stays(tx, id)
+		if err != nil {
+			return out, err
+		}
+		last, err := tx.LastEventOfSession(tx.Context(), id)
+		if err != nil {
+			return out, fmt.Errorf("read the last event of session %s: %w", id, err)
+		}
+		if keep || last > b.log {
+			continue
+		}
+		if _, err := tx.MarkEventsRemoved(tx.Context(), queries.MarkEventsRemovedParams{At: db.Micros(tx.Now), ID: id}); err != nil {
+			return out, fmt.Errorf("note that the events of session %s go: %w", id, err)
+		}
+		n, err := dropEventsOf(tx, id, rows)
+		if err != nil {
+			return out, fmt.Errorf("remove the events of session %s: %w", id, err)
+		}
+		out.n += n
+		if rows -= n; rows <= 0 {
+			out.rest = u.id
+			return out, nil
+		}
+	}
+	return out, nil
+}
+
+func dropNotes(kind string) func(tx *db.Tx, b *pruneReach, units []pruneUnit) (dropped, error) {
+	return func(tx *db.Tx, b *pruneReach, units []pruneUnit) (out dropped, err error) {
+		first, last := units[0].id, units[len(units)-1].id
+		out.n, err = tx.ForgetEvents(last, func() (int64, error) {
+			return tx.DropNotes(tx.Context(), queries.DropNotesParams{Type: kind, After: first - 1, Last: last, Before: b.before})
+		})
+		return out, err
+	}
+}
+
+func dropAudit(tx *db.Tx, b *pruneReach, units []pruneUnit) (out dropped, err error) {
+	first, last := units[0].id, units[len(units)-1].id
+	out.n, err = tx.ForgetEvents(last, func() (int64, error) {
+		return tx.DropAudit(tx.Context(), queries.DropAuditParams{After: first - 1, Last: last, Before: b.before, Reach: b.below})
+	})
+	return out, err
+}
+
+func dropDeliveries(tx *db.Tx, _ *pruneReach, units []pruneUnit) (out dropped, err error) {
+	for _, u := range units {
+		n, err := tx.DropDelivery(tx.Context(), api.DeliveryID(u.id))
+		if err != nil {
+			return out, fmt.Errorf("remove delivery %s: %w", api.DeliveryID(u.id), err)
+		}
+		out.n += n
+	}
+	return out, nil
+}
