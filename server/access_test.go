@@ -24,6 +24,7 @@ const columns = "nobody viewer member admin owner foreigner read trigger cancel 
 var access = map[string]string{
 	"GET /healthz": "+ + + + + + + + + + + +",
 	"GET /readyz":  "+ + + + + + + + + + + +",
+	"GET /metrics": "1 4 4 4 4 4 4 4 4 4 4 4", // without a token of their own set
 
 	// Here programs sign people in: what they send is checked, not who they are.
 	"GET /.well-known/oauth-authorization-server": "+ + + + + + + + + + + +",
@@ -73,11 +74,16 @@ var access = map[string]string{
 	"GET W/agents/{agent}/ledger":     "1 + + + + 4 + 3 3 3 u +",
 	"GET W/schedules":                 "1 + + + + 4 + 3 3 3 u +",
 	"GET W/status":                    "1 + + + + 4 u u u u u +",
+	"GET W/calendar.ics":              "1 + + + + 4 3 3 3 3 u +",
 	"GET W/schedules/preview":         "1 + + + + 4 + 3 3 3 u +",
 	"GET W/agents/{agent}/sessions":   "1 + + + + 4 + 3 3 3 u +",
 	"POST W/agents/{agent}/sessions":  "1 3 3 + + 4 3 + 3 3 + +",
 	"GET W/sessions":                  "1 + + + + 4 + 3 3 3 u +",
 	"GET W/sessions/counts":           "1 + + + + 4 + 3 3 3 u +",
+	"GET W/system":                    "1 3 3 + + 4 u u u u u +",
+	"GET W/system/bundle":             "1 3 3 + + 4 u u u u u +",
+	"POST W/system/prune":             "1 3 3 3 + 4 u u u u u +",
+	"GET W/doctor":                    "1 3 3 + + 4 u u u u u +",
 	"GET W/audit":                     "1 3 3 + + 4 u u u u u +",
 	"GET W/inbox":                     "1 + + + + 4 + 3 3 3 u +",
 	"GET W/events":                    "1 + + + + 4 + 3 3 3 u +",
@@ -87,6 +93,14 @@ var access = map[string]string{
 	"POST W/claim-next":               "1 4 4 + + 4 u u u u u +",
 	"POST W/threads/{t}/late-results": "1 + + + + 4 u u u u u +", // the claim's id is the right
 
+	"GET W/channels":                                            "1 + + + + 4 u u u u u u",
+	"POST W/channels":                                           "1 + + + + 4 u u u u u u",
+	"GET W/channels/{channel}":                                  "1 4 4 4 + 4 u u u u u u", // the owner's own
+	"PATCH W/channels/{channel}":                                "1 4 4 4 + 4 u u u u u u",
+	"DELETE W/channels/{channel}":                               "1 4 4 4 + 4 u u u u u u",
+	"POST W/channels/{channel}/test":                            "1 4 4 4 + 4 u u u u u u",
+	"GET W/channels/{channel}/deliveries":                       "1 4 4 4 + 4 u u u u u u",
+	"GET W/channels/{channel}/deliveries/{delivery}":            "1 4 4 4 + 4 u u u u u u",
 	"GET W/webhooks":                                            "1 3 3 + + 4 u u u u u u",
 	"POST W/webhooks":                                           "1 3 3 + + 4 u u u u u u",
 	"GET W/webhooks/{webhook}":                                  "1 3 3 + + 4 u u u u u u",
@@ -138,6 +152,8 @@ var access = map[string]string{
 	"POST V/stop":      "1 3 3 + + 4 3 3 + 3 u +",
 	"POST V/retry":     "1 3 3 + + 4 3 + 3 3 u +",
 	"POST V/archive":   "1 3 3 + + 4 u u u u u +",
+	"POST V/keep":      "1 3 3 + + 4 u u u u u +",
+	"DELETE V/keep":    "1 3 3 + + 4 u u u u u +",
 	"POST V/answer":    "1 3 3 + + 4 u u u u u +",
 
 	// The worker is a cloud worker: an admin runs it.
@@ -225,6 +241,11 @@ func (c *castle) request(op servertest.Operation, mode api.Mode) (path string, b
 		sent := servertest.Must[api.Delivery](c.Server, 200, "POST", "webhooks/"+hook+"/test", nil).ID.String()
 		fill = append(fill, "{webhook}", hook, "{delivery}", sent)
 	}
+	if strings.Contains(op.Path, "{channel}") {
+		channel := servertest.Must[api.Channel](c.Server, 201, "POST", "channels", m{"url": "ntfy://ntfy.sh/topic"}).ID.String()
+		sent := servertest.Must[api.ChannelDelivery](c.Server, 200, "POST", "channels/"+channel+"/test", nil).ID.String()
+		fill = append(fill, "{channel}", channel, "{delivery}", sent)
+	}
 	if strings.Contains(op.Path, "{trigger}") {
 		fill = append(fill, "{trigger}", servertest.Must[api.TriggerURL](c.Server, 201, "POST", "agents/"+slug+"/trigger-urls", nil).ID.String())
 	}
@@ -256,6 +277,8 @@ func (c *castle) request(op servertest.Operation, mode api.Mode) (path string, b
 		return path, m{"name": "x", "scopes": []string{"read"}}
 	case "POST login":
 		return path, m{"login": slug, "password": ""}
+	case "POST channels", "PATCH {channel}":
+		return path, m{"url": "ntfy://ntfy.sh/topic"}
 	case "POST webhooks", "PATCH {webhook}":
 		return path, m{"url": "https://example.org/"}
 	case "POST {address}":
@@ -288,7 +311,7 @@ func (c *castle) request(op servertest.Operation, mode api.Mode) (path string, b
 		return path, m{"state": "completed"}
 	case "POST answer":
 		return path, m{"promptId": "pmt_0000000001", "text": "x"}
-	case "POST rotate", "POST test", "POST redeliver", "POST trigger-urls", "POST retry", "POST archive", "POST cancel", "POST stop", "POST pause", "POST resume", "POST sessions", "PATCH {agent}", "POST signin-links", "POST sign-out-everywhere":
+	case "POST rotate", "POST test", "POST redeliver", "POST trigger-urls", "POST retry", "POST archive", "POST keep", "POST prune", "POST cancel", "POST stop", "POST pause", "POST resume", "POST sessions", "PATCH {agent}", "POST signin-links", "POST sign-out-everywhere":
 		return path, m{}
 	}
 	return path, m{"claimId": "clm_gone", "instanceId": instance}

@@ -29,7 +29,9 @@ func (s *Server) createAgent(x *exchange) (response, error) {
 	if err := x.decode(&in); err != nil {
 		return response{}, err
 	}
-	a, err := s.engine.CreateAgent(x.r.Context(), x.caller, in)
+	by := x.caller
+	by.Imported = x.r.Header.Get(api.ImportedHeader) != ""
+	a, err := s.engine.CreateAgent(x.r.Context(), by, in)
 	return response{status: http.StatusCreated, body: a, location: x.under("agents", a.ID.String())}, err
 }
 

@@ -134,16 +134,22 @@ func residentWhile(stop <-chan struct{}) (most float64) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if text, err := os.ReadFile("/proc/self/statm"); err == nil {
-			var size, pages float64
-			if _, err := fmt.Sscan(string(text), &size, &pages); err == nil {
-				most = max(most, pages*float64(os.Getpagesize()))
-			}
-		}
+		most = max(most, resident())
 		select {
 		case <-stop:
 			return most
 		case <-tick.C:
 		}
 	}
+}
+
+// resident is how much of this process is in memory, in bytes; 0 if that can't be read.
+func resident() float64 {
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	var size, pages float64
+	_, _ = fmt.Sscan(string(text), &size, &pages)
+	return pages * float64(os.Getpagesize())
 }

@@ -16,7 +16,7 @@ func (s *Server) claimNext(x *exchange) (response, error) {
 	if err := x.decode(&in); err != nil {
 		return response{}, err
 	}
-	got, _, err := held(x, time.Duration(in.WaitSeconds)*time.Second, func(ctx context.Context) (*api.Claim, error) {
+	got, _, err := held(x, time.Duration(in.WaitSeconds)*time.Second, func(ctx context.Context, _ time.Duration) (*api.Claim, error) {
 		return s.engine.ClaimNext(ctx, x.caller, in)
 	})
 	if err != nil || got == nil {

@@ -58,6 +58,30 @@ func (o *openConns) note(c net.Conn, state http.ConnState) {
 	}
 }
 
+// freshGrace is what a connection that has just been made gets at shutdown to bring its first
+// request. Its client would see a reset otherwise, though the next process answers a moment
+// later.
+const (
+	freshGrace = 300 * time.Millisecond
+	freshLook  = 10 * time.Millisecond
+)
+
+// settle waits until each connection has brought a request, for a moment at most, and closes
+// the others.
+func (o *openConns) settle() {
+	look := time.NewTicker(freshLook)
+	defer look.Stop()
+	for range freshGrace / freshLook {
+		none := true
+		o.fresh.Range(func(any, any) bool { none = false; return false })
+		<-look.C // once more after the last: what was just read has begun to be answered then
+		if none {
+			return
+		}
+	}
+	o.closeFresh()
+}
+
 // closeFresh closes the connections on which no request has come.
 func (o *openConns) closeFresh() {
 	o.fresh.Range(func(c, _ any) bool {

@@ -23,22 +23,20 @@ import (
 
 // BenchmarkCrowd makes 20 writes a second, first alone and then beside ten thousand live
 // streams and five thousand held polls of one viewer, which run in a separate process. It
-// reports the writes' 99th percentiles, how late the latest slot of a schedule was, and how
-// much memory and how many file descriptors the streams take.
+// reports the writes' 99th percentiles, how late the latest slot of a schedule was, how long an
+// event took until all streams had it, and what processor time, memory and file descriptors
+// the coordinator takes meanwhile.
 func BenchmarkCrowd(b *testing.B) {
 	raiseFiles(b)
 	const streams, polls = 10_000, 5_000
-	d := newFixture(b, servertest.Options{Durable: true, Server: func(o *server.Options) {
-		all := server.Limit{Person: 1 << 20, Address: 1 << 20, All: 1 << 20}
-		o.Limits = server.Limits{Streams: all, Waits: all}
-	}})
+	d := newFixture(b, servertest.Options{Durable: true, Server: func(o *server.Options) { o.Limits = noLimits() }})
 	d.Client.Transport = &http.Transport{} // without checking each answer's shape
 	servertest.Must[api.Agent](d.Server, 201, "POST", "agents", m{
 		"slug": "busy", "run": m{"command": []string{"true"}}, "maxConcurrent": 1000,
 	})
-	crowd := load{URL: d.URL, Token: d.Token, Kind: "crowd", Connections: streams, Polls: polls, Agent: "tidy"}
+	crowd := load{URL: d.URL, Token: d.Token, Kind: "crowd", Connections: streams, Polls: polls}
 	for i := range 50 {
-		crowd.Workers = append(crowd.Workers, d.addWorker("tidy", fmt.Sprintf("crowd-%d", i)).ID.String())
+		crowd.Waits = append(crowd.Waits, workerPath(d.addWorker("tidy", fmt.Sprintf("crowd-%d", i))))
 	}
 	for i := range 8 {
 		servertest.Must[api.Agent](d.Server, 201, "POST", "agents", m{
@@ -48,8 +46,9 @@ func BenchmarkCrowd(b *testing.B) {
 	for b.Loop() {
 		alone := d.writes(10 * time.Second)
 		end, files := crowd.gather(b)
-		from := time.Now()
+		from, used := time.Now(), cpuSeconds()
 		beside := d.writes(65 * time.Second) // a minute begins in it
+		share := (cpuSeconds() - used) / time.Since(from).Seconds()
 		late := d.latestSlot(from)
 		runtime.GC()
 		var mem runtime.MemStats
@@ -60,9 +59,15 @@ func BenchmarkCrowd(b *testing.B) {
 		b.ReportMetric(p99(beside), "beside-p99-ms")
 		b.ReportMetric(late.Seconds()*1000, "slot-late-ms")
 		b.ReportMetric(float64(mem.HeapInuse+mem.StackInuse)/1e6, "heap+stacks-MB")
+		b.ReportMetric(resident()/1e6, "RSS-MB")
+		b.ReportMetric(share*100, "%core")
 		b.ReportMetric(float64(opened), "files")
 		b.ReportMetric(float64(held), "held")
 		b.ReportMetric(float64(got.Requests)/got.Seconds, "events-told/s")
+		if n := len(got.Reached); n > 0 {
+			b.ReportMetric(float64(got.Reached[n/2]), "reach-all-p50-ms")
+			b.ReportMetric(float64(got.Reached[n-1]), "reach-all-most-ms")
+		}
 	}
 	b.ReportMetric(0, "ns/op") // an operation is a round, its time means nothing
 	said := 0
@@ -87,7 +92,7 @@ func raiseFiles(b *testing.B) {
 }
 
 // gather starts the crowd and waits until all of it is connected.
-func (l load) gather(b *testing.B) (end func() measured, files func() int) {
+func (l load) gather(b testing.TB) (end func() measured, files func() int) {
 	b.Helper()
 	spec, err := json.Marshal(l)
 	if err != nil {

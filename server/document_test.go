@@ -20,9 +20,10 @@ func TestDocument_EveryStatusOfEveryRoute(t *testing.T) {
 	live := d.running()
 	hook := servertest.Must[api.Webhook](d.Server, 201, "POST", "webhooks", m{"url": "https://example.org/hook"})
 	sent := servertest.Must[api.Delivery](d.Server, 200, "POST", "webhooks/"+hook.ID.String()+"/test", nil)
+	channel := servertest.Must[api.Channel](d.Server, 201, "POST", "channels", m{"url": "ntfy://ntfy.sh/topic"})
 	opened := servertest.Must[api.TriggerURL](d.Server, 201, "POST", "agents/tidy/trigger-urls", nil)
 	fill := strings.NewReplacer(
-		"{webhook}", hook.ID.String(), "{delivery}", sent.ID.String(), "{trigger}", opened.ID.String(), "/hooks/{address}", opened.Path,
+		"{channel}", channel.ID.String(), "{webhook}", hook.ID.String(), "{delivery}", sent.ID.String(), "{trigger}", opened.ID.String(), "/hooks/{address}", opened.Path,
 		"{workspace}", "default", "{agent}", "tidy", "{session}", live.SessionID.String(),
 		"{worker}", d.worker.ID.String(), "{thread}", live.Session.ThreadID.String(), "{prompt}", "pmt_0000000001",
 		"{task}", servertest.Must[api.Task](d.Server, 201, "POST", "tasks", m{"title": "Tidy up"}).Key,
@@ -38,8 +39,8 @@ func TestDocument_EveryStatusOfEveryRoute(t *testing.T) {
 			body = `{}`
 		}
 		for _, status := range op.Statuses {
-			if op.Form || op.Path == "/oauth/register" {
-				break // see formsAnswer and registrationsAnswer
+			if op.Form || op.Path == "/oauth/register" || op.Path == "/metrics" {
+				break // see formsAnswer, registrationsAnswer and the tests of the metrics
 			}
 			switch status {
 			case http.StatusUnauthorized:
@@ -77,10 +78,12 @@ func TestDocument_EveryStatusOfEveryRoute(t *testing.T) {
 	conversationsAnswer(d, viewer)
 	classicAnswers(d)
 	webhooksAnswer(d, viewer)
+	channelsAnswer(d, viewer)
 	tasksAnswer(d, viewer)
 	servertest.Must[api.Output](d.Server, 200, "GET", "sessions/"+live.SessionID.String()+"/output", nil)
 	servertest.Must[api.Output](d.Server, 200, "GET", "agents/tidy/sessions/"+live.SessionID.String()+"/output", nil)
 	servertest.Must[list](d.Server, 200, "GET", "schedules", nil)
+	servertest.Must[api.SupportBundle](d.Server, 200, "GET", "system/bundle", nil)
 	servertest.Must[map[string]any](d.Server, 200, "GET", "status", nil)
 	servertest.Must[list](d.Server, 200, "GET", "audit?type=session_created&limit=5", nil)
 	viewer.Refused(403, api.CodeForbidden, "GET", "audit", nil)
@@ -88,6 +91,8 @@ func TestDocument_EveryStatusOfEveryRoute(t *testing.T) {
 	formsAnswer(t)
 	registrationsAnswer(t)
 	serverAnswers(d)
+	metricsAnswer(t)
+	removedAnswer(t)
 
 	for _, op := range servertest.Operations() {
 		for _, status := range op.Statuses {
@@ -165,6 +170,7 @@ func agentsAnswer(d *fixture, viewer *servertest.Server) {
 		d.tb.Errorf("resume answered %+v", got)
 	}
 	servertest.Must[list](s, 200, "GET", "agents/nightly/ledger", nil)
+	s.Do("GET", servertest.Base+"/calendar.ics", nil)
 	p := servertest.Must[api.SchedulePreview](s, 200, "GET", "schedules/preview?schedule=0+5+*+*+*&timeZone=Europe/Berlin&from=2026-03-28T12:00:00Z&n=2", nil)
 	if len(p.Slots) != 2 || p.Slots[0].Local != "2026-03-29T05:00:00+02:00" || p.Words == "" {
 		d.tb.Errorf("preview answered %+v", p)
@@ -199,6 +205,10 @@ func sessionsAnswer(d *fixture, viewer *servertest.Server) {
 			d.tb.Errorf("cancel answered %+v", got)
 		}
 		servertest.Must[api.Changed](s, 200, "POST", one+"/archive", nil)
+		if got := servertest.Must[api.Changed](s, 200, "POST", one+"/keep", nil); !got.Changed || got.Session.KeptAt.IsZero() {
+			d.tb.Errorf("keep answered %+v", got)
+		}
+		servertest.Must[api.Changed](s, 200, "DELETE", one+"/keep", nil)
 		servertest.Must[api.Changed](s, 200, "POST", one+"/stop", nil)
 		again := servertest.Must[api.Session](s, 201, "POST", one+"/retry", nil)
 		if again.RetryOf.String() != one[len(under):] || again.Attempt != 2 {

@@ -19,6 +19,7 @@ var statusOf = map[api.Code]int{
 	api.CodeCrossOrigin:        http.StatusForbidden,
 	api.CodeUserTokenRequired:  http.StatusForbidden,
 	api.CodeNotFound:           http.StatusNotFound,
+	api.CodeGone:               http.StatusGone,
 	api.CodeMethodNotAllowed:   http.StatusMethodNotAllowed,
 	api.CodeSlugTaken:          http.StatusConflict,
 	api.CodeConflict:           http.StatusConflict,

@@ -1,6 +1,11 @@
 package server
 
-import "time"
+import (
+	"crypto/tls"
+	"time"
+
+	"stint/api"
+)
 
 // Holding counts the requests and streams that are being held.
 func (s *Server) Holding() int {
@@ -30,3 +35,6 @@ func (s *Server) RightsAsked() (asked, waited int) {
 	defer s.rights.mu.Unlock()
 	return s.rights.asked, s.rights.waited
 }
+
+// Expiring says that a certificate ends soon.
+func (s *Server) Expiring(state *tls.ConnectionState) []api.Check { return s.expiring(state) }

@@ -27,7 +27,7 @@ const (
 // waiting answers with what look finds within wait; look ends with its context, and at once when
 // it is given no wait. If the server shuts down meanwhile, the answer is what there is then.
 func waiting[T any](x *exchange, wait time.Duration, look func(ctx context.Context, wait time.Duration) (T, error)) (response, error) {
-	found, closing, err := held(x, wait, func(ctx context.Context) (T, error) { return look(ctx, wait) })
+	found, closing, err := held(x, wait, look)
 	if closing {
 		found, err = look(x.r.Context(), 0)
 	}
@@ -36,7 +36,7 @@ func waiting[T any](x *exchange, wait time.Duration, look func(ctx context.Conte
 
 // held runs a verb that waits for up to wait, under the limits of what is held. closing says that
 // the server shut down before the verb found anything.
-func held[T any](x *exchange, wait time.Duration, verb func(context.Context) (T, error)) (found T, closing bool, err error) {
+func held[T any](x *exchange, wait time.Duration, verb func(ctx context.Context, wait time.Duration) (T, error)) (found T, closing bool, err error) {
 	ctx := x.r.Context()
 	if wait > 0 {
 		held, release, err := x.server.hold(x, heldWait)
@@ -46,16 +46,22 @@ func held[T any](x *exchange, wait time.Duration, verb func(context.Context) (T,
 		defer release()
 		ctx = held
 	}
-	found, err = verb(ctx)
+	found, err = verb(ctx, wait)
+	closing, err = endOf(ctx, err)
+	return found, closing, err
+}
+
+// endOf says why a held verb ended that was given ctx.
+func endOf(ctx context.Context, err error) (closing bool, _ error) {
 	switch cause := context.Cause(ctx); {
 	case !errors.Is(err, context.Canceled) && !errors.Is(err, cause):
-		return found, false, err
+		return false, err
 	case errors.Is(cause, errClosing):
-		return found, true, nil
+		return true, nil
 	case errors.Is(cause, errRevoked):
-		return found, false, api.Refuse(api.CodeUnauthenticated, "Your rights ended while the request was held.")
+		return false, api.Refuse(api.CodeUnauthenticated, "Your rights ended while the request was held.")
 	}
-	return found, false, err
+	return false, err
 }
 
 // hold makes the context of a request that waits. It ends with the client's connection, with

@@ -30,6 +30,7 @@ var keyScopes = withSessionVerbs(map[string]api.Scope{
 	"GET " + base + "/schedules":         api.ScopeRead,
 	"GET " + base + "/schedules/preview": api.ScopeRead,
 	"GET " + base + "/events":            api.ScopeRead,
+	"GET " + calendarRoute:               api.ScopeCalendar,
 	"GET " + base + "/threads/{thread}":  api.ScopeRead,
 
 	"POST " + oneAgent + "/sessions": api.ScopeTrigger,

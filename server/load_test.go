@@ -29,9 +29,12 @@ const loadVariable = "STINT_TEST_LOAD"
 type load struct {
 	URL         string
 	Token       string
-	Kind        string // empty, lifecycle, latency or crowd
-	Connections int    // of a crowd: live streams
-	Polls       int    // of a crowd
+	Kind        string   // empty, lifecycle, latency or crowd
+	Connections int      // of a crowd: live streams
+	Polls       int      // of a crowd
+	Claims      bool     // its polls ask for a claim
+	Used        bool     // its connections have had an answer before
+	Waits       []string // of a crowd: the paths of the workers whose polls are held, in turn
 	Workers     []string
 	Agent       string
 	Millis      int
@@ -46,6 +49,7 @@ type measured struct {
 	Server   float64 // … and of this one meanwhile
 	Micros   []int64 // of latency, sorted
 	Lost     int64   // of a crowd: connections that ended
+	Reached  []int64 // of a crowd: the milliseconds after which all streams had an event, sorted
 }
 
 func (m measured) perSecond() float64 { return float64(m.Requests) / m.Seconds }

@@ -126,6 +126,7 @@ func (s *Server) createKey(x *exchange) (response, error) {
 		return response{}, err
 	}
 	key, err := s.accounts.CreateKey(x.r.Context(), x.caller, in)
+	key.CalendarURL = key.Calendar(s.reached(x.r), x.caller.Workspace)
 	return response{status: http.StatusCreated, body: key}, err
 }
 

@@ -128,7 +128,7 @@ func TestStatus_SaysHowThingsStand(t *testing.T) {
 	d := newFixture(t, servertest.Options{})
 	d.running()
 	o := servertest.Must[api.Overview](d.Server, 200, "GET", "status", nil)
-	if o.URL != d.URL || o.Version != "test" || o.User != "owner" || o.Sessions[api.Active] != 1 || len(o.Sessions) != len(api.Statuses) ||
+	if o.URL != d.URL || o.Version != "test" || o.User != "owner" || o.Sessions.ByStatus[api.Active] != 1 || len(o.Sessions.ByStatus) != len(api.Statuses) ||
 		len(o.Agents) != 1 || len(o.Workers) != 1 || o.Inbox == nil {
 		t.Errorf("it says %+v", o)
 	}

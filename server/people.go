@@ -41,7 +41,10 @@ func (s *Server) showWorkspace(x *exchange) (response, error) {
 }
 
 // healthy says that the process answers.
-func (s *Server) healthy(*exchange) (response, error) {
+func (s *Server) healthy(x *exchange) (response, error) {
+	if k := s.looks.of(x.r); k != nil {
+		return s.arrives(x, k)
+	}
 	return reply(api.Health{Status: "ok", Version: s.version}, nil)
 }
 
@@ -53,7 +56,7 @@ func (s *Server) ready(x *exchange) (response, error) {
 	if err := s.engine.Ready(x.r.Context()); err != nil {
 		return response{}, err
 	}
-	return reply(api.Health{Status: "ready", Warning: s.engine.Low()}, nil)
+	return reply(api.Health{Status: "ready", Warning: s.engine.Warning()}, nil)
 }
 
 // rooted finds in the document where its paths begin.

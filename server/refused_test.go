@@ -16,10 +16,11 @@ func TestCursors_NonsenseIsRefusedEverywhere(t *testing.T) {
 	d.addSession()
 	d.addSession()
 	session := "sessions/" + d.addSession().ID.String()
+	channel := "channels/" + servertest.Must[api.Channel](d.Server, 201, "POST", "channels", m{"url": "ntfy://ntfy.sh/topic"}).ID.String()
 	hook := "webhooks/" + servertest.Must[api.Webhook](d.Server, 201, "POST", "webhooks", m{"url": "https://example.test/x"}).ID.String()
 	lists := []string{
 		"sessions", "agents/tidy/sessions", "agents", "agents/tidy/ledger", "agents/tidy/workers", "workers", "members", "invitations", "keys", "audit",
-		"webhooks", hook + "/deliveries", "agents/tidy/trigger-urls", session + "/activities", session + "/events",
+		"webhooks", hook + "/deliveries", "channels", channel + "/deliveries", "agents/tidy/trigger-urls", session + "/activities", session + "/events",
 		"/api/v1/account/sign-ins", "/api/v1/programs",
 	}
 	for _, list := range lists {

@@ -226,7 +226,7 @@ func checkHeaders(t *testing.T, what string, a servertest.Response) {
 }
 
 func TestMethods_WrongOnesAreToldTheRightOnes(t *testing.T) {
-	d := newFixture(t, servertest.Options{})
+	d := measuredFixture(t)
 	c := d.running()
 	fill := strings.NewReplacer("{workspace}", "default", "{agent}", "tidy", "{session}", c.SessionID.String(),
 		"{worker}", d.worker.ID.String(), "{thread}", c.Session.ThreadID.String())

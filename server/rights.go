@@ -178,6 +178,9 @@ func (s *Server) secretOf(r *http.Request) string {
 	if !safe(r.Method) && !s.sameOrigin(r) {
 		return ""
 	}
+	if key := s.calendarKey(r); key != "" {
+		return key
+	}
 	return s.cookieOf(r)
 }
 

@@ -30,6 +30,7 @@ const (
 	oneSession     = base + "/sessions/{session}"
 	sessionOfAgent = oneAgent + "/sessions/{session}"
 	oneWebhook     = base + "/webhooks/{webhook}"
+	oneChannel     = base + "/channels/{channel}"
 	classicBase    = "/api/workspaces/{workspace}/agents/{agent}/sessions"
 )
 
@@ -69,6 +70,7 @@ var routes = []route{
 	{get, oneAgent + "/ledger", (*Server).ledger},
 	{get, base + "/schedules", (*Server).listSchedules},
 	{get, base + "/schedules/preview", (*Server).preview},
+	{get, calendarRoute, (*Server).calendar},
 
 	{get, base + "/workers", (*Server).listWorkers},
 	{get, oneAgent + "/workers", (*Server).agentWorkers},
@@ -95,7 +97,19 @@ var routes = []route{
 	{get, base + "/audit", (*Server).audit},
 	{get, base + "/inbox", (*Server).inbox},
 	{get, base + "/status", (*Server).overview},
+	{get, base + "/system", (*Server).system},
+	{post, base + "/system/prune", (*Server).prune},
+	{get, base + "/system/bundle", (*Server).supportBundle},
+	{get, base + "/doctor", (*Server).examine},
 
+	{get, base + "/channels", (*Server).listChannels},
+	{post, base + "/channels", (*Server).createChannel},
+	{get, oneChannel, (*Server).showChannel},
+	{patch, oneChannel, (*Server).editChannel},
+	{del, oneChannel, (*Server).deleteChannel},
+	{post, oneChannel + "/test", (*Server).testChannel},
+	{get, oneChannel + "/deliveries", (*Server).listChannelDeliveries},
+	{get, oneChannel + "/deliveries/{delivery}", (*Server).showChannelDelivery},
 	{get, base + "/webhooks", (*Server).listWebhooks},
 	{post, base + "/webhooks", (*Server).createWebhook},
 	{get, oneWebhook, (*Server).showWebhook},
@@ -146,6 +160,8 @@ var sessionVerbs = []route{
 	{post, "/stop", (*Server).stopSession},
 	{post, "/retry", (*Server).retrySession},
 	{post, "/archive", (*Server).archiveSession},
+	{post, "/keep", (*Server).keepSession},
+	{del, "/keep", (*Server).letGoSession},
 	{post, "/answer", (*Server).answerPrompt},
 	{get, "/prompts/{prompt}", (*Server).showPrompt},
 	{post, "/messages", (*Server).postMessage},
@@ -156,6 +172,7 @@ var sessionVerbs = []route{
 var openRoutes = []route{
 	{get, "/healthz", (*Server).healthy},
 	{get, "/readyz", (*Server).ready},
+	{get, metricsRoute, (*Server).showMetrics},
 	{get, signInRoute, (*Server).signInPage},
 	{post, signInRoute, (*Server).signIn},
 	{get, leaveRoute, (*Server).leave},

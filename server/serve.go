@@ -23,8 +23,19 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r, here := s.below(r)
 	x := &exchange{ResponseWriter: w, r: r, server: s, id: s.requests.next()}
 	defer s.finish(x)
+	if p := s.admit(x, here); p != nil {
+		x.run(p)
+	} else if x.status == 0 {
+		s.serveWeb(x)
+	}
+}
+
+// admit checks a request and finds what it is for: nil for a page, and for what it has answered
+// itself. It is apart from ServeHTTP so that nothing of it is on the stack while a request waits.
+func (s *Server) admit(x *exchange, here bool) *resource {
+	r := x.r
 	s.boundBody(x)
-	h := w.Header()
+	h := x.Header()
 	h["Stint-Request-Id"] = []string{x.id}
 	isAPI := forPrograms(r.URL.Path)
 	if isAPI {
@@ -34,46 +45,41 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if err := s.checkOrigin(r); err != nil {
 		x.fail(err)
-		return
+		return nil
 	}
 	if !here {
 		x.fail(api.Refuse(api.CodeNotFound, "This server answers below "+s.public.base()+" alone. A proxy in front has to pass that path on."))
-		return
+		return nil
 	}
 	if err := checkEncoding(r); err != nil {
 		h["Accept-Encoding"] = []string{"identity"}
 		x.fail(err)
-		return
+		return nil
 	}
 	if p := s.open[r.URL.Path]; p != nil {
-		x.run(p)
-		return
+		return p
 	}
 	if strings.HasPrefix(r.URL.Path, triggerPath) {
-		x.run(s.hook)
-		return
+		return s.hook
 	}
 	var err error
 	if x.grant, err = s.signedIn(r.Context(), r); err != nil {
 		x.turnAway(err)
-		return
+		return nil
 	}
 	if r.URL.Path == mcpRoute {
 		x.route = mcpRoute
-		x.run(s.tools)
-		return
+		return s.tools
 	}
 	var match mux.RouteMatch
 	if s.router.Match(r, &match) {
 		x.vars, x.route = match.Vars, match.Route.GetName()
-		x.run(s.resources[match.Route.GetName()])
-		return
+		return s.resources[match.Route.GetName()]
 	}
 	if isAPI || s.web == nil || redirected(r) {
 		x.fail(errNoRoute)
-		return
 	}
-	s.serveWeb(x)
+	return nil
 }
 
 // redirected reports whether a path that matches nothing as it is would be redirected to its
@@ -90,7 +96,7 @@ func redirected(r *http.Request) bool {
 // forPrograms reports whether a path is the API's; the pages that describe the API are below
 // it too, but are for people.
 func forPrograms(path string) bool {
-	return path == mcpRoute || strings.HasPrefix(path, triggerPath) || strings.HasPrefix(path, "/.well-known/") ||
+	return path == mcpRoute || path == metricsRoute || strings.HasPrefix(path, triggerPath) || strings.HasPrefix(path, "/.well-known/") ||
 		path == tokenRoute || path == revokeRoute || path == deviceRoute || path == registerRoute || strings.HasPrefix(path, "/api/") && path != "/api/docs" && !strings.HasPrefix(path, "/api/docs/")
 }
 

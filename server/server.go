@@ -38,7 +38,12 @@ type Options struct {
 	Provider  *provider.Provider // through which people may sign in; nil = none
 	Registers bool               // programs may register themselves as OAuth clients
 
+	Metrics      http.Handler // what /metrics answers with; nil = nothing
+	MetricsToken string       // who may read it; "" = nobody
+
 	Limits Limits // of what is held at a time; the zero value = DefaultLimits
+
+	Outside http.RoundTripper // by which it looks at its public URL; nil = as other programs of this machine
 }
 
 // Server answers HTTP for one engine. Its methods may be called from any goroutine.
@@ -51,6 +56,9 @@ type Server struct {
 
 	provider  *provider.Provider // nil = none
 	registers bool
+
+	metrics      http.Handler // nil = none
+	metricsToken string       // "" = nobody may read them
 
 	log *slog.Logger
 
@@ -65,6 +73,9 @@ type Server struct {
 	hook      *resource // for every trigger URL
 	tools     *resource // for programs that speak the Model Context Protocol
 	requests  requestIDs
+	outside   http.RoundTripper
+	looks     looks
+	examining chan struct{} // whoever examines holds its one place
 
 	mcpHandler func() (http.Handler, error) // made when it is first needed
 
@@ -82,6 +93,9 @@ func New(o Options) *Server {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
+	if o.Outside == nil {
+		o.Outside = &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}
+	}
 	if o.Limits == (Limits{}) {
 		o.Limits = DefaultLimits()
 	}
@@ -93,7 +107,9 @@ func New(o Options) *Server {
 		held: map[heldKind]*holds{
 			heldWait: newHolds(o.Limits.Waits, "held requests"), heldStream: newHolds(o.Limits.Streams, "live streams"),
 		},
-		requests:  newRequestIDs(),
+		requests: newRequestIDs(),
+		outside:  o.Outside, examining: make(chan struct{}, 1),
+		metrics: o.Metrics, metricsToken: o.MetricsToken,
 		closing:   closing,
 		close:     stop,
 		heartbeat: 15 * time.Second,
@@ -104,6 +120,9 @@ func New(o Options) *Server {
 	s.hosts.Store(newHostList(o.Addr, o.Public.names()...))
 	s.router, s.resources = newRouter(allRoutes())
 	s.open = newResources(openRoutes)
+	if o.Metrics == nil || o.MetricsToken == "" {
+		delete(s.open, metricsRoute) // nobody may read them, and nobody learns that
+	}
 	s.hook = newResources(hookRoutes)[hookRoutes[0].path]
 	s.tools, s.mcpHandler = newResources(mcpRoutes)[mcpRoute], sync.OnceValues(s.newMCP)
 	return s
@@ -142,10 +161,12 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	case <-ctx.Done():
 	}
 	s.close()
-	conns.closeFresh()
-	err := s.stop(ctx, hs, &conns)
-	if end := <-failed; !errors.Is(end, http.ErrServerClosed) {
+	// From Shutdown on net/http drops what it reads, without an answer: nobody may be left who has
+	// connected and not yet asked.
+	err := ln.Close()
+	if end := <-failed; !errors.Is(end, net.ErrClosed) {
 		err = errors.Join(err, end)
 	}
-	return err
+	conns.settle()
+	return errors.Join(err, s.stop(ctx, hs, &conns))
 }

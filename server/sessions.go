@@ -104,18 +104,10 @@ func (s *Server) countSessions(x *exchange) (response, error) {
 	if err := q.end(); err != nil {
 		return response{}, err
 	}
-	all := make(map[api.Status]int64, len(api.Statuses))
-	for _, status := range api.Statuses {
-		all[status] = 0
-	}
 	if none {
-		return reply(all, nil)
+		return reply(api.NoSessions(), nil)
 	}
-	counts, err := s.engine.SessionCounts(x.r.Context(), x.caller, f)
-	for status, n := range counts {
-		all[status] = n
-	}
-	return reply(all, err)
+	return reply(s.engine.SessionCounts(x.r.Context(), x.caller, f))
 }
 
 // sessionHere checks that a path which names an agent and a session names the session's own
@@ -171,6 +163,20 @@ func (s *Server) archiveSession(x *exchange) (response, error) {
 		return response{}, err
 	}
 	return reply(s.engine.ArchiveSession(x.r.Context(), x.caller, x.session))
+}
+
+func (s *Server) keepSession(x *exchange) (response, error) {
+	if err := s.sessionVerb(x, &noBody{}); err != nil {
+		return response{}, err
+	}
+	return reply(s.engine.KeepSession(x.r.Context(), x.caller, x.session, true))
+}
+
+func (s *Server) letGoSession(x *exchange) (response, error) {
+	if err := s.sessionHere(x.r.Context(), x); err != nil {
+		return response{}, err
+	}
+	return reply(s.engine.KeepSession(x.r.Context(), x.caller, x.session, false))
 }
 
 // retrySession answers 201 with the new session of a finished one, and 200 with the same

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"stint/api"
+	"stint/engine"
 )
 
 func (s *Server) listWorkers(x *exchange) (response, error) { return s.workerPage(x, "") }
@@ -79,13 +80,23 @@ func (s *Server) showWorker(x *exchange) (response, error) {
 // poll lists what the worker may claim, and returns the pending signal; with wait it is held
 // until there is either (contract 5.3, 5.4).
 func (s *Server) poll(x *exchange) (response, error) {
-	seen, instance, wait, err := x.pollQuery()
+	look, wait, err := x.polling()
 	if err != nil {
 		return response{}, err
 	}
-	return waiting(x, wait, func(ctx context.Context, wait time.Duration) (api.PollAnswer, error) {
-		return s.engine.Poll(ctx, x.caller, x.worker, instance, seen, wait)
-	})
+	return waiting(x, wait, look.Wait)
+}
+
+// polling reads the request. It isn't inlined: what it needs would lie on the stack of every
+// worker that waits.
+//
+//go:noinline
+func (x *exchange) polling() (look *engine.Polling, wait time.Duration, err error) {
+	seen, instance, wait, err := x.pollQuery()
+	if err != nil {
+		return nil, 0, err
+	}
+	return x.server.engine.Polling(x.caller, x.worker, instance, seen), wait, nil
 }
 
 // pollQuery is what a waiting worker says: the signal that it knows, its instance, and for how

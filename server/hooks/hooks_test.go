@@ -26,8 +26,9 @@ import (
 
 // got is one call that a receiver took.
 type got struct {
-	header http.Header
-	body   string
+	header     http.Header
+	body       string
+	host, path string
 }
 
 // receiver is another program that takes messages and answers as it is set to.
@@ -35,29 +36,43 @@ type receiver struct {
 	*httptest.Server
 	mu     sync.Mutex
 	calls  []got
+	says   string // the body of its answers
 	answer func(n int) (status int, header map[string]string)
 }
 
 func newReceiver(t *testing.T, answer func(n int) (int, map[string]string)) *receiver {
 	t.Helper()
-	r := &receiver{answer: answer}
-	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+	r := &receiver{answer: answer, says: "thank you"}
+	r.Server = httptest.NewServer(r.handler(t))
+	t.Cleanup(r.Close)
+	return r
+}
+
+// newTLSReceiver is a receiver that is reached by https and answers with 200.
+func newTLSReceiver(t *testing.T) *receiver {
+	t.Helper()
+	r := &receiver{answer: always(200), says: "{}"}
+	r.Server = httptest.NewTLSServer(r.handler(t))
+	t.Cleanup(r.Close)
+	return r
+}
+
+func (r *receiver) handler(t *testing.T) http.HandlerFunc {
+	return func(w http.ResponseWriter, req *http.Request) {
 		body, err := io.ReadAll(req.Body)
 		if err != nil {
 			t.Error(err)
 		}
 		r.mu.Lock()
-		r.calls = append(r.calls, got{req.Header, string(body)})
+		r.calls = append(r.calls, got{req.Header, string(body), req.Host, req.URL.Path})
 		status, header := r.answer(len(r.calls))
 		r.mu.Unlock()
 		for k, v := range header {
 			w.Header().Set(k, v)
 		}
 		w.WriteHeader(status)
-		_, _ = io.WriteString(w, "thank you")
-	}))
-	t.Cleanup(r.Close)
-	return r
+		_, _ = io.WriteString(w, r.says)
+	}
 }
 
 func (r *receiver) took() []got {
@@ -71,7 +86,7 @@ func always(status int) func(int) (int, map[string]string) {
 }
 
 func newSender(w *enginetest.Fixture, g hooks.Guard) *hooks.Sender {
-	return hooks.New(w.Engine, g, "test", slog.New(slog.DiscardHandler))
+	return hooks.New(w.Engine, g, "https://stint.example/base", "test", slog.New(slog.DiscardHandler))
 }
 
 func addWebhook(t *testing.T, w *enginetest.Fixture, to string, types ...string) api.Webhook {
@@ -323,6 +338,13 @@ func TestSender_TellsNothingOfOthersLocalSessions(t *testing.T) {
 
 // Inner addresses are refused in every spelling, by name and by redirect: not one connection
 // is made.
+// innerHosts are addresses inside this machine's networks, in all their spellings.
+var innerHosts = []string{
+	"127.0.0.1", "localhost", "LOCALHOST.", "stint.localhost", "[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "0.0.0.0", "[::]", "127.1", "2130706433",
+	"0x7f000001", "0177.0.0.1", "0x7f.1", "10.0.0.1", "172.16.3.4", "192.168.1.1", "169.254.169.254", "[fe80::1]", "[fc00::1]", "[64:ff9b::7f00:1]",
+	"100.64.0.1", "192.0.2.1", "printer.local", "metadata.google.internal", "198.18.0.1", "224.0.0.1", "255.255.255.255",
+}
+
 func TestGuard_InnerAddressesAreRefused(t *testing.T) {
 	ln, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -341,11 +363,7 @@ func TestGuard_InnerAddressesAreRefused(t *testing.T) {
 		}
 	}()
 	_, port, _ := net.SplitHostPort(ln.Addr().String())
-	for _, host := range []string{
-		"127.0.0.1", "localhost", "LOCALHOST.", "stint.localhost", "[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "0.0.0.0", "[::]", "127.1", "2130706433",
-		"0x7f000001", "0177.0.0.1", "0x7f.1", "10.0.0.1", "172.16.3.4", "192.168.1.1", "169.254.169.254", "[fe80::1]", "[fc00::1]", "[64:ff9b::7f00:1]",
-		"100.64.0.1", "192.0.2.1", "printer.local", "metadata.google.internal", "198.18.0.1", "224.0.0.1", "255.255.255.255",
-	} {
+	for _, host := range innerHosts {
 		for _, address := range []string{"https://" + host + "/", "https://" + host + ":" + port + "/", "http://" + host + ":" + port + "/"} {
 			u, err := url.Parse(address)
 			if err != nil {

@@ -8,6 +8,7 @@ package hooks
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -44,6 +45,7 @@ type Sender struct {
 	guard  Guard
 	client *http.Client
 	agent  string // User-Agent
+	home   string // the dashboard's address, which links begin with
 	log    *slog.Logger
 
 	flying sync.WaitGroup // the tries in progress
@@ -67,19 +69,30 @@ func (g Guard) CheckURL(u *url.URL) error {
 	if g.AllowPrivate {
 		return nil
 	}
+	if err := g.checkHost(u.Hostname()); err != nil {
+		return err
+	}
 	if u.Scheme != "https" {
 		return errors.New("must begin with https://: messages tell what happens here")
 	}
 	if port := u.Port(); port != "" && port != "443" {
-		return errors.New("must not name a port but 443")
+		return errors.New("must not name a port but 443; " + operatorAllows)
 	}
-	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	return nil
+}
+
+// operatorAllows says who can let messages go where the guard doesn't, and how.
+const operatorAllows = "the operator can allow that with --webhooks-inside"
+
+// checkHost refuses a host that is inside, as far as its text shows.
+func (g Guard) checkHost(host string) error {
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") || strings.HasSuffix(host, ".local") || strings.HasSuffix(host, ".internal") {
-		return errors.New("names this machine or one of its own network; the operator can allow that")
+		return errors.New("names this machine or one of its own network; " + operatorAllows)
 	}
 	if ip, err := netip.ParseAddr(host); err == nil {
 		if ssrf.New().SafeAddr(ip.Unmap()) != nil {
-			return errors.New("is an address inside this machine's networks; the operator can allow that")
+			return errors.New("is an address inside this machine's networks; " + operatorAllows)
 		}
 		return nil
 	}
@@ -102,11 +115,12 @@ func (g Guard) control() func(network, address string, c syscall.RawConn) error 
 
 func newDialer(g Guard) *net.Dialer { return &net.Dialer{Timeout: answerWithin, Control: g.control()} }
 
-// New makes a sender. version is sent to receivers.
-func New(e *engine.Engine, g Guard, version string, log *slog.Logger) *Sender {
+// New makes a sender. home is the dashboard's address without a slash at its end, for links;
+// version is sent to receivers.
+func New(e *engine.Engine, g Guard, home, version string, log *slog.Logger) *Sender {
 	dialer := newDialer(g)
 	return &Sender{
-		engine: e, guard: g, agent: "stint/" + version, log: log,
+		engine: e, guard: g, agent: "stint/" + version, home: home, log: log,
 		ended: make(chan struct{}, 1), busy: map[api.WebhookID]int{},
 		client: &http.Client{
 			Timeout: answerWithin,
@@ -243,6 +257,9 @@ func (s *Sender) placesOf(id api.WebhookID) int {
 
 // send makes one try.
 func (s *Sender) send(ctx context.Context, t engine.DeliveryAttempt) engine.Sent {
+	if t.Note != nil {
+		return s.tell(ctx, t)
+	}
 	u, err := url.Parse(t.URL)
 	if err == nil {
 		err = s.guard.CheckURL(u) // it may have been allowed when the webhook was created
@@ -318,16 +335,21 @@ func inWords(err error) string {
 	if refused(err) {
 		return "the name leads to an address inside this machine's networks, where messages may not go"
 	}
+	var slow net.Error
+	if errors.As(err, &slow) && slow.Timeout() {
+		return fmt.Sprintf("no answer within %v", answerWithin)
+	}
 	var outer *url.Error
 	if errors.As(err, &outer) {
-		if outer.Timeout() {
-			return fmt.Sprintf("no answer within %v", answerWithin)
-		}
 		err = outer.Err
 	}
 	var dns *net.DNSError
 	if errors.As(err, &dns) {
 		return "the host's name can't be looked up"
+	}
+	var plain tls.RecordHeaderError
+	if errors.As(err, &plain) {
+		return "the server there speaks no TLS"
 	}
 	var op *net.OpError
 	if errors.As(err, &op) {

@@ -20,7 +20,8 @@ func noApproval(ctx context.Context, c Caller, args arguments) error {
 	session, prompt := args.text("session"), args.text("promptId")
 	_, approves := args["approved"]
 	_, always := args["forSession"]
-	if !approves && !always {
+	_, stands := args["standing"]
+	if !approves && !always && !stands {
 		if session == "" || prompt == "" {
 			return nil // which the schema refuses
 		}

@@ -32,6 +32,7 @@ var next = map[api.Code]string{
 	api.CodeForbidden:         "Ask somebody with that right to do it, or to give it.",
 	api.CodeUserTokenRequired: "Ask a person to do it on Stint's page or with its command line.",
 	api.CodeNotFound:          "List what there is, with list_sessions, list_tasks or list_agents, and use an id from there.",
+	api.CodeGone:              "It was removed because it was old; nothing can bring it back.",
 	api.CodeAlreadyClaimed:    "Take something else, or wait until the holder's lease ends.",
 	api.CodeNotClaimHolder:    "Leave it to its holder, or wait until their lease ends.",
 	api.CodeTaskDone:          "Take another task: next_task lists them.",

@@ -58,7 +58,7 @@ func (o *Options) handler(r *resource) sdk.ResourceHandler {
 // unread is the protocol's error for a resource that can't be read, in the words of a tool's.
 func unread(uri string, err error) error {
 	out := &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: words(err)}
-	if api.CodeOf(err) == api.CodeNotFound {
+	if code := api.CodeOf(err); code == api.CodeNotFound || code == api.CodeGone {
 		out.Code = jsonrpc.CodeInvalidParams
 		if data, err := json.Marshal(map[string]string{"uri": uri}); err == nil {
 			out.Data = data

@@ -89,7 +89,7 @@ var sessionTools = []tool{
 	},
 	{
 		name: "answer_prompt", title: "Answer a question", operation: "answerPrompt", scope: ScopeRun, hints: hints{}, guard: noApproval,
-		without: []string{"approved", "forSession"},
+		without: []string{"approved", "forSession", "standing"},
 		description: "Answers the open question of a session, once: with text, or with choices by the ids of its questions. " +
 			"An approval can't be given here: only a person gives it, on the session's page.",
 	},
