@@ -76,23 +76,31 @@ var pageAccess = map[string]string{
 	"POST /settings/account/sign-out-everywhere":          "+ + + +",
 	"POST /settings/account/identities/{identity}/unlink": "4 4 4 4",
 	"POST /settings/workspace":                            "+ + + +",
+	"GET /settings/notifications":                         "+ + + +",
+	"POST /settings/notifications":                        "+ + + +",
+	"GET /settings/notifications/{channel}":               "4 4 4 +",
+	"POST /settings/notifications/{channel}":              "4 4 4 +",
+	"GET /settings/notifications/{channel}/delete":        "4 4 4 +",
+	"POST /settings/notifications/{channel}/{verb}":       "4 4 4 +",
 	"GET /settings/webhooks":                              "3 3 + +",
 	"POST /settings/webhooks":                             "3 3 + +",
 	"GET /settings/webhooks/{webhook}":                    "3 3 + +",
 	"GET /settings/webhooks/{webhook}/delete":             "3 3 + +",
 	"POST /settings/webhooks/{webhook}/{verb}":            "3 3 + +",
 	"POST /settings/webhooks/{webhook}/deliveries/{delivery}/redeliver": "3 3 4 4",
-	"GET /activity":               "3 3 + +",
-	"GET /activity/export.ndjson": "3 3 + +",
-	"GET /help":                   "+ + + +",
-	"GET /help/{page}.txt":        "+ + + +",
-	"GET /help/{page}":            "+ + + +",
-	"GET /api/docs":               "+ + + +",
-	"GET /api/docs/{name}":        "+ + + +",
-	"GET /llms.txt":               "+ + + +",
-	"GET /ui/stream":              "+ + + +",
-	"GET /ui/schedule":            "+ + + +",
-	"POST /ui/preferences":        "+ + + +",
+	"GET /activity":                   "3 3 + +",
+	"GET /system":                     "3 3 + +",
+	"GET /system/support-bundle.json": "3 3 + +",
+	"GET /activity/export.ndjson":     "3 3 + +",
+	"GET /help":                       "+ + + +",
+	"GET /help/{page}.txt":            "+ + + +",
+	"GET /help/{page}":                "+ + + +",
+	"GET /api/docs":                   "+ + + +",
+	"GET /api/docs/{name}":            "+ + + +",
+	"GET /llms.txt":                   "+ + + +",
+	"GET /ui/stream":                  "+ + + +",
+	"GET /ui/schedule":                "+ + + +",
+	"POST /ui/preferences":            "+ + + +",
 }
 
 // anyForm is a part of a route's path that has one of several forms.
@@ -154,6 +162,12 @@ func (s *fixture) request(t *testing.T, r route) *http.Request {
 	if err != nil {
 		t.Fatal(err)
 	}
+	in := engine.DefaultChannel()
+	in.URL = "ntfy://ntfy.sh/topic"
+	channel, err := s.CreateChannel(ctx, s.Owner, in)
+	if err != nil {
+		t.Fatal(err)
+	}
 	trigger, err := s.OpenTriggerURL(ctx, s.Owner, "log-summary", api.TriggerURLInput{})
 	if err != nil {
 		t.Fatal(err)
@@ -165,7 +179,7 @@ func (s *fixture) request(t *testing.T, r route) *http.Request {
 		return part
 	})
 	path = strings.NewReplacer("{task}", "T-4", "{session}", s.sessions[api.Queued].ID.String(), "{agent}", "log-summary", "{user}", viewer.UserID.String(),
-		"{invitation}", invitation.ID.String(), "{key}", key.ID.String(), "{signin}", "tok_0000000000", "{identity}", "idn_0000000001", "{program}", "app_0000000001", "{webhook}", hook.ID.String(), "{trigger}", trigger.ID.String(), "{worker}", s.workers["backup"].ID.String(), "{delivery}", "dlv_0000000001", "{page}", "states", "{page:[a-z-]+}", "states", "{name}", "createSession").Replace(path)
+		"{invitation}", invitation.ID.String(), "{key}", key.ID.String(), "{signin}", "tok_0000000000", "{identity}", "idn_0000000001", "{program}", "app_0000000001", "{webhook}", hook.ID.String(), "{channel}", channel.ID.String(), "{trigger}", trigger.ID.String(), "{worker}", s.workers["backup"].ID.String(), "{delivery}", "dlv_0000000001", "{page}", "states", "{page:[a-z-]+}", "states", "{name}", "createSession").Replace(path)
 	form := formValues([]string{"role", "viewer", "agent", "log-summary", "workspace", "default", "name", "x", "title", "x", "state", "review", "text", "x", "read", "true", "slug", "x", "command", "true", "url", "https://example.org/"})
 	req := httptest.NewRequest(r.method, path, strings.NewReader(form.Encode()))
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -199,6 +213,9 @@ func TestSettings_WhatIsShownOnceIsShownOnce(t *testing.T) {
 	}
 	if again := s.get("/settings/keys").Body.String(); strings.Contains(again, "stint_key_") || !strings.Contains(again, "ci") {
 		t.Error("the key is shown again, or isn't listed")
+	}
+	if page := s.post("/settings/keys", "name", "phone", "calendar", "true").Body.String(); !strings.Contains(page, "/calendar.ics?key=stint_key_") || strings.Contains(page, "Bearer KEY") {
+		t.Error("a key for the calendar is not shown as its address")
 	}
 	refused(t, s.post("/settings/keys", "name", ""), "ust have 1 to 64 characters", "at least one of read")
 	page = s.post("/settings/members/invite", "role", "member", "note", "Ben").Body.String()

@@ -116,11 +116,7 @@ func (p activityPage) sessionName(e api.AuditEntry) string {
 
 // eventWords is an event's type in words.
 func eventWords(kind string) string {
-	words := strings.ReplaceAll(kind, "_", " ")
-	if words == "" {
-		return ""
-	}
-	return strings.ToUpper(words[:1]) + words[1:]
+	return capitalised(strings.ReplaceAll(kind, "_", " "))
 }
 
 // whence says where a call came from; empty for this machine.

@@ -32,9 +32,17 @@ func TestActivity_IsToldInSentences(t *testing.T) {
 		}
 	}
 	// An event without a sentence keeps its type and its data.
-	odd := s.get("/activity?type=slot_decided").Body.String()
-	if !strings.Contains(odd, "Slot decided") || !strings.Contains(readOut(t, odd), `"verdict":`) {
-		t.Error("an event without a sentence isn't shown by type and data")
+	var odd strings.Builder
+	drained := api.AuditEntry{Event: api.Event{Type: "claim_drained", Actor: "system", Data: api.EventData{"left": 2.0}}}
+	if err := activitySentence(activityPage{}, drained).Render(t.Context(), &odd); err != nil || !strings.Contains(odd.String(), "Claim drained") || !strings.Contains(readOut(t, odd.String()), `"left":2`) {
+		t.Errorf("an event without a sentence isn't shown by type and data: %v, %s", err, odd.String())
+	}
+	slots := readOut(t, s.get("/activity?type=slot_decided").Body.String())
+	if !strings.Contains(slots, "The schedule fired a slot of ") || !strings.Contains(slots, " · due ") || strings.Contains(slots, "verdict") {
+		t.Errorf("slots are shown as %s", slots)
+	}
+	if said, ok := phraseOf(api.AuditEntry{Event: api.Event{Type: api.EventSlotDecided, AgentID: 1, Data: api.EventData{"verdict": string(api.SlotMissed), "count": 5.0}}}); !ok || said.verb != "missed 5 slots of" {
+		t.Errorf("missed slots are shown as %q", said.verb)
 	}
 	for _, kind := range []struct {
 		e    api.AuditEntry

@@ -1,10 +1,12 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -30,6 +32,8 @@ var phrases = map[string]phrase{
 	"session_error":          {"ended", "session", "in error"},
 	"session_cancelled":      {"cancelled", "session", ""},
 	"session_archived":       {"archived", "session", ""},
+	"session_kept":           {"kept", "session", ""},
+	"session_let_go":         {"let go of", "session", ""},
 	"session_awaiting_input": {"asked something in", "session", ""},
 	"activity":               {"reported on", "session", ""},
 	"session_resumed":        {"went on with", "session", ""},
@@ -42,6 +46,8 @@ var phrases = map[string]phrase{
 	"agent_paused":           {"paused the agent", "agent", ""},
 	"agent_resumed":          {"resumed the agent", "agent", ""},
 	"agent_deleted":          {"deleted the agent", "agent", ""},
+	"finding_opened":         {"found something wrong", "agent", ""},
+	"finding_closed":         {"saw the end of something wrong", "agent", ""},
 	"trigger_url_opened":     {"opened a trigger URL of", "agent", ""},
 	"trigger_url_closed":     {"closed a trigger URL of", "agent", ""},
 	"worker_registered":      {"registered a worker for", "agent", ""},
@@ -74,17 +80,59 @@ var phrases = map[string]phrase{
 	"identity_unlinked":      {"unlinked an account", "", ""},
 	"program_signed_in":      {"signed a program in", "", ""},
 	"program_signed_out":     {"signed a program out", "", ""},
+	"channel_created":        {"made a channel", "", ""},
+	"channel_edited":         {"changed a channel", "", ""},
+	"channel_disabled":       {"disabled a channel", "", ""},
+	"channel_deleted":        {"removed a channel", "", ""},
 	"webhook_created":        {"made a webhook", "", ""},
 	"webhook_edited":         {"changed a webhook", "", ""},
 	"webhook_rotated":        {"gave a webhook a new secret", "", ""},
 	"webhook_disabled":       {"disabled a webhook", "", ""},
 	"webhook_deleted":        {"deleted a webhook", "", ""},
+	"worker_stale":           {"heard nothing for a while from a worker of", "agent", ""},
+	"schedule_error":         {"can't read the schedule of", "agent", ""},
+	"backup_made":            {"made a backup", "", ""},
+	"backup_failed":          {"couldn't make a backup", "", ""},
+	"backup_restored":        {"came back from a backup", "", ""},
+	"retention_pruned":       {"removed what is old", "", ""},
+	"coordinator_outage":     {"was away", "", ""},
+	"clock_set_back":         {"found the clock set back", "", ""},
+	"program_revoked":        {"revoked a program", "", ""},
+}
+
+// slotVerbs say what became of a slot, by its verdict.
+var slotVerbs = map[api.Verdict]string{
+	api.SlotFired: "fired", api.SlotFolded: "folded", api.SlotSkipped: "skipped", api.SlotMissed: "missed", api.SlotPaused: "left out, as it is paused,",
+}
+
+// slotPhrase is the sentence of a slot's verdict.
+func slotPhrase(e api.AuditEntry) (phrase, bool) {
+	verb, ok := slotVerbs[api.Verdict(dataText(e, "verdict"))]
+	if n, _ := e.Data["count"].(float64); n > 1 {
+		return phrase{fmt.Sprintf("%s %d slots of", verb, int(n)), "agent", ""}, ok
+	}
+	return phrase{verb + " a slot of", "agent", ""}, ok
+}
+
+// facts are what the sentence of an entry doesn't say.
+func (p activityPage) facts(e api.AuditEntry) string {
+	if e.Type != api.EventSlotDecided {
+		return factsOf(e)
+	}
+	slot, err := time.Parse(time.RFC3339, dataText(e, "slot"))
+	if err != nil {
+		return factsOf(e)
+	}
+	return "due " + slot.In(p.zone).Format("2 Jan 15:04:05")
 }
 
 // phraseOf finds the sentence of an entry. An entry that lacks something its sentence mentions
 // has none.
 func phraseOf(e api.AuditEntry) (phrase, bool) {
 	p, ok := phrases[e.Type]
+	if e.Type == api.EventSlotDecided {
+		p, ok = slotPhrase(e)
+	}
 	switch {
 	case p.of == "session" && e.SessionID == 0, p.of == "agent" && e.AgentID == 0, p.of == "task" && dataText(e, "key") == "":
 		return phrase{}, false
@@ -105,10 +153,7 @@ func doer(e api.AuditEntry) string {
 	case strings.HasPrefix(name, "worker worker"): // a worker that nobody has named
 		name = strings.TrimPrefix(name, "worker ")
 	}
-	if name == "" {
-		return e.Actor
-	}
-	return strings.ToUpper(name[:1]) + name[1:]
+	return cmp.Or(capitalised(name), e.Actor)
 }
 
 // plainFacts are names that the sentence has already mentioned, or that mean nothing to a
@@ -134,8 +179,8 @@ func factsOf(e api.AuditEntry) string {
 		if words := reasons[text]; words != "" {
 			text = words
 		}
-		if text == "" {
-			continue
+		if text == "" || key == "outcome" && text == api.OutcomeSuccess || key == "type" && text == "progress" {
+			continue // as the sentence says already
 		}
 		if key == "reason" || key == "code" {
 			out = append(out, text)

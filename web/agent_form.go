@@ -164,6 +164,7 @@ var texts = []agentField[string]{
 	{"slug", func(a *api.AgentInput) *string { return &a.Slug }},
 	{"name", func(a *api.AgentInput) *string { return &a.Name }},
 	{"description", func(a *api.AgentInput) *string { return &a.Description }},
+	{"expect", func(a *api.AgentInput) *string { return &a.Run.Expect }},
 	{"workFolder", func(a *api.AgentInput) *string { return &a.Run.WorkFolder }},
 	{"prompt", func(a *api.AgentInput) *string { return &a.Prompt }},
 	{"instructions", func(a *api.AgentInput) *string { return &a.Instructions }},
@@ -192,6 +193,9 @@ func formOf(in api.AgentInput) url.Values {
 	if in.Paused {
 		out.Set("paused", "true")
 	}
+	if in.Run.Strict {
+		out.Set("strict", "true")
+	}
 	talkForm(in, out)
 	return out
 }
@@ -206,6 +210,10 @@ func fillAgent(in *api.AgentInput, form url.Values) map[string]string {
 		}
 	}
 	in.Run.WorkFolder = strings.TrimSpace(in.Run.WorkFolder)
+	in.Run.Expect = strings.TrimSpace(in.Run.Expect)
+	if form.Has("expect") {
+		in.Run.Strict = form.Get("strict") == "true"
+	}
 	in.Paused = form.Get("paused") == "true"
 	if form.Has("env") {
 		in.Run.Env = nil
@@ -305,7 +313,7 @@ func sentence(text string) string {
 	if text == "" {
 		return ""
 	}
-	text = strings.ToUpper(text[:1]) + text[1:]
+	text = capitalised(text)
 	if strings.HasSuffix(text, ".") {
 		return text
 	}

@@ -40,7 +40,7 @@ func preset(name string, values map[string]string) map[string]string {
 // talkForm fills in the fields of conversing agents, and what agents may spend.
 func talkForm(in api.AgentInput, out url.Values) {
 	for name, value := range map[string]string{
-		"model": in.Run.Model, "executable": in.Run.Executable, "permissions": in.Run.Permissions, "rules": rulesText(in.Run.Rules),
+		"model": in.Run.Model, "executable": programText(in), "permissions": in.Run.Permissions, "rules": rulesText(in.Run.Rules),
 		"workspaceMode": in.Run.Workspace, "baseBranch": in.Run.BaseBranch,
 		"maxTurns": strconv.FormatInt(in.Run.MaxTurns, 10), "sessionLimit": amount(in.SessionSpendLimitMicros), "dailyLimit": amount(in.DailySpendLimitMicros),
 	} {
@@ -49,6 +49,14 @@ func talkForm(in api.AgentInput, out url.Values) {
 	if in.Run.Unattended {
 		out.Set("unattended", "true")
 	}
+}
+
+// programText is the program of an agent that converses as the form takes it.
+func programText(in api.AgentInput) string {
+	if in.Type == api.TypeACP && in.Run.Executable == "" {
+		return commandLine(in.Run.Command)
+	}
+	return in.Run.Executable
 }
 
 // fillTalk reads the fields of conversing agents. A command line that the agent had before it
@@ -65,6 +73,9 @@ func fillTalk(in *api.AgentInput, form url.Values, bad map[string]string) {
 			*to = text
 		}
 	}
+	if in.Type == api.TypeACP {
+		fillProgram(run, bad)
+	}
 	if text := strings.TrimSpace(form.Get("maxTurns")); text != "" {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
@@ -79,6 +90,17 @@ func fillTalk(in *api.AgentInput, form url.Values, bad map[string]string) {
 			bad["run.rules"] = wrong
 		}
 		run.Rules = rules
+	}
+}
+
+// fillProgram takes a program that is given with its arguments apart, as is possible by ACP.
+func fillProgram(run *api.Run, bad map[string]string) {
+	argv, err := SplitCommand(run.Executable)
+	switch {
+	case err != nil:
+		bad["run.executable"] = fmt.Sprintf("can't be read as a command line: %v", err)
+	case len(argv) > 1:
+		run.Command, run.Executable = argv, ""
 	}
 }
 

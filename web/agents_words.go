@@ -15,6 +15,8 @@ func agentLine(a api.Agent) string {
 	switch {
 	case a.ScheduleError != "":
 		return "Schedule: " + a.ScheduleError
+	case a.Paused && a.PausedReason != "" && a.ScheduleWords != "":
+		return a.PausedReason + " · " + a.ScheduleWords
 	case a.Paused && a.PausedReason != "":
 		return a.PausedReason
 	case a.ScheduleWords != "":
@@ -22,7 +24,7 @@ func agentLine(a api.Agent) string {
 	case a.Description != "":
 		return a.Description
 	case a.Type != api.TypeCommand:
-		return a.Type.Word()
+		return a.ProgramWord()
 	default:
 		return commandLine(a.Run.Command)
 	}

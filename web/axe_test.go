@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
@@ -46,7 +47,7 @@ func TestBrowser_NoPageHasAnAccessibilityFault(t *testing.T) {
 		"/", "/sessions", "/sessions?q=nothing", "/sessions?status=error", "/agents", "/agents/log-summary", "/agents/log-summary/edit", "/agents/new", "/agents/new?from=ask", "/agents/helper",
 		"/tasks", "/tasks?view=board", "/tasks?view=next", "/tasks/T-1", "/tasks/T-2", "/tasks/T-3", "/tasks/new", "/tasks/T-2/edit", "/tasks/T-4/dispatch", "/tasks/export",
 		"/agents/log-summary/run", "/run", "/workers", "/nothing", "/agents/backup/delete",
-		workerURL(s.workers["backup"].ID), workerURL(s.workers["backup"].ID) + "/edit", "/settings/programs", "/settings/account", "/activity", "/help", "/help/states", "/help/configuration", "/help/exit-codes", "/api/docs", "/api/docs/createSession", "/api/docs/Session",
+		workerURL(s.workers["backup"].ID), workerURL(s.workers["backup"].ID) + "/edit", "/settings/programs", "/settings/account", "/system", "/activity", "/help", "/help/states", "/help/configuration", "/help/exit-codes", "/api/docs", "/api/docs/createSession", "/api/docs/Session",
 	}
 	for _, status := range []api.Status{api.Active, api.AwaitingInput, api.Failed, api.Stale, api.Complete, api.Queued} {
 		paths = append(paths, sessionURL(s.sessions[status].ID))
@@ -56,6 +57,9 @@ func TestBrowser_NoPageHasAnAccessibilityFault(t *testing.T) {
 	j.ask(questions)
 	asks := s.another(j)
 	asks.ask(approval)
+	s.Agent(func(in *api.AgentInput) { in.Slug, in.Schedule, in.CatchUp = "silent", "@every 10m", api.CatchUpNone })
+	s.Jump(35 * time.Minute)
+	s.Turn() // it has missed its slots, which the inbox says
 	paths = append(paths, j.path(), asks.path(), "/inbox")
 	base := sessionURL(s.sessions[api.Active].ID)
 	paths = append(paths, base+"?view=timeline", base+"?view=input", base+"?view=json", base+"/cancel")

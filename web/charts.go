@@ -94,7 +94,7 @@ type Beat struct {
 	Took    time.Duration
 	Stopped bool // a person ended it before its work was done
 
-	Unfinished bool // its agent's turn ended while it still ran something
+	Mark string // why it is no plain success though complete, in a word or two; "" = it is, or isn't complete
 }
 
 // word says how the run ended, or how it stands.
@@ -102,16 +102,16 @@ func (b Beat) word() string {
 	if b.Stopped {
 		return "Stopped"
 	}
-	if b.Unfinished {
-		return "Unfinished"
+	if b.Mark != "" {
+		return capitalised(b.Mark)
 	}
 	return StatusWord(b.Status)
 }
 
-// look is the status by which the run is drawn: one that was stopped, or whose work may not
-// have been over, is drawn like a cancelled one.
+// look is the status by which the run is drawn: one that was stopped, or is no plain success,
+// is drawn like a cancelled one.
 func (b Beat) look() api.Status {
-	if b.Stopped || b.Unfinished {
+	if b.Stopped || b.Mark != "" {
 		return api.Cancelled
 	}
 	return b.Status
@@ -169,13 +169,13 @@ func beatsLabel(beats []Beat) string {
 	if len(beats) > beatCount {
 		beats = beats[len(beats)-beatCount:]
 	}
-	sums, stopped, unfinished := map[api.Status]int{}, 0, 0
+	sums, stopped, marked := map[api.Status]int{}, 0, map[string]int{}
 	for _, b := range beats {
 		switch {
 		case b.Stopped:
 			stopped++
-		case b.Unfinished:
-			unfinished++
+		case b.Mark != "":
+			marked[b.Mark]++
 		default:
 			sums[b.Status]++
 		}
@@ -189,8 +189,10 @@ func beatsLabel(beats []Beat) string {
 	if stopped > 0 {
 		parts = append(parts, fmt.Sprintf("%d stopped", stopped))
 	}
-	if unfinished > 0 {
-		parts = append(parts, fmt.Sprintf("%d unfinished", unfinished))
+	for _, outcome := range api.MarkedOutcomes {
+		if word := api.MarkWord(outcome); marked[word] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", marked[word], word))
+		}
 	}
 	return "Last " + Count(len(beats), "run", "runs") + ": " + strings.Join(parts, ", ")
 }

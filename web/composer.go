@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,6 +21,23 @@ type composer struct {
 	typed   url.Values // what was refused, typed values kept
 	errors  map[string]string
 	now     time.Time
+	by      api.UserID // who looks at it
+}
+
+// standing are what this person may approve from now on.
+func (c composer) standing() []string {
+	if a := c.prompt.Action; a != nil && a.StandingBy == c.by && c.by != 0 {
+		return a.Standing
+	}
+	return nil
+}
+
+// standingLabel is the button that approves one of them.
+func standingLabel(i int, what string) string {
+	if i == 0 {
+		return "Approve exactly this from now on"
+	}
+	return "Approve " + api.Visible(api.Excerpt(what, 200)) + " from now on"
 }
 
 // answerForm is an answer that was refused.
@@ -34,8 +52,8 @@ type answerForm struct {
 
 // composerOf is the form for a session's open prompt, with what was typed for it if that was
 // refused.
-func composerOf(s api.Session, from string, refused answerForm, now time.Time) composer {
-	c := composer{session: s.ID, prompt: s.Prompted, from: from, typed: url.Values{}, now: now}
+func composerOf(s api.Session, from string, refused answerForm, now time.Time, by api.UserID) composer {
+	c := composer{session: s.ID, prompt: s.Prompted, from: from, typed: url.Values{}, now: now, by: by}
 	if refused.prompt == s.Prompted.ID && refused.typed != nil {
 		c.typed, c.errors = refused.typed, refused.errors
 	}
@@ -50,6 +68,8 @@ const (
 	verdictOnce    = "once"
 	verdictSession = "session"
 	verdictDeny    = "deny"
+
+	verdictStanding = "standing" // and the number of what is approved from now on
 
 	otherOption = "other"
 )
@@ -66,8 +86,8 @@ func (c composer) input(name, label, hint, complaint string) Input {
 // question is one of several, with what was typed for it.
 type question struct {
 	api.Choice
-	field  string // its radios' and field's names begin with this
-	picked string // the number of the picked option, other, or ""
+	field  string   // its radios' and field's names begin with this
+	picked []string // the numbers of the picked options, or other
 	own    string
 	wrong  string
 }
@@ -76,12 +96,25 @@ func (c composer) questions() []question {
 	out := make([]question, 0, len(c.prompt.Choices))
 	for i, q := range c.prompt.Choices {
 		n := strconv.Itoa(i)
-		out = append(out, question{Choice: q, field: "q" + n, picked: c.typed.Get("q" + n), own: c.typed.Get("own" + n), wrong: sentence(c.errors["choices."+q.ID])})
+		out = append(out, question{Choice: q, field: "q" + n, picked: c.typed["q"+n], own: c.typed.Get("own" + n), wrong: sentence(c.errors["choices."+q.ID])})
 	}
 	return out
 }
 
 func (q question) ownField() string { return "own" + strings.TrimPrefix(q.field, "q") }
+
+// picks reports whether an option is picked: its number, or other.
+func (q question) picks(option string) bool {
+	return slices.Contains(q.picked, option) || option == otherOption && len(q.picked) == 0 && q.own != ""
+}
+
+// box is the kind of control by which options are picked.
+func (q question) box() string {
+	if q.Several {
+		return "checkbox"
+	}
+	return "radio"
+}
 
 func (q question) kind() string {
 	if q.Secret {
@@ -115,13 +148,17 @@ func answerFrom(p *api.Prompt, form url.Values) (api.Answer, map[string]string) 
 		case verdictDeny:
 			a.Approved = &no
 		default:
+			if n, err := strconv.Atoi(strings.TrimPrefix(form.Get("verdict"), verdictStanding)); err == nil && p.Action != nil && n >= 0 && n < len(p.Action.Standing) {
+				a.Approved, a.Standing = &yes, p.Action.Standing[n]
+				break
+			}
 			bad["approved"] = "press one of the buttons: nothing was decided"
 		}
 	case api.PromptQuestions:
 		a.Choices = map[string]string{}
 		for i, q := range p.Choices {
 			n := strconv.Itoa(i)
-			said, wrong := choiceFrom(q, form.Get("q"+n), lines(form.Get("own"+n)))
+			said, wrong := choiceFrom(q, form["q"+n], lines(form.Get("own"+n)))
 			if wrong != "" {
 				bad["choices."+q.ID] = wrong
 			}
@@ -135,18 +172,33 @@ func answerFrom(p *api.Prompt, form url.Values) (api.Answer, map[string]string) 
 	return a, bad
 }
 
-func choiceFrom(q api.Choice, picked, own string) (said, wrong string) {
-	n, err := strconv.Atoi(picked)
-	option := err == nil && n >= 0 && n < len(q.Options)
+func choiceFrom(q api.Choice, picked []string, own string) (said, wrong string) {
+	var taken []string
+	other := len(q.Options) == 0 || len(picked) == 0
+	for _, one := range picked {
+		n, err := strconv.Atoi(one)
+		switch {
+		case one == otherOption || len(q.Options) == 0:
+			other = true
+		case err != nil || n < 0 || n >= len(q.Options):
+			return "", "is none of its options"
+		default:
+			taken = append(taken, q.Options[n])
+		}
+	}
+	written := strings.TrimSpace(own) != ""
 	switch {
-	case len(q.Options) == 0, picked == otherOption, picked == "":
+	case q.Several:
+		if written && q.Other {
+			taken = append(taken, own)
+		}
+		return strings.Join(taken, "\n"), ""
+	case other:
 		return own, ""
-	case !option:
-		return "", "is none of its options"
-	case strings.TrimSpace(own) != "" && q.Other:
+	case written && q.Other:
 		return "", "has an option and a text of your own: keep one of them"
 	}
-	return q.Options[n], ""
+	return taken[0], ""
 }
 
 // typedWords is what was typed, for people whose answer came too late. Secrets
@@ -158,7 +210,7 @@ func typedWords(p *api.Prompt, form url.Values) string {
 	var out []string
 	for i, q := range p.Choices {
 		n := strconv.Itoa(i)
-		said, _ := choiceFrom(q, form.Get("q"+n), form.Get("own"+n))
+		said, _ := choiceFrom(q, form["q"+n], form.Get("own"+n))
 		if said == "" || q.Secret {
 			continue
 		}

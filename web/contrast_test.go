@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -81,7 +82,7 @@ func TestContrast_EightStates(t *testing.T) {
 		}
 		blocks[m[1]] = all
 	}
-	for _, s := range api.Statuses {
+	for _, s := range append(slices.Clone(api.Statuses), "marked") { // and what is complete, but no plain success
 		c, ok := blocks[string(s)]
 		if !ok {
 			t.Fatalf("no colours for %s", s)

@@ -71,6 +71,8 @@ func failureOf(err error) failure {
 	switch refused.Code {
 	case api.CodeNotFound:
 		f.status, f.title = http.StatusNotFound, "Not found"
+	case api.CodeGone:
+		f.status, f.title = http.StatusGone, "Removed"
 	case api.CodeUnauthenticated:
 		f.status, f.title = http.StatusUnauthorized, "Signed out"
 	case api.CodeForbidden:

@@ -137,6 +137,27 @@ func TestAgentForm_MakesAnAgentThatConverses(t *testing.T) {
 	refused(t, s.post("/agents", base("model", "-x")...), `id="model-error"`)
 }
 
+// A program that speaks ACP is one of those with a name, or any other with its arguments; both come
+// back as they were typed.
+func TestAgentForm_NamesAProgramByACP(t *testing.T) {
+	s := newFixture(t, fixtureEnd)
+	form := []string{"slug", "robot", "mode", "local", "type", "acp", "timeZone", "UTC", "workFolder", "/srv"}
+	refused(t, s.post("/agents", form...), `id="executable-error"`, "opencode, gemini")
+	refused(t, s.post("/agents", append(form, "executable", "robot 'x")...), `id="executable-error"`)
+	wentTo(t, s.post("/agents", append(form, "executable", "/opt/my robot/run --acp")...), "/agents/robot")
+	a, err := s.Engine.Agent(t.Context(), s.Owner, "robot")
+	if err != nil || a.Run.Executable != "" || len(a.Run.Command) != 3 || formOf(a.AgentInput).Get("executable") != "/opt/my robot/run --acp" {
+		t.Errorf("made %+v, shown as %q: %v", a.Run, formOf(a.AgentInput).Get("executable"), err)
+	}
+	wentTo(t, s.post("/agents/robot/edit", append(form, "executable", "opencode")...), "/agents/robot")
+	if a, err := s.Engine.Agent(t.Context(), s.Owner, "robot"); err != nil || a.Run.Executable != "opencode" || a.Run.Command != nil {
+		t.Errorf("made %+v, %v", a.Run, err)
+	}
+	if page := s.get("/agents/robot").Body.String(); !strings.Contains(page, "<code>opencode</code>") || !strings.Contains(page, "<p>opencode</p>") {
+		t.Error("the agent's page doesn't name the program")
+	}
+}
+
 func TestSchedulePreview(t *testing.T) {
 	s := newFixture(t, fixtureEnd)
 	for query, want := range map[string]string{

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -23,6 +24,31 @@ type helpPage struct {
 	Name  string // the file's name without its extension
 	Title string
 	Body  string // HTML made from our own Markdown
+}
+
+// helpGroup is a heading of the help's index.
+type helpGroup struct {
+	title string
+	names []string // of documents, in the order in which they are met
+}
+
+var helpGroups = []helpGroup{
+	{"Every day", []string{"schedules", "conversations", "states", "tasks", "notifications", "glossary"}},
+	{"Agents and workers", []string{"agents", "safety", "workers", "workflow"}},
+	{"Running a server", []string{"configuration", "service", "container", "upgrading", "backup", "retention", "doctor", "monitoring", "people", "sign-in", "proxy"}},
+	{"For programs", []string{"mcp", "webhooks", "worker-protocol", "contract", "errors", "exit-codes"}},
+	{"How it is made", []string{"architecture", "testing", "performance"}},
+}
+
+// pages are the documents of the group.
+func (g helpGroup) pages(all []helpPage) []helpPage {
+	var out []helpPage
+	for _, name := range g.names {
+		if i := slices.IndexFunc(all, func(p helpPage) bool { return p.Name == name }); i >= 0 {
+			out = append(out, all[i])
+		}
+	}
+	return out
 }
 
 // helpPages reads and converts the documents once; they can't change while the program runs.

@@ -111,3 +111,25 @@ func TestAPIDocs_EveryOperationAndSchema(t *testing.T) {
 		}
 	}
 }
+
+func TestHelp_EachDocumentIsInOneGroupOfTheIndex(t *testing.T) {
+	t.Parallel()
+	all, err := helpPages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	times := map[string]int{}
+	for _, g := range helpGroups {
+		if len(g.pages(all)) != len(g.names) {
+			t.Errorf("%s names a document that isn't there", g.title)
+		}
+		for _, name := range g.names {
+			times[name]++
+		}
+	}
+	for _, p := range all {
+		if times[p.Name] != 1 {
+			t.Errorf("%s is in %d groups", p.Name, times[p.Name])
+		}
+	}
+}

@@ -103,8 +103,8 @@ func (p homePage) today() string {
 	if n := p.Today[api.Failed]; n > 0 {
 		text += fmt.Sprintf(", %d in error", n)
 	}
-	if n := p.TodayUnfinished; n > 0 {
-		text += fmt.Sprintf(", %d unfinished", n)
+	if n := p.TodayMarked; n > 0 {
+		text += fmt.Sprintf(", %d to look at", n)
 	}
 	return text
 }

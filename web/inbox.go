@@ -12,6 +12,7 @@ import (
 // inboxPage is what inbox.templ draws.
 type inboxPage struct {
 	engine.InboxView
+	by     api.UserID
 	answer answerForm // the refused one
 }
 
@@ -23,7 +24,7 @@ func (v *visit) drawInbox(status int, refused answerForm) error {
 		return err
 	}
 	shell := Shell{Talk: true, Title: "Inbox", Place: "inbox", Now: view.At, Stream: streamURL("inbox", view.View)}
-	return v.page(status, shell, inbox(inboxPage{view, refused}))
+	return v.page(status, shell, inbox(inboxPage{view, v.caller.UserID, refused}))
 }
 
 // watchInbox draws the inbox again. Forms in which something was typed stay.
@@ -33,7 +34,7 @@ func (v *visit) watchInbox() watcher {
 		if err != nil {
 			return nil, position{}, err
 		}
-		return []part{{target: "inbox", draw: inboxList(inboxPage{InboxView: view})}}, position{seq: view.Seq}, nil
+		return []part{{target: "inbox", draw: inboxList(inboxPage{InboxView: view, by: c.UserID})}}, position{seq: view.Seq}, nil
 	}
 }
 
@@ -48,6 +49,8 @@ func (p inboxPage) title() string {
 // inboxID is an item's id in the page. A session that asks again is another item.
 func inboxID(i api.InboxItem) string {
 	switch {
+	case i.Title != "" && i.Agent != nil:
+		return "in-" + string(i.Kind) + "-" + i.Agent.ID.String()
 	case i.Session != nil && i.Session.Prompted != nil:
 		return "in-" + i.Session.Prompted.ID.String()
 	case i.Session != nil:
@@ -56,6 +59,8 @@ func inboxID(i api.InboxItem) string {
 		return "in-" + i.Agent.ID.String()
 	case i.Webhook != nil:
 		return "in-" + i.Webhook.ID.String()
+	case i.Channel != nil:
+		return "in-" + i.Channel.ID.String()
 	case i.Worker != nil:
 		return "in-" + i.Worker.ID.String()
 	}
@@ -85,6 +90,14 @@ func inboxText(i api.InboxItem) (title, text string) {
 		return s.Error.Code, errorText(s.Error)
 	}
 	return "It failed", ""
+}
+
+// mendedText says more of what is wrong, and to those who may act what mends it.
+func mendedText(i api.InboxItem) string {
+	if !i.MayAct || i.Mend == "" {
+		return i.Detail
+	}
+	return i.Detail + " To mend it: " + i.Mend + "."
 }
 
 func inboxTone(k api.InboxKind) Tone {

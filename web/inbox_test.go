@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
@@ -113,5 +114,26 @@ func TestBrowser_TheInboxIsAnsweredInPlaceAndStaysLive(t *testing.T) {
 	b.until("it was denied", `location.pathname === '/inbox' && !document.querySelector('#in-`+p.ID.String()+`')`)
 	if got, err := s.Prompt(t.Context(), s.Owner, other.claim.SessionID, p.ID); err != nil || got.Answer == nil || *got.Answer.Approved {
 		t.Errorf("the worker gets %+v, %v", got.Answer, err)
+	}
+}
+
+// What the watch found wrong stands in the inbox and on the home page in the same words, for
+// those who may know it.
+func TestInbox_ShowsWhatIsWrong(t *testing.T) {
+	s := newFixture(t, fixtureEnd)
+	a := s.Agent(func(in *api.AgentInput) { in.Slug, in.Schedule, in.CatchUp = "silent", "@every 10m", api.CatchUpNone })
+	s.Jump(35 * time.Minute)
+	s.Turn()
+	for _, path := range []string{"/inbox", "/"} {
+		page := s.get(path).Body.String()
+		wholePage(t, path, page)
+		for _, want := range []string{"silent didn&#39;t run when it was due", "none of its last", "/agents/" + a.Slug} {
+			if !strings.Contains(page, want) {
+				t.Errorf("%s lacks %q: %s", path, want, page)
+			}
+		}
+	}
+	if page := s.get("/inbox").Body.String(); !strings.Contains(page, "To mend it: stint audit --type slot_decided") {
+		t.Errorf("the inbox says nothing of a mend: %s", page)
 	}
 }

@@ -34,7 +34,12 @@ type watcher func(ctx context.Context, c engine.Caller) ([]part, position, error
 // streamURL is the address of a page's live stream. The page is current up to the view's
 // event; the stream continues from there (contract 9.3).
 func streamURL(page string, view engine.View, more ...string) string {
-	q := url.Values{"page": {page}, "at": {strconv.FormatInt(view.Seq, 10)}}
+	return streamFrom(page, strconv.FormatInt(view.Seq, 10), more...)
+}
+
+// streamFrom is the address of a page's live stream from a position on.
+func streamFrom(page, at string, more ...string) string {
+	q := url.Values{"page": {page}, "at": {at}, drawnByParam: {drawnBy}}
 	for i := 0; i+1 < len(more); i += 2 {
 		q.Set(more[i], more[i+1])
 	}
@@ -253,6 +258,9 @@ func (f *feed) refresh(ctx context.Context) (sent bool, err error) {
 		return false, err
 	}
 	parts = append(parts, part{target: "needs-count", draw: NeedsCount(needs)})
+	if f.first && f.v.outdated() {
+		parts = append(parts, part{target: "renewal", draw: Renewal(drawnBy), always: true})
+	}
 	// What was read after the reader's rights ended isn't theirs. If their rights changed they
 	// reconnect, and the page is drawn again.
 	if after, _, ok := f.v.web.callerOf(f.v.r); !ok || after.Role != caller.Role {

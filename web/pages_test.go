@@ -33,7 +33,7 @@ func (s *fixture) paths() []string {
 		"/tasks", "/tasks?state=todo,done&label=docs&assignee=me&holder=any&priority=p1&q=nothing", "/tasks?state=nonsense", "/tasks?view=board", "/tasks?view=board&assignee=docs-links", "/tasks?view=next",
 		"/tasks/T-1", "/tasks/T-2", "/tasks/T-3", "/tasks/T-6", "/tasks/new", "/tasks/T-2/edit", "/tasks/T-4/dispatch", "/tasks/T-3/dispatch", "/tasks/export",
 		"/run", "/agents", "/agents?after=backup", "/agents/new", "/agents/new?from=hello", "/workers", "/settings/members", "/settings/keys", "/settings/programs", "/settings/account",
-		"/settings/webhooks", "/activity", "/activity?type=session_cancelled&agent=log-summary", "/help", "/help/states", "/api/docs", "/api/docs/createSession", "/api/docs/listAgents", "/api/docs/Session", "/api/docs/Phase",
+		"/settings/webhooks", "/settings/notifications", "/settings/notifications?kind=smtp", "/system", "/activity", "/activity?type=session_cancelled&agent=log-summary", "/help", "/help/states", "/api/docs", "/api/docs/createSession", "/api/docs/listAgents", "/api/docs/Session", "/api/docs/Phase",
 		workerURL(s.workers["backup"].ID), workerURL(s.workers["log-summary"].ID),
 		workerURL(s.workers["backup"].ID) + "/restart", workerURL(s.workers["backup"].ID) + "/stop", workerURL(s.workers["backup"].ID) + "/forget", workerURL(s.workers["backup"].ID) + "/edit",
 		"/agents/log-summary", "/agents/log-summary/edit", "/agents/log-summary/run", "/agents/log-summary/delete", "/agents/issue-triage", "/agents/new?from=ask",

@@ -54,8 +54,8 @@ func (r row) note() string {
 		return r.Error.Code
 	case r.Stopped():
 		return "Stopped before its end"
-	case r.Outcome == api.OutcomeUnfinished:
-		return "Ended while something of it still ran"
+	case r.Mark() != "":
+		return firstLine(r.Mark(), 160)
 	}
 	return ""
 }
@@ -130,7 +130,7 @@ func (r row) since() time.Time { return r.now.Add(-r.took()) }
 func beatsOf(runs []engine.RunView, now time.Time) []Beat {
 	out := make([]Beat, 0, len(runs))
 	for _, run := range runs {
-		b := Beat{Status: run.Status, URL: sessionURL(run.ID), Title: run.Title, Started: run.CreatedAt, Stopped: run.Stopped, Unfinished: run.Unfinished}
+		b := Beat{Status: run.Status, URL: sessionURL(run.ID), Title: run.Title, Started: run.CreatedAt, Stopped: run.Stopped, Mark: run.Mark}
 		if b.Title == "" {
 			b.Title = run.ID.String()
 		}

@@ -96,7 +96,7 @@ func (v *visit) drawSession(status int, answer answerForm) error {
 	}
 	shell := Shell{
 		Talk: true, Title: titleOf(view.Session.Session) + " · " + StatusWord(view.Session.Status), Place: "sessions", Now: view.At,
-		Stream: "/ui/stream?" + url.Values{"page": {"session"}, "id": {id.String()}, "view": {p.view}, "at": {at.String()}}.Encode(),
+		Stream: streamFrom("session", at.String(), "id", id.String(), "view", p.view),
 	}
 	return v.page(status, shell, session(p))
 }
@@ -232,6 +232,16 @@ func (v *visit) actSession() error {
 			return err
 		}
 		return v.to(back, said(done.Changed, "Archived", "It was already archived"))
+	case "keep", "release":
+		keep := v.path("verb") == "keep"
+		done, err := eng.KeepSession(ctx, v.caller, id, keep)
+		if err != nil {
+			return err
+		}
+		if keep {
+			return v.to(back, said(done.Changed, "It is kept, however old it gets", "It was already kept"))
+		}
+		return v.to(back, said(done.Changed, "It is removed once it is old", "It wasn't kept"))
 	default:
 		s, err := eng.RetrySession(ctx, v.caller, id)
 		if err != nil {

@@ -610,7 +610,7 @@ func sessionAside(p sessionPage) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = StateBadge(a.Status).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = EndBadge(a.Status, a.Stopped, a.Mark).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -23,7 +23,7 @@ const (
 // readLog reads the last output before a sequence number (0 = the end).
 func (v *visit) readLog(ctx context.Context, page engine.SessionPage, before int64) (Log, int64, error) {
 	id := page.Session.ID
-	items, err := v.web.engine.ItemsBefore(ctx, v.caller, id, before, itemPage)
+	items, err := orRemoved(v.web.engine.ItemsBefore(ctx, v.caller, id, before, itemPage))
 	if err != nil {
 		return Log{}, 0, err
 	}
@@ -56,8 +56,26 @@ func (v *visit) readLog(ctx context.Context, page engine.SessionPage, before int
 	return l, last, nil
 }
 
+// orRemoved is output that was read, none where retention removed it: the page then says so.
+func orRemoved(items []api.Item, err error) ([]api.Item, error) {
+	if api.CodeOf(err) == api.CodeGone {
+		return nil, nil
+	}
+	return items, err
+}
+
+// removedOutput says that retention took the output; "" when it didn't.
+func removedOutput(s engine.SessionView) string {
+	if s.OutputRemovedAt.IsZero() {
+		return ""
+	}
+	return "Its output was removed on " + s.OutputRemovedAt.Format(time.DateOnly) + ", as old output is."
+}
+
 func emptyLog(s engine.SessionView) string {
 	switch {
+	case removedOutput(s) != "":
+		return removedOutput(s)
 	case s.Status.Waiting():
 		return "It hasn't started yet."
 	case s.Status.Running():
@@ -176,7 +194,7 @@ func (v *visit) openTail(ctx context.Context, id api.SessionID, last int64) (*lo
 		return nil, err
 	}
 	t.w = newLogWriter(engine.SessionView{Session: s})
-	items, err := v.web.engine.ItemsBefore(ctx, v.caller, id, last+1, 50)
+	items, err := orRemoved(v.web.engine.ItemsBefore(ctx, v.caller, id, last+1, 50))
 	if err != nil {
 		return nil, err
 	}
@@ -204,11 +222,8 @@ func (t *logTail) keepOpen() {
 // read draws what was printed since: the open block again, whole blocks after it.
 func (t *logTail) read(ctx context.Context, c engine.Caller, page engine.SessionPage) ([]part, error) {
 	items, last, err := t.v.web.engine.Items(ctx, c, t.id, t.last, itemPage)
-	if err != nil {
+	if items, err = orRemoved(items, err); err != nil || len(items) == 0 {
 		return nil, err
-	}
-	if len(items) == 0 {
-		return nil, nil
 	}
 	if last > items[len(items)-1].Seq {
 		// Far behind: show where the output is now, not everything before that.

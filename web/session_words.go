@@ -56,6 +56,8 @@ var eventLooks = map[string]eventLook{
 	"session_error":          {"circle-x", api.Failed, "Ended in error"},
 	"session_cancelled":      {"circle-slash", api.Cancelled, "Cancelled by {who}"},
 	"session_archived":       {"archive", "", "Archived by {who}"},
+	"session_kept":           {"pin", "", "Kept by {who}"},
+	"session_let_go":         {"pin-off", "", "Let go by {who}"},
 	"stop_requested":         {"circle-stop", "", "Asked to stop by {who}"},
 	"session_awaiting_input": {"message-circle-question-mark", api.AwaitingInput, "Asked a question"},
 	"session_resumed":        {"circle-play", api.Active, "Goes on"},
@@ -132,6 +134,9 @@ var reasons = map[string]string{
 	"predecessor_failed":  "The session it waited for failed",
 	api.OutcomeStopped:    "Stopped before its work was done",
 	api.OutcomeUnfinished: "Ended while something of it still ran",
+	api.OutcomeRefused:    "Ended well, but acts were refused",
+	api.OutcomeToolless:   "Ended well, but tools did not start",
+	api.OutcomeUnmet:      "Ended without what was expected of it",
 }
 
 func eventDetail(ev api.Event) string {
@@ -252,12 +257,14 @@ func waitTone(code string) Tone {
 	}
 }
 
+// errorText says what went wrong and, in a line of its own, what can be done.
 func errorText(e *api.Failure) string {
-	text := PlainText(e.Message)
-	if tip := advice[e.Code]; tip != "" {
-		text = strings.TrimSpace(text + " " + tip)
+	text := strings.TrimSpace(PlainText(e.Message))
+	tip := advice[e.Code]
+	if e.Code == "AGENT_EXIT_NONZERO" && strings.Contains(text, "\n") {
+		tip = "" // the lines that it speaks of are there
 	}
-	return text
+	return strings.TrimSpace(text + "\n" + tip)
 }
 
 func usageWords(u api.Usage) string {
@@ -343,4 +350,17 @@ func (p sessionPage) spendLimit() string {
 		return ""
 	}
 	return "of " + api.Dollars(p.Agent.SessionSpendLimitMicros) + " that one session may cost"
+}
+
+// markTitle heads the reason why a complete session is no plain success.
+func markTitle(s api.Session) string {
+	switch {
+	case s.Outcome == api.OutcomeRefused:
+		return Count(int(s.Refused), "act was refused", "acts were refused")
+	case s.Outcome == api.OutcomeToolless:
+		return "It ran without its tools"
+	case s.Outcome == api.OutcomeUnmet:
+		return "Not what was expected"
+	}
+	return "It may not be done"
 }

@@ -18,11 +18,17 @@ func (v *visit) settingsTabs(current string) []Tab {
 	if v.caller.CanHaveKeys() {
 		tabs = append(tabs, Tab{Label: "API keys", URL: "/settings/keys"})
 	}
+	if v.caller.CanHaveChannels() {
+		tabs = append(tabs, Tab{Label: "Notifications", URL: notificationsPath})
+	}
 	if v.caller.CanManageWebhooks() {
 		tabs = append(tabs, Tab{Label: "Webhooks", URL: "/settings/webhooks"})
 	}
 	if v.caller.CanManageMembers() {
 		tabs = append(tabs, Tab{Label: "Programs", URL: "/settings/programs"})
+	}
+	if v.caller.CanAudit() {
+		tabs = append(tabs, Tab{Label: "System", URL: systemPath})
 	}
 	tabs = append(tabs, Tab{Label: "Account", URL: "/settings/account"})
 	for i := range tabs {
@@ -203,6 +209,7 @@ func (v *visit) createKey() error {
 	if err != nil {
 		return err
 	}
+	k.CalendarURL = k.Calendar(v.web.homeOf(v.r), v.caller.Workspace)
 	return v.drawKeys(http.StatusOK, &k, nil)
 }
 
@@ -231,6 +238,10 @@ func scopeHint(s api.Scope) string {
 		return "Lists, sessions, their output, events"
 	case api.ScopeTrigger:
 		return "Run agents, retry sessions"
+	case api.ScopeTasks:
+		return "Make, change, claim and dispatch tasks"
+	case api.ScopeCalendar:
+		return "Coming runs as a calendar. Alone, it makes an address that calendar programs subscribe to"
 	default:
 		return "Cancel and stop sessions"
 	}
@@ -375,3 +386,11 @@ func (v *visit) chooseWorkspace() error {
 func nobodysFrom(*http.Request) account.From { return account.From{} }
 
 func plainHome(r *http.Request) string { return "http://" + r.Host }
+
+// signInWord is what somebody did when a sign-in began.
+func signInWord(kind string) string {
+	if kind == "token" {
+		return "made"
+	}
+	return "signed in"
+}

@@ -55,7 +55,7 @@ func (p sessionPage) conversed() bool { return p.Agent.Type != api.TypeCommand }
 // readTalk reads the last part of a conversation before a sequence number (0 = the end).
 func (v *visit) readTalk(ctx context.Context, page engine.SessionPage, before int64) (talkView, int64, error) {
 	id := page.Session.ID
-	items, err := v.web.engine.ItemsBefore(ctx, v.caller, id, before, itemPage)
+	items, err := orRemoved(v.web.engine.ItemsBefore(ctx, v.caller, id, before, itemPage))
 	if err != nil {
 		return talkView{}, 0, err
 	}
@@ -86,7 +86,7 @@ func (v *visit) readTalk(ctx context.Context, page engine.SessionPage, before in
 		w.add(it)
 	}
 	t.entries = w.entries()
-	if t.first != nil && len(t.entries) == 0 && page.Session.Status.Terminal() {
+	if t.first != nil && len(t.entries) == 0 && page.Session.Status.Terminal() && removedOutput(page.Session) == "" {
 		t.empty = "It ended before the agent said anything."
 	}
 	return t, last, nil
@@ -102,6 +102,8 @@ func talkShare(it api.Item) int {
 
 func emptyTalk(s engine.SessionView) string {
 	switch {
+	case removedOutput(s) != "":
+		return removedOutput(s)
 	case s.Status.Waiting():
 		return "It hasn't started yet."
 	case s.Status.Running():
@@ -281,7 +283,7 @@ func (v *visit) openTalk(ctx context.Context, id api.SessionID, last int64) (*ta
 	if last == 0 {
 		return t, nil
 	}
-	items, err := v.web.engine.ItemsBefore(ctx, v.caller, id, last+1, talkMost)
+	items, err := orRemoved(v.web.engine.ItemsBefore(ctx, v.caller, id, last+1, talkMost))
 	if err != nil {
 		return nil, err
 	}

@@ -92,6 +92,33 @@ var (
 	}}
 )
 
+// The form shows what the agent says about its options, and takes several where it may.
+func TestComposer_OptionsWhole(t *testing.T) {
+	s := newFixture(t, fixtureEnd)
+	j := s.converse(t)
+	j.ask(api.PromptInput{Kind: api.PromptQuestions, Text: "?", Choices: []api.Choice{{
+		ID: "q", Header: "Colour", Text: "Which?", Options: []string{"red", "blue", "green"}, Several: true, Other: true,
+		About: []api.OptionAbout{{Description: "Like <fire>", Preview: "<b>#f00</b>"}},
+	}}})
+	page := s.get(j.path()).Body.String()
+	wholePage(t, j.path(), page)
+	for _, want := range []string{`<span class="tag">Colour</span>`, "One or more", "Like &lt;fire&gt;", "&lt;b&gt;#f00&lt;/b&gt;", `type="checkbox" name="q0" value="2"`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the form lacks %s", want)
+		}
+	}
+	if strings.Count(page, "What it looks like") != 1 {
+		t.Error("an option without a preview has one")
+	}
+	id := j.claim.SessionID
+	prompt := s.Get(id).Prompted.ID
+	wentTo(t, s.post(j.path()+"/answer", "prompt", prompt.String(), "q0", "0", "q0", "2", "q0", "other", "own0", "and a dark one"), j.path())
+	p, err := s.AwaitAnswer(t.Context(), s.Owner, id, prompt, j.claim.ClaimID, 0)
+	if err != nil || p.Answer == nil || p.Answer.Choices["q"] != "red\ngreen\nand a dark one" {
+		t.Errorf("it was answered %+v, %v", p.Answer, err)
+	}
+}
+
 func TestTranscript_ShowsWhatWasSaidAndDone(t *testing.T) {
 	s := newFixture(t, fixtureEnd)
 	j := s.converse(t)
@@ -249,6 +276,33 @@ func TestComposer_AnApprovalShowsTheWholeActAndTakesAButton(t *testing.T) {
 	wentTo(t, s.post(j.path()+"/answer", "prompt", again.ID.String(), "verdict", "session", "text", ""), j.path())
 	if got, err := s.Prompt(t.Context(), s.Owner, j.claim.SessionID, again.ID); err != nil || !*got.Answer.Approved || !got.Answer.ForSession {
 		t.Errorf("the worker gets %+v, %v", got.Answer, err)
+	}
+}
+
+func TestComposer_TheWorkersOwnerApprovesFromNowOn(t *testing.T) {
+	s := newFixture(t, fixtureEnd)
+	j := s.converse(t)
+	asked := approval
+	asked.Action = &api.AskedAction{Area: "shell", Tool: "Bash", What: "git push origin main", Standing: []string{"git push origin main", "git push origin *"}}
+	p := j.ask(asked)
+	page := s.get(j.path()).Body.String()
+	wholePage(t, j.path(), page)
+	for _, want := range []string{"Approve exactly this from now on", "Approve git push origin * from now on"} {
+		if !strings.Contains(page, want) || !strings.Contains(s.get("/inbox").Body.String(), want) {
+			t.Errorf("the approval lacks %q", want)
+		}
+	}
+	refused(t, s.post(j.path()+"/answer", "prompt", p.ID.String(), "verdict", "standing7"), "nothing was decided")
+	wentTo(t, s.post(j.path()+"/answer", "prompt", p.ID.String(), "verdict", "standing1"), j.path())
+	got, err := s.Prompt(t.Context(), s.Owner, j.claim.SessionID, p.ID)
+	if err != nil || !*got.Answer.Approved || got.Answer.Standing != "git push origin *" {
+		t.Errorf("the worker gets %+v, %v", got.Answer, err)
+	}
+	if !strings.Contains(s.get(j.path()).Body.String(), "Approved from now on (git push origin *).") {
+		t.Error("the transcript doesn't say so")
+	}
+	if c := (composer{prompt: &api.Prompt{Action: &api.AskedAction{Standing: []string{"x"}, StandingBy: 1}}, by: 2}); len(c.standing()) > 0 {
+		t.Error("somebody else is offered it")
 	}
 }
 

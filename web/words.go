@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"stint/api"
 )
@@ -31,6 +33,15 @@ func StatusWord(s api.Status) string { return statusLooks[s].word }
 func StatusIcon(s api.Status) string { return statusLooks[s].icon }
 
 func statusClass(s api.Status) string { return "s-" + string(s) }
+
+// capitalised begins words with a capital, as a label does.
+func capitalised(words string) string {
+	if words == "" {
+		return ""
+	}
+	first, n := utf8.DecodeRuneInString(words)
+	return string(unicode.ToUpper(first)) + words[n:]
+}
 
 // Span writes a length of time in its two largest units: "42s", "3m 12s", "2h 5m", "4d 3h".
 // Under ten seconds it shows tenths, because that is where they matter; a negative length is

@@ -97,8 +97,8 @@ func TestFillAgent_SaysInWordsWhatACommandLineLacks(t *testing.T) {
 }
 
 func TestHome_TellsOfTheDaysRunsThatMayNotHaveDoneTheirWork(t *testing.T) {
-	p := homePage{HomeView: engine.HomeView{Today: map[api.Status]int64{api.Complete: 3, api.Failed: 2}, TodayUnfinished: 1}}
-	if got, want := p.today(), "5 sessions, 2 in error, 1 unfinished"; got != want {
+	p := homePage{HomeView: engine.HomeView{Today: map[api.Status]int64{api.Complete: 3, api.Failed: 2}, TodayMarked: 1}}
+	if got, want := p.today(), "5 sessions, 2 in error, 1 to look at"; got != want {
 		t.Errorf("the day is shown as %q, want %q", got, want)
 	}
 }

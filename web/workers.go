@@ -265,6 +265,8 @@ func noticeTitle(n api.Notice) string {
 		return "Its workflow file can't be used"
 	case api.NoticeWorkflowChanged:
 		return "Its workflow file executes something new"
+	case api.NoticeDiskLow:
+		return "Its disk is nearly full"
 	}
 	return "Its owner's file can't be used"
 }

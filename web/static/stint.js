@@ -114,12 +114,24 @@
     state = now
     title = n ? `(${n}) ${title}` : title
     if (title !== document.title) document.title = title
+    renew()
   }
   document.addEventListener('htmx:after:swap', settle)
 
   // A form in which something was typed outlives what it belongs to: a live update that would take it away leaves it, and says so.
   const dirty = form => 'typed' in form.dataset || [...form.elements].some(f =>
     f.type === 'radio' || f.type === 'checkbox' ? f.checked !== f.defaultChecked : f.type !== 'hidden' && 'defaultValue' in f && f.value !== f.defaultValue)
+  // The server was replaced by another version while this page was open: the page is loaded anew, once for each version and
+  // not where that would lose something. Then it only says so.
+  const renew = () => {
+    const by = $('#renewal')?.dataset.renew
+    if (!by || live.paused || $('dialog[open]') || $$('form').some(dirty)) return
+    try {
+      if (sessionStorage.getItem('stint_renewed') === by) return
+      sessionStorage.setItem('stint_renewed', by)
+    } catch { return }
+    location.reload()
+  }
   document.addEventListener('htmx:before:swap', e => {
     for (const task of e.detail.tasks || []) {
       const target = typeof task.target === 'string' ? $(task.target) : task.target
@@ -259,6 +271,7 @@
     else if ((el = hit('[data-dialog]'))) { const d = document.getElementById(el.dataset.dialog); if (d) { e.preventDefault(); d.showModal() } }
     else if ((el = hit('dialog [data-close]'))) { e.preventDefault(); el.closest('dialog').close() }
     else if ((el = hit('#live'))) togglePause()
+    else if (hit('[data-reload]')) location.reload()
     else if ((el = hit('[data-log=wrap]'))) wrap(el)
     else if ((el = hit('.lines p')) && e.target === el && el.parentElement.id) history.replaceState(null, '', '#' + el.parentElement.id)
     else if (e.target.nodeName === 'DIALOG') e.target.close()
