@@ -117,6 +117,8 @@ func (h *host) await(ctx context.Context, p api.Prompt, q agent.Question) (agent
 
 func (h *host) answerOf(ctx context.Context, p api.Prompt, q agent.Question) (agent.Answer, error) {
 	if p.Resolution == api.PromptAnswered && p.Answer != nil {
+		h.declined(p, q)
+		h.stands(p, q)
 		return h.told(*p.Answer, q), nil
 	}
 	h.c.s.rec.wake() // the session was stopped or cancelled, as the beat will say
@@ -131,16 +133,25 @@ func (h *host) answerOf(ctx context.Context, p api.Prompt, q agent.Question) (ag
 // answeredBefore looks for the question among those answered since the last finished turn.
 // Each answer counts once.
 func (h *host) answeredBefore(q agent.Question) (agent.Answer, bool) {
-	in := promptOf(q, h.secrets.now())
+	p, ok := h.takeAnswered(promptOf(q, h.secrets.now()))
+	if !ok {
+		return agent.Answer{}, false
+	}
+	h.declined(p, q)
+	h.stands(p, q)
+	return h.told(*p.Answer, q), true
+}
+
+func (h *host) takeAnswered(in api.PromptInput) (api.Prompt, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	i := slices.IndexFunc(h.answered, func(p api.Prompt) bool { return p.Answer != nil && sameQuestion(p, in) })
 	if i < 0 {
-		return agent.Answer{}, false
+		return api.Prompt{}, false
 	}
-	a := h.told(*h.answered[i].Answer, q)
+	p := h.answered[i]
 	h.answered = slices.Delete(h.answered, i, i+1)
-	return a, true
+	return p, true
 }
 
 // promptOf is a question as the coordinator takes it, with the deadline that the owner set and
@@ -176,19 +187,26 @@ func promptOf(q agent.Question, secrets [][]byte) api.PromptInput {
 	in := api.PromptInput{Kind: string(q.Kind), Text: masked(q.Text)}
 	short := func(text string) string { return api.Excerpt(maskString(text, secrets), maxChoiceText) }
 	if q.Kind == agent.AskApproval {
-		in.Action = &api.AskedAction{Area: string(q.Action.Area), What: masked(q.Action.What), Tool: api.Line(maskString(q.Action.Tool, secrets)), Why: short(q.Why)}
+		in.Action = &api.AskedAction{Area: string(q.Action.Area), What: masked(q.Action.What), Tool: api.Line(maskString(q.Action.Tool, secrets)), Why: short(q.Why), Standing: patternsOf(q, secrets)}
 	}
 	for i, c := range q.Choices {
-		one := api.Choice{ID: choiceID(i), Text: short(c.Text), Other: c.Other, Secret: c.Secret}
+		one := api.Choice{ID: choiceID(i), Header: api.Excerpt(api.Line(maskString(c.Header, secrets)), maxHeader), Text: short(c.Text), Several: c.Several, Other: c.Other, Secret: c.Secret}
 		for _, o := range c.Options {
 			one.Options = append(one.Options, short(o))
+		}
+		for _, a := range c.About {
+			one.About = append(one.About, api.OptionAbout{Description: short(a.Description), Preview: short(a.Preview)})
 		}
 		in.Choices = append(in.Choices, one)
 	}
 	return in
 }
 
-const maxChoiceText = 4 << 10 // bytes, the coordinator's limit
+// The coordinator's limits, in bytes.
+const (
+	maxChoiceText = 4 << 10
+	maxHeader     = 200
+)
 
 // choiceID names a question within its prompt: short and easy to type, whatever the program
 // calls it.

@@ -85,8 +85,8 @@ func (p *Process) claimNext(ctx context.Context) (c *api.Claim, sent proc.BootTi
 		switch {
 		case c != nil:
 			return c, sent
-		case err == nil: // nothing came; the next request is a new one
-			request, unsettled = rand.Text(), false
+		case err == nil: // nothing came; the id stays, for an earlier request with it may still be under way
+			unsettled = false
 			if p.boot().Sub(sent) > time.Second {
 				wait.reset()
 			} else { // it wasn't held, as during a coordinator's shutdown
@@ -177,9 +177,13 @@ func (p *Process) giveBack(rec *record, c api.Claim, reason string) {
 // eligible lists the records to claim for; a request takes only so many, so they take turns.
 // An agent is left out while it has a session that is over, in this process or an earlier one,
 // but may have lapsed before that was reported: otherwise we could be given that very session,
-// and run again what already has a result.
+// and run again what already has a result. So is one for which the disk has no room.
 func (p *Process) eligible(turn int) []api.WorkerID {
 	limits := p.allLimits() // reads files: not under the lock
+	full := map[api.AgentID]bool{}
+	for agent, l := range limits {
+		full[agent] = p.noRoom(l.root) != ""
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	left := map[api.AgentID]bool{}
@@ -197,7 +201,7 @@ func (p *Process) eligible(turn int) []api.WorkerID {
 	for _, r := range p.records {
 		most := limits[r.agent].sessions
 		r.crowded = most > 0 && running[r.agent] >= most
-		if id, ok := r.eligible(); ok && !left[r.agent] && !r.crowded {
+		if id, ok := r.eligible(); ok && !left[r.agent] && !r.crowded && !full[r.agent] {
 			out = append(out, id)
 		}
 	}

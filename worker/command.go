@@ -168,13 +168,17 @@ func (c *command) conclude(r proc.Result) (o outcome, again bool) {
 	}
 	switch {
 	case r.Success():
-		if r.Swept > 0 { // nobody should have to go looking for it
+		how := c.plan.endOf(r)
+		switch { // nobody should have to go looking for it
+		case r.Swept > 0 && how == api.OutcomeUnfinished && c.of == nil:
+			s.marked(api.MarkUnfinished, api.ActivityProgress, "", leftBehind(r))
+		case r.Swept > 0:
 			s.activity(api.ActivityProgress, leftBehind(r))
 		}
 		if c.of != nil {
 			return *c.of, false
 		}
-		return completed(c.plan.endOf(r), result), false
+		return completed(how, result), false
 	case c.of != nil:
 		f := exitFailure(r, lastLines(c.out.end(proc.Stderr), stderrLines))
 		return failed(refuse(CodeCheckFailed, "The command ended well, but its check did not. %s", f.Message), result), true

@@ -75,6 +75,7 @@ func (c *conversation) run(ctx context.Context, life proc.Record) (o outcome, ag
 		}
 	}
 	job := c.job(known, hidden)
+	job.Used = m.Total
 	cmd, err := c.plan.adapter.Command(job)
 	if refused := (*agent.Refusal)(nil); errors.As(err, &refused) {
 		return failed(&refused.Failure, ""), false
@@ -231,6 +232,7 @@ func (c *conversation) talk(ctx context.Context, pipes agent.Pipes, job agent.Jo
 		c.mu.Unlock()
 		cancel(errBroken)
 	})
+	job.Approvals = standing{h: c.host, files: c.host.files(), slug: c.s.claim.Session.AgentSlug}
 	res, err := c.plan.adapter.Converse(ctx, pipes, job, c.host)
 	c.s.breakable(nil)
 	close(over)
@@ -368,7 +370,7 @@ func (c *conversation) failure(res agent.Result, r proc.Result, text string) (o 
 func (s *session) unfinished(what []string, text string) outcome {
 	line := "When the agent's turn ended it had this still running, which was ended with it: " + strings.Join(what, "; ") + "."
 	s.status(line)
-	s.activity(api.ActivityProgress, line)
+	s.marked(api.MarkUnfinished, api.ActivityProgress, "", line)
 	return completed(api.OutcomeUnfinished, text)
 }
 

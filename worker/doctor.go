@@ -15,31 +15,22 @@ import (
 
 // Report says exactly what a command of one agent would find on this machine.
 type Report struct {
-	Agent      string     `json:"agent"`
-	Runs       bool       `json:"runs"` // whether a worker here would start it
-	Checks     []Check    `json:"checks"`
-	Command    []string   `json:"command"`
-	Check      []string   `json:"check,omitzero"`      // what decides whether the command's success counts
-	Executable string     `json:"executable,omitzero"` // where the command's first word was found
-	WorkFolder string     `json:"workFolder"`
-	RealFolder string     `json:"realFolder,omitzero"` // with links resolved
-	FolderKey  string     `json:"folderKey,omitzero"`
-	User       string     `json:"user"` // as whom it would run on this machine
-	Env        []Variable `json:"env"`
+	Agent      string      `json:"agent"`
+	Runs       bool        `json:"runs"`   // whether a worker here would start it
+	Checks     []api.Check `json:"checks"` // Code and Detail as a session would say them; with OK, sessions run all the same
+	Command    []string    `json:"command"`
+	Check      []string    `json:"check,omitzero"`      // what decides whether the command's success counts
+	Executable string      `json:"executable,omitzero"` // where the command's first word was found
+	WorkFolder string      `json:"workFolder"`
+	RealFolder string      `json:"realFolder,omitzero"` // with links resolved
+	FolderKey  string      `json:"folderKey,omitzero"`
+	User       string      `json:"user"` // as whom it would run on this machine
+	Env        []Variable  `json:"env"`
 	// Setup is the state of the owner's settings; missing where there are none and none are
 	// needed.
 	Setup *Inspection `json:"setup,omitzero"`
 
 	told string // the agent's instructions, if they count here
-}
-
-// Check is one thing that was checked. Code and Detail say what is wrong, as a session would.
-// With OK, Detail is something worth knowing: sessions run all the same.
-type Check struct {
-	Name   string `json:"name"`
-	OK     bool   `json:"ok"`
-	Code   string `json:"code,omitzero"`
-	Detail string `json:"detail,omitzero"`
 }
 
 // Variable is one variable of the command's environment.
@@ -90,7 +81,7 @@ func examine(a api.Agent, me api.Whoami, o Options, seen Inspection) Report {
 		r.Setup, r.Runs = &seen, seen.Fine()
 	}
 	check := func(name string, f *api.Failure) {
-		c := Check{Name: name, OK: f == nil}
+		c := api.Check{Name: name, OK: f == nil}
 		if f != nil {
 			c.Code, c.Detail = f.Code, f.Message
 			r.Runs = false

@@ -59,7 +59,7 @@ func (s *session) history(ctx context.Context) (string, error) {
 	}
 	for _, one := range sessions.Items {
 		page, err := s.p.client.ItemsBefore(ctx, one.ID, 0, historyItems)
-		if err != nil {
+		if err != nil && api.CodeOf(err) != api.CodeGone { // of what was removed there is only the prompt
 			return "", err
 		}
 		slices.SortFunc(page.Items, func(a, b api.Item) int { return int(b.Seq - a.Seq) })

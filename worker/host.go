@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -167,7 +168,26 @@ func (h *host) Denied(a agent.Action, r agent.Ruling) {
 	if r == agent.DenyStop {
 		words = "was refused and ends the run"
 	}
-	h.c.s.activity(api.ActivityPolicyDecision, fmt.Sprintf("The policy on %s: %s (%s) %s.", a.Area, api.Excerpt(h.mask(a.What), 2000), a.Tool, words))
+	h.c.s.marked(api.MarkRefused, api.ActivityPolicyDecision, "", fmt.Sprintf("The policy on %s: %s (%s) %s.", a.Area, api.Excerpt(h.mask(a.What), 2000), a.Tool, words))
+}
+
+// ToolsFailed shows people that tools which the agent was to have did not start.
+func (h *host) ToolsFailed(why string) {
+	line := h.mask(why)
+	h.Notice(line)
+	h.c.s.marked(api.MarkToolFailed, api.ActivityProgress, "", line)
+}
+
+// declined notes that people, or the time that they had, refused what the agent asked for.
+func (h *host) declined(p api.Prompt, q agent.Question) {
+	if q.Kind != agent.AskApproval || p.Answer == nil || p.Answer.Approved != nil && *p.Answer.Approved {
+		return
+	}
+	who := "A person refused: "
+	if strings.HasPrefix(p.Answer.Text, nobodyAnswered) {
+		who = nobodyAnswered + " So it was refused: "
+	}
+	h.c.s.marked(api.MarkRefused, api.ActivityProgress, "refused-"+p.ID.String(), who+api.Excerpt(h.mask(q.Action.What), 2000))
 }
 
 // Next ends a turn: what it had taken in is consumed, and its result is kept, so that it is

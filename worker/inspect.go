@@ -19,7 +19,7 @@ import (
 type Inspection struct {
 	File      string      `json:"file"`  // where the settings are, or would be
 	Found     bool        `json:"found"` // there are some
-	Checks    []Check     `json:"checks"`
+	Checks    []api.Check `json:"checks"`
 	Type      string      `json:"type,omitzero"`
 	Program   Program     `json:"program,omitzero"`
 	Git       string      `json:"git,omitzero"` // its version
@@ -51,7 +51,7 @@ type FlowReport struct {
 
 // Fine reports whether every check passed.
 func (i Inspection) Fine() bool {
-	return !slices.ContainsFunc(i.Checks, func(c Check) bool { return !c.OK })
+	return !slices.ContainsFunc(i.Checks, func(c api.Check) bool { return !c.OK })
 }
 
 // Inspect checks the owner's files of an agent, and the programs and folders that they name.
@@ -95,7 +95,7 @@ func Inspect(ctx context.Context, stateDir string, record api.Agent, slug string
 }
 
 func (i *Inspection) check(name string, f *api.Failure) {
-	c := Check{Name: name, OK: f == nil}
+	c := api.Check{Name: name, OK: f == nil}
 	if f != nil {
 		c.Code, c.Detail = f.Code, f.Message
 	}
@@ -203,7 +203,7 @@ func (i *Inspection) program(ctx context.Context, kind api.AgentType, own setup.
 	if len(argv) == 0 && record.Run.Executable != "" {
 		argv = []string{record.Run.Executable}
 	}
-	if kind == api.TypeCommand && len(argv) == 0 {
+	if kind.NamesProgram() && kind != "" && len(argv) == 0 {
 		if argv = record.Run.Command; len(argv) == 0 {
 			return // the record's own check says so
 		}
@@ -214,9 +214,35 @@ func (i *Inspection) program(ctx context.Context, kind api.AgentType, own setup.
 	p, failure := Probe(ctx, kind, argv, env)
 	i.Program = p
 	i.check("program", failure)
+	if kind == api.TypeACP && failure == nil {
+		i.greet(ctx, own, argv, env)
+	}
 	i.sandbox(ctx, kind, own, record, env)
 	if p.SignedIn == "no" {
 		i.signIn(ctx, kind, own, argv, env)
+	}
+}
+
+// greet has a program that speaks ACP introduce itself, within the owner's wrapper where there is
+// one. Whether somebody is signed in shows when a session begins.
+func (i *Inspection) greet(ctx context.Context, own setup.Agent, argv, env []string) {
+	ctx, cancel := context.WithTimeout(ctx, greetPatience)
+	defer cancel()
+	argv = slices.Concat(own.Wrapper, api.ACPCommand(argv))
+	path, err := proc.LookPath(argv[0], "/", env)
+	if err != nil {
+		return // the check of it says so
+	}
+	argv[0] = path
+	met, err := agent.Greet(ctx, argv, env)
+	if err != nil {
+		i.check("protocol", refuse(CodeCrashed, "%s does not answer by the Agent Client Protocol: %s.", i.Program.Path, api.Plain(err)))
+		return
+	}
+	i.Program.Version = met.Version
+	i.check("protocol", nil)
+	if !met.Resumes {
+		i.Checks[len(i.Checks)-1].Detail = "it can't go on with an earlier conversation: one that is interrupted begins anew, told what was said so far"
 	}
 }
 

@@ -21,13 +21,13 @@ func stubs(t *testing.T, scripts map[string]string) (path string) {
 	return dir + ":/usr/bin:/bin"
 }
 
-func checkOf(i Inspection, name string) Check {
+func checkOf(i Inspection, name string) api.Check {
 	for _, c := range i.Checks {
 		if c.Name == name {
 			return c
 		}
 	}
-	return Check{}
+	return api.Check{}
 }
 
 // Claude Code's sandbox is really tried, inside the owner's own where there is one: a worker
@@ -87,6 +87,46 @@ esac`})
 		i := Inspect(t.Context(), o.StateDir, record, "codex", []string{"PATH=" + path, "HOME=" + w.dir, "CODEX_HOME=" + home})
 		if got := checkOf(i, "sign-in"); got.OK != c.fine || !strings.Contains(got.Detail, c.says) || i.Fine() != c.fine {
 			t.Errorf("with %q: %+v of %+v", own, got, i.Checks)
+		}
+	}
+}
+
+// A program that speaks ACP introduces itself, within the owner's wrapper; one that speaks another
+// version, or nothing that can be read, doesn't look healthy.
+func TestInspect_MeetsAProgramByACP(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	o := w.options()
+	says := func(result string) string {
+		return `[ "$1" = acp ] || exit 3
+read -r line
+echo "noise"
+echo '{"jsonrpc":"2.0","id":1,"result":` + result + `}'
+cat > /dev/null`
+	}
+	path := stubs(t, map[string]string{
+		"opencode": says(`{"protocolVersion":1,"agentCapabilities":{"loadSession":true},"agentInfo":{"name":"x","version":"9.8"}}`),
+		"old":      says(`{"protocolVersion":0}`), "mute": "exit 4", "forgets": says(`{"protocolVersion":1,"agentInfo":{"version":"1.0"}}`),
+		"fence": `exec "$@"`,
+	})
+	record := api.Agent{AgentInput: api.AgentInput{Slug: "robot", Type: api.TypeACP, Run: api.Run{WorkFolder: t.TempDir(), Executable: "opencode"}}}
+	for own, c := range map[string]struct {
+		fine    bool
+		version string
+		says    string
+	}{
+		"":                                         {true, "9.8", ""},
+		"wrapper = ['fence']\n":                    {true, "9.8", ""},
+		"executable = ['forgets', 'acp']\n":        {true, "1.0", "begins anew"},
+		"executable = ['old', 'acp']\n":            {false, "", "speaks version 0"},
+		"executable = ['mute', 'acp']\n":           {false, "", "ended without an answer"},
+		"executable = ['opencode', '--version']\n": {false, "", "ended without an answer"},
+	} {
+		w.owns(o, "robot", "type = 'acp'\n"+own)
+		i := Inspect(t.Context(), o.StateDir, record, "robot", []string{"PATH=" + path, "HOME=" + w.dir})
+		got := checkOf(i, "protocol")
+		if got.OK != c.fine || got.Name == "" || !strings.Contains(got.Detail, c.says) || i.Program.Version != c.version || i.Fine() != c.fine {
+			t.Errorf("with %q: %+v, version %q of %+v", own, got, i.Program.Version, i.Checks)
 		}
 	}
 }

@@ -157,10 +157,11 @@ func (s *state) crashed(id api.SessionID) (times int, err error) {
 	return times, err
 }
 
-// forgetTroubles forgets what is counted for a session that is over: crashes and tries.
+// forgetTroubles forgets what is kept for a session until it is over: crashes, tries and how
+// it found its folder.
 func (s *state) forgetTroubles(id api.SessionID) error {
 	return s.tx("forget the crashes", func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(durable(), "DELETE FROM facts WHERE name = ?1", triesName(id)); err != nil {
+		if _, err := tx.ExecContext(durable(), "DELETE FROM facts WHERE name IN (?1, ?2)", triesName(id), foundName(id)); err != nil {
 			return err
 		}
 		_, err := tx.ExecContext(durable(), "DELETE FROM crashes WHERE session_id = ?1", id.String())

@@ -60,7 +60,11 @@ func (s *session) claimGone(ctx context.Context, claim api.ClaimID, batch []entr
 		if !refusedForGood(err) || api.CodeOf(err) == api.CodeConflict { // another worker holds the claim, for now
 			return false, err
 		}
-		s.log.Error("the result was refused by the thread too", "error", err)
+		if api.CodeOf(err) == api.CodeOutcomeConflict { // what came before it was sent again after a kill
+			s.log.Info("the session was finished under this claim before this worker learned of it", "error", err)
+		} else {
+			s.log.Error("the result was refused by the thread too", "error", err)
+		}
 	}
 	s.out.skipTo(finish)
 	return true, nil

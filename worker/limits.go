@@ -6,6 +6,7 @@ import (
 
 	"stint/api"
 	"stint/worker/setup"
+	"stint/worker/workflow"
 )
 
 // limits are what an owner's files say about an agent apart from its sessions' terms. They are
@@ -13,22 +14,43 @@ import (
 type limits struct {
 	sessions int           // how many may run here at once; 0 = as many as there are slots
 	poll     time.Duration // how often to look for work; 0 = the process's own clock
+	root     string        // of its workspaces; empty = the state directory's
 }
 
-// limits reads those of one agent. Files that can't be read limit nothing: the agent's
-// sessions say what is wrong with them.
-func (p *Process) limits(slug string) limits {
-	own, found, err := setup.Find(p.opts.StateDir).Agent(slug)
-	if err != nil || !found || own.Workflow == "" {
+// ownersFiles are what the owner's files say of one agent, as they were at one moment.
+type ownersFiles struct {
+	setup.Agent
+	found   bool
+	err     error             // of the owner's own file
+	flow    workflow.Workflow // the last good one; without a path there is none
+	flowErr error
+}
+
+func (p *Process) ownersFiles(slug string) (f ownersFiles) {
+	if f.Agent, f.found, f.err = setup.Find(p.opts.StateDir).Agent(slug); f.err == nil && f.found && f.Workflow != "" {
+		f.flow, f.flowErr = p.watcher(f.Workflow).Current()
+	}
+	return f
+}
+
+// limits are those of one agent. Files that can't be read limit nothing: the agent's sessions say
+// what is wrong with them.
+func (p *Process) limits(slug string) limits { return p.ownersFiles(slug).limits() }
+
+func (f ownersFiles) limits() limits {
+	if f.err != nil || !f.found {
 		return limits{}
 	}
-	flow, err := p.watcher(own.Workflow).Current()
-	if err != nil && flow.Path == "" {
-		return limits{}
+	out := limits{root: f.Workspace.Root}
+	if f.flow.Path == "" {
+		return out
 	}
-	out := limits{sessions: flow.Config.Agent.MaxConcurrent}
-	if flow.Says("polling.interval_ms") {
-		out.poll = flow.Config.PollInterval
+	out.sessions = f.flow.Config.Agent.MaxConcurrent
+	if out.root == "" {
+		out.root = f.flow.Config.Workspace.Root
+	}
+	if f.flow.Says("polling.interval_ms") {
+		out.poll = f.flow.Config.PollInterval
 	}
 	return out
 }

@@ -13,7 +13,8 @@ import (
 // can't be used, a workflow file that is broken, or one that executes what they have not
 // accepted. Neither a path nor a secret is included: a file may quote one.
 func (p *Process) notices(slug string) []api.Notice {
-	out := p.unmaskedNotices(slug)
+	files := p.ownersFiles(slug)
+	out := append(p.roomNotice(files.limits().root), p.unmaskedNotices(slug, &files)...)
 	if len(out) == 0 {
 		return nil
 	}
@@ -24,29 +25,26 @@ func (p *Process) notices(slug string) []api.Notice {
 	return out
 }
 
-func (p *Process) unmaskedNotices(slug string) []api.Notice {
-	files := setup.Find(p.opts.StateDir)
-	own, found, err := files.Agent(slug)
-	if err != nil {
+func (p *Process) unmaskedNotices(slug string, files *ownersFiles) []api.Notice {
+	if files.err != nil {
 		return []api.Notice{{Code: api.NoticeSetupInvalid, Text: "The owner's file on this agent can't be used; its sessions are refused. See “stint worker doctor " + slug + "” on the worker's machine."}}
 	}
-	if !found || own.Workflow == "" {
+	if !files.found || files.Workflow == "" {
 		return nil
 	}
 	var out []api.Notice
-	flow, err := p.watcher(own.Workflow).Current()
-	if err != nil {
-		text := "The workflow file can't be used: " + problems(err)
-		if flow.Path != "" {
+	if files.flowErr != nil {
+		text := "The workflow file can't be used: " + problems(files.flowErr)
+		if files.flow.Path != "" {
 			text += " The last good one holds."
 		}
 		out = append(out, api.Notice{Code: api.NoticeWorkflowInvalid, Text: api.Excerpt(text, 500)})
 	}
-	accepted, err := files.Accepted(slug)
-	if err != nil || flow.Path == "" {
+	accepted, err := setup.Find(p.opts.StateDir).Accepted(slug)
+	if err != nil || files.flow.Path == "" {
 		return out
 	}
-	if _, changed, err := accepted.Follow(flow); err == nil && changed {
+	if _, changed, err := accepted.Follow(files.flow); err == nil && changed {
 		out = append(out, api.Notice{Code: api.NoticeWorkflowChanged, Text: "The workflow file executes what you have not accepted; what you accepted last holds. Look at it with “stint worker trust " + slug + "” on the worker's machine."})
 	}
 	return out

@@ -74,6 +74,10 @@ type Options struct {
 	// OutboxBytes is how much unsent output of one session is kept before the command
 	// has to wait; 0 = 64 MiB.
 	OutboxBytes int64
+	// MinFreeBytes is the floor of free space on the disks of the state directory and of the
+	// workspaces: below it nothing new is taken; 0 = none. FreeBytes asks a disk, nil = not.
+	MinFreeBytes int64
+	FreeBytes    func(path string) (int64, error)
 
 	// PromptHold is how long an agent that has asked people waits with its claim kept;
 	// then its session is parked and the slot freed. 0 = 10 min. contract 6.5

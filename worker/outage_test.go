@@ -265,3 +265,32 @@ func (w *fixture) untilGone(file string) {
 	w.must(err)
 	w.untilDead(workertest.AgentRun{Pid: pid})
 }
+
+// A request for work that arrives after it was made anew, for more agents, is the same request:
+// what it would be granted would be run by nobody.
+func TestRun_ARequestForWorkThatArrivesLate(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	deliver, dealtWith := make(chan struct{}), make(chan struct{})
+	w.proxy.Rule(func(call string, n int) workertest.Fault {
+		if call == "POST claim-next" && n == 0 {
+			return workertest.Fault{Until: deliver, Rewrite: func(answer []byte) []byte { close(dealtWith); return answer }}
+		}
+		return workertest.Fault{}
+	})
+	o := w.options()
+	o.Slots = 1
+	folder, release := t.TempDir(), filepath.Join(t.TempDir(), "release")
+	first := w.trigger(w.agent("first", "true"), "")
+	w.start(o)
+	w.eventually("it asks for work", func() bool { return w.proxy.Count("POST claim-next") == 1 })
+	second := w.agentWith("second", func(in *api.AgentInput) { in.Run.WorkFolder = folder }, "sh", "-c", "until [ -e "+release+" ]; do sleep 0.05; done")
+	s, _, err := w.client.CreateSession(w.Context(), second.Slug, api.SessionInput{Prompt: new(""), Priority: new(int64(5))}, "")
+	w.must(err)
+	w.untilStatus(s.ID, api.Active)
+	close(deliver)
+	<-dealtWith
+	touch(t, release)
+	w.untilStatus(s.ID, api.Complete)
+	w.untilStatus(first, api.Complete)
+}

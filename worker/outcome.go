@@ -150,6 +150,7 @@ func (s *session) execute(life proc.Record, held bool) (out outcome) {
 			return newCheck(s, plan, files, try, o).run(ctx, proc.NewRecord(s.addr.Session.String()))
 		}
 	}
+	hope := s.expects(ctx, plan)
 	for try := s.firstTry(plan.tries); ; try++ {
 		o, again := at.before(ctx)
 		if ctx.Err() == nil && !again {
@@ -157,7 +158,7 @@ func (s *session) execute(life proc.Record, held bool) (out outcome) {
 		}
 		at.after()
 		if !again || try > plan.tries {
-			return o
+			return hope.judge(context.WithoutCancel(ctx), o)
 		}
 		pause := tryDelay(try, plan.tryPause)
 		s.countTry(try)

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"crypto/rand"
 	"fmt"
 	"slices"
@@ -199,6 +200,18 @@ func (s *session) status(line string) {
 // activity appends a coarse progress or audit entry.
 func (s *session) activity(kind api.ActivityType, line string) {
 	s.report(entryActivity, api.ActivityInput{Key: rand.Text()[:16], Type: kind, Text: cut(line, maxMessage)[0]})
+}
+
+// marked appends an entry that says why the session is no plain success. Unlike other entries
+// it is never dropped: without it the session would look as if all had gone well. The same key
+// twice is one entry; "" is one of its own.
+func (s *session) marked(m api.Mark, kind api.ActivityType, key, line string) {
+	e, err := newEntry(entryActivity, api.ActivityInput{Key: cmp.Or(key, rand.Text()[:16]), Type: kind, Text: cut(line, maxMessage)[0], Mark: m})
+	if err != nil {
+		s.log.Error("a mark can't be encoded", "error", err)
+		return
+	}
+	s.persist("keep a mark of the session", func() error { return s.out.add(e) })
 }
 
 // report adds what can be dropped when the disk is full.

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"stint/api"
 	"stint/worker/agent"
+	"stint/worker/agent/cmdline"
 )
 
 // parrot is an adapter to the play chat: it does what lines of its turns that begin
@@ -85,7 +87,17 @@ func (p parrot) Converse(ctx context.Context, pipes agent.Pipes, job agent.Job, 
 					return agent.Result{Text: words}, context.Cause(ctx)
 				}
 			case "!ask":
-				a, err := host.Ask(ctx, agent.Question{Kind: agent.AskApproval, Text: rest, Action: agent.Action{Area: agent.Shell, What: rest, Tool: "Bash"}})
+				act := agent.Action{Area: agent.Shell, What: rest, Tool: "Bash"}
+				call := agent.Standing{Area: agent.Shell, What: rest, Tool: "Bash"}
+				all := job.Approvals.All()
+				if i := slices.IndexFunc(all, func(s agent.Standing) bool { return s.Covers(call) }); i >= 0 {
+					job.Approvals.Used(act, all[i])
+					words = "unasked"
+					host.Item(agent.Item{Kind: api.ItemText, Text: words})
+					continue
+				}
+				proposed := []agent.Standing{call, {Area: agent.Shell, What: cmdline.Pattern(rest), Tool: "Bash", Any: true}}
+				a, err := host.Ask(ctx, agent.Question{Kind: agent.AskApproval, Text: rest, Action: act, Standing: proposed})
 				if errors.Is(err, agent.ErrStopped) {
 					continue // it was refused; the turn goes on to its end
 				}
@@ -111,6 +123,10 @@ func (p parrot) Converse(ctx context.Context, pipes agent.Pipes, job agent.Job, 
 			case "!deny":
 				host.Denied(agent.Action{Area: agent.SideEffects, What: rest, Tool: "Bash"}, agent.DenyStop)
 				return agent.Result{Failure: refuse(agent.CodePolicy, "Not allowed: %s.", rest)}, nil
+			case "!refuse":
+				host.Denied(agent.Action{Area: agent.SideEffects, What: rest, Tool: "Bash"}, agent.Deny)
+			case "!toolless":
+				host.ToolsFailed(rest)
 			case "!limit":
 				return agent.Result{ResetAt: time.Now().Add(time.Hour), Failure: refuse(agent.CodeUsageLimit, "Limit reached.")}, nil
 			case "!hang":

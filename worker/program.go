@@ -22,7 +22,8 @@ type Program struct {
 
 const (
 	programPatience = 15 * time.Second
-	programAnswer   = 4 << 10 // bytes that are read of it
+	greetPatience   = time.Minute // programs that speak ACP take long to start
+	programAnswer   = 4 << 10     // bytes that are read of it
 )
 
 var versionWord = regexp.MustCompile(`\d+\.\d+[0-9A-Za-z.+-]*`)
@@ -36,14 +37,17 @@ func Probe(ctx context.Context, kind api.AgentType, argv, env []string) (Program
 		argv = []string{known.Program}
 	}
 	if argv[0] == "" {
-		return Program{}, refuse(CodeExecutableNotFound, "The agent names no command.")
+		return Program{}, refuse(CodeExecutableNotFound, "%s", nothingNamed(kind))
+	}
+	if kind == api.TypeACP {
+		argv = api.ACPCommand(argv)
 	}
 	path, err := proc.LookPath(argv[0], "/", env)
 	if err != nil {
 		return Program{}, executableFailure(argv[0], err)
 	}
 	p := Program{Path: path}
-	if known.Program == "" { // a command: starting it would run it
+	if kind.NamesProgram() { // a command: starting it would run it; what speaks ACP says itself what it is
 		return p, nil
 	}
 	if out, err := ask(ctx, env, path, append(argv[1:len(argv):len(argv)], "--version")); err == nil {

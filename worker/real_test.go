@@ -31,6 +31,7 @@ type real struct {
 	args     func(m *agenttest.Model) []string   // likewise with env; nil = none
 	env      func(m *agenttest.Model) []string   // makes the program use our model
 	shell    func(command string) agenttest.Call // how the model asks for a command
+	slow     bool                                // it takes long to start: only the tests of every program run it
 }
 
 var reals = map[string]real{
@@ -47,12 +48,26 @@ var reals = map[string]real{
 			return agenttest.Call{Tool: "exec_command", Input: map[string]any{"cmd": command}}
 		},
 	},
+	"opencode": {
+		kind: api.TypeACP, adapter: agent.ACP{}, variable: agenttest.OpencodeVar, env: agenttest.OpencodeEnv, slow: true,
+		shell: func(command string) agenttest.Call {
+			return agenttest.Call{Tool: "bash", Input: map[string]any{"command": command, "description": "a command"}}
+		},
+	},
 }
 
-// each runs a test for each program.
-func each(t *testing.T, do func(t *testing.T, w *fixture, r real)) {
+// each runs a test for each program that starts quickly.
+func each(t *testing.T, do func(t *testing.T, w *fixture, r real)) { some(t, false, do) }
+
+// every runs a test for every program.
+func every(t *testing.T, do func(t *testing.T, w *fixture, r real)) { some(t, true, do) }
+
+func some(t *testing.T, slow bool, do func(t *testing.T, w *fixture, r real)) {
 	t.Parallel()
 	for name, r := range reals {
+		if r.slow && !slow {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if os.Getenv(r.variable) == "" {
@@ -108,7 +123,7 @@ func exists(path string) bool {
 }
 
 func TestReal_AskedAnsweredAndToldMore(t *testing.T) {
-	each(t, func(t *testing.T, w *fixture, r real) {
+	every(t, func(t *testing.T, w *fixture, r real) {
 		m := agenttest.NewModel(t, r.shell("touch good"), r.shell("touch bad"), agenttest.Say("first"), agenttest.Say("second"))
 		a, o := r.agent(w, m, nil)
 		w.start(o)
@@ -202,7 +217,7 @@ func TestReal_AKilledProgramIsResumed(t *testing.T) {
 // The worker process is killed with -9 in the middle of a turn: its next process resumes the
 // agent session under the same claim.
 func TestReal_AKilledWorkerResumes(t *testing.T) {
-	each(t, func(t *testing.T, w *fixture, r real) {
+	every(t, func(t *testing.T, w *fixture, r real) {
 		m := agenttest.NewModel(t, r.shell("echo before"), agenttest.Hang{}, agenttest.Say("after"))
 		a, o := r.agent(w, m, func(in *api.AgentInput) { in.Run.Rules = []api.RunRule{{Area: "shell", Ruling: "allow"}} })
 		first := w.spawn(r.child(o, ""))
@@ -322,7 +337,7 @@ func TestReal_TheDeadlineAnswers(t *testing.T) {
 }
 
 func TestReal_ASilentModelIsAStall(t *testing.T) {
-	each(t, func(t *testing.T, w *fixture, r real) {
+	every(t, func(t *testing.T, w *fixture, r real) {
 		m := agenttest.NewModel(t, agenttest.Hang{})
 		a, o := r.agent(w, m, func(in *api.AgentInput) { in.StallTimeoutSeconds = 3 })
 		w.start(o)

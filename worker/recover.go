@@ -268,7 +268,7 @@ func (s *session) restedAtCrash(l *leftover) outcome {
 		s.outlived()
 		return failed(refuse(CodeCrashed, "The worker was killed after the agent's turn, and processes of it could not be ended: %v.", l.err), l.said.String)
 	}
-	return completed(outcomeSuccess, l.said.String)
+	return s.expectsAfterCrash().judge(durable(), completed(outcomeSuccess, l.said.String))
 }
 
 // afterCrash is the outcome of a session whose worker was killed while it ran.

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 
+	"stint/api"
 	"stint/worker/agent"
 )
 
@@ -14,12 +15,15 @@ var plainID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$`)
 // where there is no simple way. Only they are shown it: it names their folders.
 func (c *conversation) resumeCommand(agentSession string) string {
 	p, _ := c.plan.kind.Describe()
+	if known, speaks := api.ACPProgramOf(c.plan.executable); speaks && c.plan.kind == api.TypeACP {
+		p.Resume = known.Resume
+	}
 	if p.Resume == "" || !plainID.MatchString(agentSession) {
 		return ""
 	}
 	words := "cd " + agent.ShellQuote(c.plan.folder.real) + " && "
 	for _, v := range with(c.plan.env, c.env) {
-		if name, value, _ := strings.Cut(v, "="); name == p.State {
+		if name, value, _ := strings.Cut(v, "="); name == p.State && name != "" {
 			words += name + "=" + agent.ShellQuote(value) + " "
 		}
 	}

@@ -200,7 +200,7 @@ func TestDoctor_NamesWhatIsWrong(t *testing.T) {
 	if report.Runs {
 		t.Error("it would run")
 	}
-	i := slices.IndexFunc(report.Checks, func(c Check) bool { return !c.OK })
+	i := slices.IndexFunc(report.Checks, func(c api.Check) bool { return !c.OK })
 	if i < 0 || report.Checks[i].Code != CodeExecutableNotFound || report.Checks[i].Name != "command" {
 		t.Errorf("checks %+v", report.Checks)
 	}

@@ -23,8 +23,10 @@ type runSettings struct {
 	trusted    api.Trusted // what counts of the claim's; the session reads nothing else of it
 	kind       api.AgentType
 	workFolder string
-	argv       []string    // of a command
-	checkArgv  []string    // likewise: what decides whether its success counts; empty = nothing
+	argv       []string // of a command
+	checkArgv  []string // likewise: what decides whether its success counts; empty = nothing
+	expect     api.Expectation
+	strict     bool        // a run without what is expected fails
 	adapter    agent.Agent // of an agent that converses; nil for a command
 	executable []string    // likewise
 	wrapper    []string    // a sandbox to start it in
@@ -129,8 +131,14 @@ func (o *runSettings) adapt(all map[api.AgentType]adapter) {
 		return
 	}
 	o.adapter = a.agent
-	if len(o.executable) == 0 {
+	switch {
+	case o.kind == api.TypeACP && len(o.executable) == 0:
+		o.executable = o.argv // a record's command
+	case len(o.executable) == 0:
 		o.executable = []string{a.executable}
+	}
+	if o.kind == api.TypeACP {
+		o.executable = api.ACPCommand(o.executable)
 	}
 }
 
@@ -159,7 +167,7 @@ func trusted(t api.Trusted, byOwner bool, owner string, own setup.Agent, accepte
 	if err == nil && accepted.Runs(digest) {
 		return t, nil
 	}
-	if own.Type != "" && (own.Type != api.TypeCommand || len(own.Executable) > 0) {
+	if own.Type != "" && (!own.Type.NamesProgram() || len(own.Executable) > 0) {
 		t.Type, t.Run, t.Instructions = own.Type, api.Run{}, ""
 		return t, nil
 	}
@@ -177,6 +185,9 @@ func recordSettings(t api.Trusted, o Options) runSettings {
 		workspace: setup.Workspace{Mode: run.Workspace, BaseBranch: run.BaseBranch}, envNames: run.Env,
 		turnLimit: seconds(t.TurnTimeoutSeconds), stallLimit: seconds(t.StallTimeoutSeconds),
 		tries: o.MaxRetryAttempts, tryPause: o.MaxRetryBackoff,
+	}
+	if e, err := api.ParseExpect(run.Expect); err == nil { // the coordinator takes no other
+		out.expect, out.strict = e, run.Strict
 	}
 	if run.Executable != "" {
 		out.executable = []string{run.Executable}
@@ -196,6 +207,12 @@ func (o *runSettings) override(own setup.Agent, flow workflow.Workflow, c api.Cl
 	}
 	if len(own.Check) > 0 {
 		o.checkArgv = own.Check
+	}
+	if own.Expect != "" {
+		if o.expect, err = api.ParseExpect(own.Expect); err != nil {
+			return fmt.Errorf("expect: it %w", err)
+		}
+		o.strict = own.Strict
 	}
 	o.wrapper, o.mayLeave = own.Wrapper, own.MayLeave
 	o.model, o.workFolder = cmp.Or(own.Model, o.model), cmp.Or(own.Folder, o.workFolder)

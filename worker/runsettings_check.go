@@ -26,6 +26,7 @@ const (
 	CodeCrashed                = "AGENT_CRASHED"
 	CodeExitNonzero            = "AGENT_EXIT_NONZERO"
 	CodeCheckFailed            = "CHECK_FAILED"
+	CodeExpectationFailed      = "EXPECTATION_FAILED"
 	CodePostFailed             = "THREAD_POST_FAILED"
 	CodeItemTooLarge           = "THREAD_ITEM_TOO_LARGE"
 	CodeTurnTimeout            = "TURN_TIMEOUT"
@@ -70,7 +71,7 @@ func (o runSettings) check(source, extra []string) (plan, *api.Failure) {
 	}
 	words := o.words()
 	if len(words) == 0 || words[0] == "" {
-		return plan{}, refuse(CodeExecutableNotFound, "The agent names no command; set run.command.")
+		return plan{}, refuse(CodeExecutableNotFound, "%s", nothingNamed(o.kind))
 	}
 	if i := slices.IndexFunc(words, func(arg string) bool { return strings.ContainsRune(arg, 0) }); i >= 0 {
 		return plan{}, refuse(CodePolicyBlocked, "Argument %d of the agent's command holds a NUL, which no program can be given.", i)
@@ -88,6 +89,14 @@ func (o runSettings) check(source, extra []string) (plan, *api.Failure) {
 		}
 	}
 	return out, nil
+}
+
+// nothingNamed says what an agent lacks whose settings name no program.
+func nothingNamed(kind api.AgentType) string {
+	if kind == api.TypeACP {
+		return "The agent names no program; set run.executable to " + api.ACPNames() + ", or run.command to another one and its arguments."
+	}
+	return "The agent names no command; set run.command."
 }
 
 // words are what is started, before an adapter adds to them.

@@ -104,7 +104,7 @@ func (s *session) deliver(ctx context.Context, batch []entry) (settled bool, err
 	}
 	s.log.Log(ctx, gravity(err), "report refused", "kind", batch[0].kind, "entries", len(batch), "error", err)
 	switch api.CodeOf(err) {
-	case api.CodeClaimNotActive, api.CodeInstanceSuperseded, api.CodeNotFound, api.CodeSessionTerminal:
+	case api.CodeClaimNotActive, api.CodeInstanceSuperseded, api.CodeNotFound, api.CodeGone, api.CodeSessionTerminal:
 		return s.claimGone(ctx, claim, batch)
 	}
 	return s.unfit(ctx, claim, batch, err)

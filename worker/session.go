@@ -328,7 +328,7 @@ func (s *session) renew(ctx context.Context) error {
 		} else {
 			s.gone(claim, errLost)
 		}
-	case api.CodeNotFound, api.CodeInstanceSuperseded:
+	case api.CodeNotFound, api.CodeGone, api.CodeInstanceSuperseded:
 		s.gone(claim, errLost)
 		s.rec.wake() // the beat says whether the record is gone
 	default:

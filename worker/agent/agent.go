@@ -13,6 +13,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"stint/api"
@@ -68,6 +70,8 @@ func For(kind api.AgentType) (Agent, bool) {
 		return Claude{}, true
 	case api.TypeCodex:
 		return Codex{}, true
+	case api.TypeACP:
+		return ACP{}, true
 	default:
 		return nil, false
 	}
@@ -101,9 +105,14 @@ type Job struct {
 	MaxTurns    int      // model rounds in one turn; 0 = 200
 	Permissions Permissions
 	Policy      Policy
+	// Approvals are the standing ones; nil = there are none, and none are offered.
+	Approvals Approvals
 	// OwnSettings lets the program load settings, tool servers and hooks that lie in the work
 	// folder or in its user's home. contract 10.2
 	OwnSettings bool
+	// Used is what earlier conversations of the agent session have reported, for programs that
+	// tell of each alone; zero for a new one.
+	Used api.Usage
 	// AnswerLimit bounds the wait for each answer of the program; 0 = 30 s.
 	AnswerLimit time.Duration
 	// Grace bounds the interrupt when the conversation is cut short; 0 = 10 s.
@@ -156,6 +165,9 @@ type Host interface {
 	Usage(api.Usage)
 	// Denied says that the policy refused something, in words for people.
 	Denied(Action, Ruling)
+	// ToolsFailed says that tools which the agent was to have did not start, in words for
+	// people. The conversation goes on.
+	ToolsFailed(why string)
 	// Ask puts a question to a person and waits for the answer: the only place where a
 	// conversation waits for people. An error ends the question unanswered: the cause of ctx,
 	// or [ErrParked]. After ErrParked the agent is asked to repeat the question, word for
@@ -188,21 +200,43 @@ const (
 
 // Question is what an agent wants to know.
 type Question struct {
-	Kind    QuestionKind
-	Text    string // the question; the exact command or change in full
-	Action  Action // of an approval
-	Why     string // the agent's own reason for it, if it gave one
-	Choices []Choice
+	Kind   QuestionKind
+	Text   string // the question; the exact command or change in full
+	Action Action // of an approval
+	Why    string // the agent's own reason for it, if it gave one
+	// Standing are the approvals that a person may give from now on, the narrowest first.
+	Standing []Standing
+	Choices  []Choice
 }
 
 // Choice is one of several questions asked at once.
 type Choice struct {
 	ID      string
+	Header  string // what it is about, in a word or two
 	Text    string
 	Options []string // empty = any text
-	Other   bool     // any text besides the options
-	Secret  bool     // not shown in the transcript
+	About   []api.OptionAbout
+	Several bool // several options may be taken: the answer has one a line
+	Other   bool // any text besides the options
+	Secret  bool // not shown in the transcript
 }
+
+// offer adds an option with what is said about it.
+func (c *Choice) offer(label string, about api.OptionAbout) {
+	c.Options, c.About = append(c.Options, label), append(c.About, about)
+}
+
+// settled leaves out what says nothing, and several where an option has no line of its own.
+func (c Choice) settled() Choice {
+	if !slices.ContainsFunc(c.About, func(a api.OptionAbout) bool { return a != api.OptionAbout{} }) {
+		c.About = nil
+	}
+	c.Several = c.Several && !slices.ContainsFunc(c.Options, func(o string) bool { return strings.Contains(o, "\n") || strings.TrimSpace(o) != o })
+	return c
+}
+
+// taken are the options that an answer takes.
+func (c Choice) taken(said string) []string { return api.Choice{Several: c.Several}.Taken(said) }
 
 // Answer is what a person said.
 type Answer struct {

@@ -164,7 +164,7 @@ func (j Job) boundless() bool {
 func (Claude) Held() []Hold {
 	return []Hold{
 		{Filesystem, "Claude Code's own file tools are judged by the file that they really change, links resolved; commands are kept to the work folder and temporary files by its sandbox, where there is one."},
-		{Shell, "Every command is judged before it runs, taken apart as a shell would; a program that it starts in turn is not."},
+		{Shell, "Every command is judged before it runs, taken apart as a shell would, however it is written; what a program or a script does by itself is not."},
 		{Network, "Web tools are judged by address. Commands have no network in the sandbox unless all of it is allowed; without a sandbox only the usual programs are recognised."},
 		{Workspace, "Calls of Stint's own tools are judged; what a session may do there at all is the coordinator's to say."},
 		{SideEffects, "Commits, pushes, pull requests and publishing are recognised by the usual programs, foreign tool servers by name. A script that pushes is not: keep the network shut, or the keys away."},

@@ -6,6 +6,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"stint/api"
+	"stint/worker/agent/cmdline"
 )
 
 // claudeInput has the inputs of tools that a policy looks at.
@@ -21,10 +24,12 @@ type claudeInput struct {
 	Host      string `json:"host"`
 	Questions []struct {
 		Question string `json:"question"`
+		Header   string `json:"header"`
 		Multi    bool   `json:"multiSelect"`
 		Options  []struct {
 			Label       string `json:"label"`
 			Description string `json:"description"`
+			Preview     string `json:"preview"`
 		} `json:"options"`
 	} `json:"questions"`
 }
@@ -109,7 +114,7 @@ func (t *claudeTalk) hook(id string, r claudeRequest) {
 		t.refuse(id, "this hook can't be read") // which blocks the call
 		return
 	}
-	ruling, at := t.judge.ruled(t.judge.claudeActions(call.Tool, call.Input))
+	ruling, at := t.judge.ruled(r.CallID, t.judge.claudeActions(call.Tool, call.Input))
 	decision := ""
 	switch ruling {
 	case Deny, DenyStop:
@@ -151,13 +156,13 @@ func (t *claudeTalk) permission(id string, r claudeRequest) {
 		return
 	}
 	actions := t.judge.claudeActions(r.ToolName, r.Input)
-	ruling, at := t.judge.verdict(actions)
+	ruling, at := t.judge.verdict(r.CallID, actions)
 	switch ruling {
 	case Allow:
 		t.reply(id, map[string]any{"behavior": "allow", "updatedInput": r.Input})
 	case Ask:
 		t.questions.ask(questionAnswer{id: id, call: r.CallID, actions: actions, input: r.Input.Clone(), asked: Question{
-			Kind: AskApproval, Action: at, Text: claudeCall(r.ToolName, r.Input), Why: claudeWhy(r.Input),
+			Kind: AskApproval, Action: at, Standing: t.judge.proposals(actions), Text: claudeCall(r.ToolName, r.Input), Why: claudeWhy(r.Input),
 		}})
 	default:
 		t.deny(r.CallID, at, ruling)
@@ -197,20 +202,20 @@ func (t *claudeTalk) question(id string, r claudeRequest) {
 	}
 	q := Question{Kind: AskQuestions}
 	for i, one := range in.Questions {
-		c := Choice{ID: one.Question, Text: one.Question, Other: true}
+		c := Choice{ID: one.Question, Header: one.Header, Text: one.Question, Several: one.Multi, Other: true}
 		if len(c.ID) > maxQuestionID {
 			c.ID = fmt.Sprintf("question %d", i+1)
 		}
 		longest := len(c.Text)
 		for _, o := range one.Options {
-			c.Options = append(c.Options, o.Label)
+			c.offer(o.Label, api.OptionAbout{Description: o.Description, Preview: o.Preview})
 			longest = max(longest, len(o.Label))
 		}
 		if longest > maxQuestion {
 			t.reply(id, denial(fmt.Sprintf("No question and no option may be longer than %d bytes. Ask more briefly.", maxQuestion), false))
 			return
 		}
-		q.Choices = append(q.Choices, c)
+		q.Choices = append(q.Choices, c.settled())
 		q.Text = strings.TrimSpace(q.Text + "\n" + one.Question)
 	}
 	t.questions.ask(questionAnswer{id: id, call: r.CallID, input: r.Input.Clone(), asked: q})
@@ -223,7 +228,7 @@ func claudeAnswer(j *judge, a questionAnswer) map[string]any {
 		_ = json.Unmarshal(a.input, &in, lenient)
 		answers := map[string]string{}
 		for _, c := range a.asked.Choices {
-			answers[c.Text] = a.answer.Choices[c.ID]
+			answers[c.Text] = strings.Join(c.taken(a.answer.Choices[c.ID]), ", ")
 		}
 		in["answers"] = answers
 		return map[string]any{"behavior": "allow", "updatedInput": in}
@@ -245,6 +250,13 @@ func denial(why string, interrupt bool) map[string]any {
 	return out
 }
 
+// refusal is what the agent is told.
 func refusal(a Action) string {
-	return fmt.Sprintf("The policy of this worker does not allow it (%s: %s). Go on without.", a.Area, clip(a.What, 300))
+	words := fmt.Sprintf("The policy of this worker does not allow it (%s: %s). Go on without.", a.Area, clip(a.What, 300))
+	if a.Area == Shell || a.Area == SideEffects || a.Area == Network {
+		if why := cmdline.Read(a.What).Unclear; why != "" {
+			words += " Or write the command out: " + why + "."
+		}
+	}
+	return words
 }

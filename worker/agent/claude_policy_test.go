@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -138,6 +139,32 @@ func TestClaude_QuestionsReachAPerson(t *testing.T) {
 	})
 	asked := host.Seen().Asked
 	if err != nil || len(asked) != 1 || asked[0].Kind != agent.AskQuestions || len(asked[0].Choices) != 2 || !asked[0].Choices[0].Other {
+		t.Errorf("asked %+v, %v", asked, err)
+	}
+}
+
+// What the agent says about its options reaches people, and they may take several.
+func TestClaude_QuestionsWhole(t *testing.T) {
+	questions := obj{"questions": list{obj{"question": "Which colours?", "header": "Colours", "multiSelect": true, "options": list{
+		obj{"label": "red", "description": "Like fire", "preview": "#f00\n"}, obj{"label": "blue"}, obj{"label": "green"},
+	}}}}
+	host := &agenttest.Host{Answer: func(_ context.Context, q agent.Question) (agent.Answer, error) {
+		return agent.Answer{Choices: map[string]string{q.Choices[0].ID: "red\nblue"}}, nil
+	}}
+	_, err := heldClaude(t, claudeJob("/work"), host, func(p *peer) {
+		greet(p)
+		p.Say(canUse("q", "AskUserQuestion", questions))
+		if got := answer(p, "q"); got.Text("response", "response", "updatedInput", "answers", "Which colours?") != "red, blue" {
+			t.Errorf("answered %v", got)
+		}
+		p.Say(result(nil))
+		p.Wait()
+	})
+	want := agent.Choice{
+		ID: "Which colours?", Header: "Colours", Text: "Which colours?", Options: []string{"red", "blue", "green"}, Several: true, Other: true,
+		About: []api.OptionAbout{{Description: "Like fire", Preview: "#f00\n"}, {}, {}},
+	}
+	if asked := host.Seen().Asked; err != nil || len(asked) != 1 || !reflect.DeepEqual(asked[0].Choices, []agent.Choice{want}) {
 		t.Errorf("asked %+v, %v", asked, err)
 	}
 }

@@ -57,7 +57,7 @@ func (t *claudeTalk) turned(raw []byte) (done bool, err error) {
 	}
 	t.account(r)
 	for _, d := range r.Denials { // what the program refused by itself, such as hidden files
-		_, at := t.judge.verdict(t.judge.claudeActions(d.Tool, d.Input))
+		_, at, _ := t.judge.decide(t.judge.claudeActions(d.Tool, d.Input))
 		if at.Tool == "" {
 			at = Action{SideEffects, clip(string(d.Input), 4000), d.Tool}
 		}

@@ -80,12 +80,8 @@ func (t *claudeTalk) step() (done bool, err error) {
 		if !open {
 			return true, t.hungUp("Claude Code", t.turning)
 		}
-		if line.lost {
-			t.host.Item(Item{Kind: api.ItemStatus, Text: lostWords("Claude Code")})
+		if !t.passes(line, "Claude Code") {
 			return false, nil
-		}
-		if t.cut = line.cut; t.cut > 0 {
-			t.host.Item(Item{Kind: api.ItemStatus, Text: cutWords("Claude Code", t.cut)})
 		}
 		return t.hear(line.text)
 	case <-t.deaf: // its output says more, and should end soon

@@ -312,7 +312,7 @@ func ShellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''
 func (Codex) Held() []Hold {
 	return []Hold{
 		{Filesystem, "Codex's sandbox keeps commands and changes to the work folder and temporary files; .git and .codex are read-only in it, .claude and the like are not. Rules for single files hold for its patches, not for commands."},
-		{Shell, "Every command is judged before it runs, taken apart as a shell would; a program that it starts in turn is not."},
+		{Shell, "Every command is judged before it runs, taken apart as a shell would, however it is written; what a program or a script does by itself is not."},
 		{Network, "Commands have no network in the sandbox, the loopback included, unless all of it is allowed. Web search is off unless all of it is allowed."},
 		{Workspace, "Calls of Stint's own tools are judged; what a session may do there at all is the coordinator's to say."},
 		{SideEffects, "The sandbox stops commits and pushes. Out of it, with a person's or a rule's leave, the usual programs are recognised."},

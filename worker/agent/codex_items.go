@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"stint/api"
+	"stint/worker/agent/cmdline"
 )
 
 // codexItem is a part of a turn.
@@ -109,7 +110,7 @@ func (t *codexTalk) closeItems() (running []string) {
 func (i codexItem) call() (tool, text string) {
 	switch i.Type {
 	case "commandExecution":
-		return "shell", unwrapShell(i.Command)
+		return "shell", cmdline.Unwrap(i.Command)
 	case "fileChange":
 		return "edit", i.diffs()
 	case "mcpToolCall":
@@ -161,18 +162,4 @@ func (i codexItem) diffs() string {
 		}
 	}
 	return b.String()
-}
-
-// unwrapShell is the command line that a shell is started for, or the text itself.
-func unwrapShell(text string) string {
-	line := parseShell(text)
-	if len(line.commands) == 0 {
-		return text
-	}
-	// The innermost come first; the line's own command is the last.
-	words := line.commands[len(line.commands)-1].words
-	if inner, ok := shellScript(words); ok && line.commands[len(line.commands)-1].text == strings.TrimSpace(text) {
-		return inner
-	}
-	return text
 }

@@ -85,8 +85,12 @@ func (t *codexTalk) notified(method string, params jsontext.Value) (done bool, e
 			t.planned(n)
 		}
 	case "thread/tokenUsage/updated":
+		before := t.spent[n.Thread]
 		t.spent[n.Thread] = api.Usage{InputTokens: n.Tokens.Total.Input, OutputTokens: n.Tokens.Total.Output}
 		t.account()
+		if ours && t.turning && t.spent[n.Thread].OutputTokens > before.OutputTokens {
+			return t.round()
+		}
 	case "account/rateLimits/updated":
 		for _, w := range []*codexWindow{n.Limits.Primary, n.Limits.Secondary} {
 			if w != nil && w.Used >= 100 && w.ResetsAt > 0 && unixTime(w.ResetsAt).After(t.limit) {
@@ -109,6 +113,16 @@ func (t *codexTalk) notified(method string, params jsontext.Value) (done bool, e
 		}
 	}
 	return false, nil
+}
+
+// round counts one round with the model, after each of which Codex tells what was used, and ends
+// a turn that takes more than it may. Codex has no such limit of its own.
+func (t *codexTalk) round() (done bool, err error) {
+	if t.rounds++; t.rounds <= t.job.rounds() || t.stopping != nil || t.blocked != nil {
+		return false, nil
+	}
+	t.cutShort()
+	return true, fail(CodeTurnTimeout, false, "Codex used up the %d rounds with the model that one turn may take.", t.job.rounds())
 }
 
 func (t *codexTalk) planned(n codexNote) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"stint/api"
 	"stint/worker/agent"
 	"stint/worker/agent/agenttest"
 )
@@ -122,7 +123,7 @@ func TestCodex_MoreRightsAreGrantedAsAsked(t *testing.T) {
 
 func TestCodex_QuestionsReachAPerson(t *testing.T) {
 	questions := obj{"questions": list{
-		obj{"id": "q1", "question": "Which?", "isOther": true, "options": list{obj{"label": "red"}, obj{"label": "blue"}}}, obj{"id": "q2", "question": "Key?", "isSecret": true, "options": nil},
+		obj{"id": "q1", "header": "Colour", "question": "Which?", "isOther": true, "options": list{obj{"label": "red", "description": "Like fire"}, obj{"label": "blue"}}}, obj{"id": "q2", "question": "Key?", "isSecret": true, "options": nil},
 	}}
 	host := &agenttest.Host{Answer: func(context.Context, agent.Question) (agent.Answer, error) {
 		return agent.Answer{Choices: map[string]string{"q1": "blue", "q2": "hush"}}, nil
@@ -136,7 +137,7 @@ func TestCodex_QuestionsReachAPerson(t *testing.T) {
 		p.Say(turnEnds("tu", "completed", nil))
 		p.Wait()
 	})
-	want := []agent.Choice{{ID: "q1", Text: "Which?", Options: []string{"red", "blue"}, Other: true}, {ID: "q2", Text: "Key?", Secret: true}}
+	want := []agent.Choice{{ID: "q1", Header: "Colour", Text: "Which?", Options: []string{"red", "blue"}, About: []api.OptionAbout{{Description: "Like fire"}, {}}, Other: true}, {ID: "q2", Text: "Key?", Secret: true}}
 	asked := host.Seen().Asked
 	if err != nil || len(asked) != 1 || asked[0].Kind != agent.AskQuestions || !slices.EqualFunc(asked[0].Choices, want, func(a, b agent.Choice) bool { return text(a) == text(b) }) {
 		t.Errorf("asked %+v, %v", asked, err)

@@ -7,6 +7,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"stint/api"
+	"stint/worker/agent/cmdline"
 )
 
 // codexParams has the parameters of Codex's requests.
@@ -24,11 +27,13 @@ type codexParams struct {
 	Schema    jsontext.Value `json:"requestedSchema"`
 	Questions []struct {
 		ID       string `json:"id"`
+		Header   string `json:"header"`
 		Question string `json:"question"`
 		Other    bool   `json:"isOther"`
 		Secret   bool   `json:"isSecret"`
 		Options  []struct {
-			Label string `json:"label"`
+			Label       string `json:"label"`
+			Description string `json:"description"`
 		} `json:"options"`
 	} `json:"questions"`
 }
@@ -47,16 +52,16 @@ type codexGrant struct {
 func (t *codexTalk) asked(id, method string, params jsontext.Value) {
 	var p codexParams
 	if json.Unmarshal(params, &p, lenient) != nil {
-		t.refuse(id, "the parameters can't be read")
+		t.rpc.refuse(id, "the parameters can't be read")
 		return
 	}
 	if t.stopping != nil || t.blocked != nil {
-		t.refuse(id, "the session is being ended")
+		t.rpc.refuse(id, "the session is being ended")
 		return
 	}
 	switch method {
 	case "item/commandExecution/requestApproval":
-		t.approval(id, method, p, t.commandActions(p), or(p.networkText(), unwrapShell(p.Command)))
+		t.approval(id, method, p, t.commandActions(p), or(p.networkText(), cmdline.Unwrap(p.Command)))
 	case "item/fileChange/requestApproval":
 		change := t.items[p.ItemID]
 		t.approval(id, method, p, t.changeActions(change, p.GrantRoot), or(change.diffs(), "Change files."))
@@ -68,20 +73,12 @@ func (t *codexTalk) asked(id, method string, params jsontext.Value) {
 	case "item/tool/requestUserInput":
 		t.question(id, p)
 	case "item/tool/call": // a tool that a client offers; we offer none
-		t.reply(id, map[string]any{"contentItems": []any{}, "success": false})
+		t.rpc.reply(id, map[string]any{"contentItems": []any{}, "success": false})
 	case "execCommandApproval", "applyPatchApproval": // from threads older than any that we begin
-		t.reply(id, map[string]any{"decision": "abort"})
+		t.rpc.reply(id, map[string]any{"decision": "abort"})
 	default:
-		t.refuse(id, "this request is unknown here: "+clip(method, 100))
+		t.rpc.refuse(id, "this request is unknown here: "+clip(method, 100))
 	}
-}
-
-func (t *codexTalk) reply(id string, result map[string]any) {
-	t.send(map[string]any{"id": jsontext.Value(id), "result": result})
-}
-
-func (t *codexTalk) refuse(id, why string) {
-	t.send(map[string]any{"id": jsontext.Value(id), "error": map[string]any{"code": -32601, "message": why}})
 }
 
 func (p codexParams) networkText() string {
@@ -96,7 +93,7 @@ func (t *codexTalk) commandActions(p codexParams) []toolAction {
 	if p.Network != nil {
 		return []toolAction{{Action: Action{Network, p.Network.Host, "shell"}}}
 	}
-	return t.judge.command("shell", unwrapShell(p.Command), p.Cwd, true)
+	return t.judge.command("shell", cmdline.Unwrap(p.Command), p.Cwd, true)
 }
 
 func (t *codexTalk) changeActions(i codexItem, root string) []toolAction {
@@ -158,17 +155,17 @@ func (t *codexTalk) serverActions(p codexParams) []toolAction {
 
 // approval decides on something that Codex doesn't do by itself.
 func (t *codexTalk) approval(id, method string, p codexParams, actions []toolAction, text string) {
-	ruling, at := t.judge.verdict(actions)
+	ruling, at := t.judge.verdict(p.ItemID, actions)
 	switch ruling {
 	case Allow:
-		t.reply(id, codexYes(method, p, false))
+		t.rpc.reply(id, codexYes(method, p, false))
 	case Ask:
 		t.questions.ask(questionAnswer{id: id, method: method, params: p, actions: actions, asked: Question{
-			Kind: AskApproval, Action: at, Why: p.Reason, Text: or(or(text, at.What), "Something that Codex doesn't name."),
+			Kind: AskApproval, Action: at, Standing: t.judge.proposals(actions), Why: p.Reason, Text: or(or(text, at.What), "Something that Codex doesn't name."),
 		}})
 	default:
 		t.host.Denied(at, ruling)
-		t.reply(id, codexNo(method, ruling == DenyStop))
+		t.rpc.reply(id, codexNo(method, ruling == DenyStop))
 		if ruling == DenyStop {
 			t.block(at)
 			return
@@ -235,7 +232,7 @@ func codexNo(method string, stop bool) map[string]any {
 // question passes the model's own questions on to people.
 func (t *codexTalk) question(id string, p codexParams) {
 	if len(p.Questions) == 0 {
-		t.refuse(id, "there is no question in it")
+		t.rpc.refuse(id, "there is no question in it")
 		return
 	}
 	if t.job.Policy.Unattended {
@@ -243,16 +240,16 @@ func (t *codexTalk) question(id string, p codexParams) {
 		for _, q := range p.Questions {
 			answers[q.ID] = map[string]any{"answers": []string{"There is nobody to ask. Decide yourself, and say what you assumed."}}
 		}
-		t.reply(id, map[string]any{"answers": answers})
+		t.rpc.reply(id, map[string]any{"answers": answers})
 		return
 	}
 	q := Question{Kind: AskQuestions}
 	for _, one := range p.Questions {
-		c := Choice{ID: one.ID, Text: one.Question, Other: one.Other, Secret: one.Secret}
+		c := Choice{ID: one.ID, Header: one.Header, Text: one.Question, Other: one.Other, Secret: one.Secret}
 		for _, o := range one.Options {
-			c.Options = append(c.Options, o.Label)
+			c.offer(o.Label, api.OptionAbout{Description: o.Description})
 		}
-		q.Choices = append(q.Choices, c)
+		q.Choices = append(q.Choices, c.settled())
 		q.Text = strings.TrimSpace(q.Text + "\n" + one.Question)
 	}
 	t.questions.ask(questionAnswer{id: id, asked: q})
@@ -272,9 +269,9 @@ func (t *codexTalk) answered(a questionAnswer) (done bool, err error) {
 		case a.hook != nil:
 			a.hook <- hookDenial("Nobody has answered yet. Ask again, word for word, when the work goes on.")
 		case a.asked.Kind == AskQuestions:
-			t.refuse(a.id, "nobody has answered yet")
+			t.rpc.refuse(a.id, "nobody has answered yet")
 		default:
-			t.reply(a.id, codexNo(a.method, true))
+			t.rpc.reply(a.id, codexNo(a.method, true))
 		}
 		if t.stopping == nil {
 			return t.interrupt(a.err), nil
@@ -291,15 +288,15 @@ func (t *codexTalk) answered(a questionAnswer) (done bool, err error) {
 		for _, c := range a.asked.Choices {
 			answers[c.ID] = map[string]any{"answers": []string{a.answer.Choices[c.ID]}}
 		}
-		t.reply(a.id, map[string]any{"answers": answers})
+		t.rpc.reply(a.id, map[string]any{"answers": answers})
 	case a.hook != nil && a.answer.Approved:
 		a.hook <- []byte("{}")
 	case a.hook != nil:
 		a.hook <- hookDenial(strings.TrimSpace("This was declined. " + a.answer.Text))
 	case a.answer.Approved:
-		t.reply(a.id, codexYes(a.method, a.params, a.answer.ForSession))
+		t.rpc.reply(a.id, codexYes(a.method, a.params, a.answer.ForSession))
 	default:
-		t.reply(a.id, codexNo(a.method, false))
+		t.rpc.reply(a.id, codexNo(a.method, false))
 		if a.answer.Text != "" {
 			t.explain(fmt.Sprintf("A person declined this: %s\nThey said: %s", clip(a.asked.Text, 300), a.answer.Text))
 		}
@@ -338,12 +335,12 @@ func (t *codexTalk) hooked(call hookCall) {
 			actions = append(actions, t.judge.write("edit", name))
 		}
 	case args.Command != "":
-		text = unwrapShell(args.Command)
+		text = cmdline.Unwrap(args.Command)
 		actions = t.judge.command("shell", text, in.Cwd, false)
 	default:
 		actions, text = t.judge.claudeActions(in.Tool, in.Input), in.Tool+" "+string(in.Input)
 	}
-	ruling, at := t.judge.ruled(actions)
+	ruling, at := t.judge.ruled("", actions)
 	switch ruling {
 	case Deny, DenyStop:
 		t.host.Denied(at, ruling)
@@ -354,7 +351,7 @@ func (t *codexTalk) hooked(call hookCall) {
 	case Ask:
 		t.hookings++
 		t.questions.ask(questionAnswer{
-			id: fmt.Sprintf("hook %d", t.hookings), hook: call.answer, actions: actions, asked: Question{Kind: AskApproval, Action: at, Text: text},
+			id: fmt.Sprintf("hook %d", t.hookings), hook: call.answer, actions: actions, asked: Question{Kind: AskApproval, Action: at, Standing: t.judge.proposals(actions), Text: text},
 		})
 	default:
 		call.answer <- []byte("{}")

@@ -17,41 +17,20 @@ type codexTalk struct {
 
 	hooks *hookServer // nil where none is wanted
 
-	calls    map[int64]codexCall // our requests that haven't been answered yet
-	last     int64               // our last request's id
-	late     chan int64          // requests that timed out
+	rpc      *rpc
 	thread   string
 	turn     string               // "" while none runs
+	rounds   int                  // with the model in this turn
 	retrying bool                 // the turn's model can't be reached, and people were notified
 	spent    map[string]api.Usage // by thread: the agent may start others
 	items    map[string]codexItem // open ones, by id
 	hookings int
 }
 
-// codexCall is a request of ours.
-type codexCall struct {
-	method string
-	timer  *time.Timer
-	then   func(jsontext.Value) error
-}
-
-// codexMessage is a request, an answer or a notification.
-type codexMessage struct {
-	ID     jsontext.Value `json:"id"`
-	Method string         `json:"method"`
-	Params jsontext.Value `json:"params"`
-	Result jsontext.Value `json:"result"`
-	Error  *struct {
-		Code    int64  `json:"code"`
-		Message string `json:"message"`
-	} `json:"error"`
-}
-
 func newCodexTalk(ctx context.Context, pipes Pipes, job Job, host Host) *codexTalk {
-	return &codexTalk{
-		talk:  newTalk(ctx, pipes, job, host, !job.boundless()),
-		calls: map[int64]codexCall{}, late: make(chan int64), spent: map[string]api.Usage{}, items: map[string]codexItem{},
-	}
+	t := &codexTalk{talk: newTalk(ctx, pipes, job, host, !job.boundless()), spent: map[string]api.Usage{}, items: map[string]codexItem{}}
+	t.rpc = newRPC(t.wire, "") // its messages lack the usual envelope
+	return t
 }
 
 // end gives up what is still open.
@@ -61,9 +40,7 @@ func (t *codexTalk) end() {
 	}
 	t.questions.close()
 	t.wire.close()
-	for _, c := range t.calls {
-		c.timer.Stop()
-	}
+	t.rpc.end()
 }
 
 func (t *codexTalk) run() (Result, error) {
@@ -78,6 +55,9 @@ func (t *codexTalk) run() (Result, error) {
 	}, t.open)
 	for {
 		done, err := t.step()
+		if t.lost == nil {
+			t.lost = t.rpc.lost
+		}
 		if done || err != nil || t.lost != nil {
 			return t.outcome(err)
 		}
@@ -86,7 +66,7 @@ func (t *codexTalk) run() (Result, error) {
 
 // open begins the agent session, or resumes it.
 func (t *codexTalk) open(jsontext.Value) error {
-	t.send(map[string]any{"method": "initialized"})
+	t.rpc.notify("initialized", nil)
 	hook := ""
 	if t.hooks != nil {
 		hook = t.hooks.command(t.job.Hook)
@@ -127,7 +107,7 @@ func (t *codexTalk) open(jsontext.Value) error {
 
 // say begins a turn.
 func (t *codexTalk) say(text string) {
-	t.turning, t.turn, t.retrying = true, "", false
+	t.turning, t.turn, t.retrying, t.rounds = true, "", false, 0
 	t.call("turn/start", map[string]any{
 		"threadId": t.thread, "input": []any{map[string]any{"type": "text", "text": text}},
 	}, func(result jsontext.Value) error {
@@ -162,14 +142,10 @@ func (t *codexTalk) step() (done bool, err error) {
 	select {
 	case line, open := <-t.wire.lines:
 		if !open {
-			return true, t.hungUp("Codex", len(t.calls) > 0 || t.turning)
+			return true, t.hungUp("Codex", len(t.rpc.open) > 0 || t.turning)
 		}
-		if line.lost {
-			t.host.Item(Item{Kind: api.ItemStatus, Text: lostWords("Codex")})
+		if !t.passes(line, "Codex") {
 			return false, nil
-		}
-		if t.cut = line.cut; t.cut > 0 {
-			t.host.Item(Item{Kind: api.ItemStatus, Text: cutWords("Codex", t.cut)})
 		}
 		return t.hear(line.text)
 	case <-t.deaf:
@@ -186,8 +162,8 @@ func (t *codexTalk) step() (done bool, err error) {
 	case call := <-hooked:
 		t.hooked(call)
 		return false, nil
-	case id := <-t.late:
-		c, open := t.calls[id]
+	case id := <-t.rpc.late:
+		c, open := t.rpc.open[id]
 		if !open || c.method == "turn/interrupt" || c.method == codexSteer {
 			return false, nil
 		}
@@ -205,74 +181,40 @@ func (t *codexTalk) step() (done bool, err error) {
 // call sends a request. then is called with the result of the answer; if it fails, the
 // conversation ends.
 func (t *codexTalk) call(method string, params map[string]any, then func(jsontext.Value) error) {
-	t.last++
-	id := t.last
-	timer := time.AfterFunc(t.job.answerLimit(), func() {
-		select {
-		case t.late <- id:
-		case <-t.wire.shut:
-		}
-	})
-	t.calls[id] = codexCall{method, timer, then}
-	t.send(map[string]any{"id": id, "method": method, "params": params})
-}
-
-func (t *codexTalk) send(message any) {
-	if err := t.wire.send(message); err != nil && t.lost == nil {
-		t.lost = err
-	}
+	t.rpc.call(method, params, t.job.answerLimit(), then)
 }
 
 // hear takes one line of the program. It skips what it can't read, unless the program waits
 // for an answer.
 func (t *codexTalk) hear(raw []byte) (done bool, err error) {
-	var m codexMessage
+	var m rpcMessage
 	if json.Unmarshal(raw, &m, lenient) != nil {
-		t.unreadable(raw)
+		t.rpc.unreadable(raw)
 		return false, nil
 	}
-	hasID := len(m.ID) > 0 && m.ID.Kind() != 'n'
 	switch {
-	case m.Method != "" && hasID:
+	case m.Method != "" && m.hasID():
 		t.alive()
 		if t.cut > 0 {
-			t.refuse(string(m.ID), tooLongToJudge)
+			t.rpc.refuse(string(m.ID), tooLongToJudge)
 			return false, nil
 		}
 		t.asked(string(m.ID), m.Method, m.Params)
 		return false, nil
 	case m.Method != "":
 		return t.notified(m.Method, m.Params)
-	case hasID:
+	case m.hasID():
 		return false, t.replied(m)
 	}
 	return false, nil
 }
 
-// unreadable answers a request in an unknown form, so that the program doesn't wait for ever.
-// What isn't a request is noise.
-func (t *codexTalk) unreadable(raw []byte) {
-	var bare struct {
-		ID     jsontext.Value `json:"id"`
-		Method jsontext.Value `json:"method"`
-	}
-	if json.Unmarshal(raw, &bare, lenient) == nil && len(bare.ID) > 0 && len(bare.Method) > 0 && bare.ID.Kind() != 'n' {
-		t.refuse(string(bare.ID), "this request can't be read")
-	}
-}
-
 // replied takes the answer to a request of ours.
-func (t *codexTalk) replied(m codexMessage) error {
-	var id int64
-	if json.Unmarshal(m.ID, &id) != nil {
+func (t *codexTalk) replied(m rpcMessage) error {
+	c, ours := t.rpc.answered(m)
+	if !ours {
 		return nil
 	}
-	c, open := t.calls[id]
-	if !open {
-		return nil
-	}
-	c.timer.Stop()
-	delete(t.calls, id)
 	if m.Error == nil {
 		t.alive()
 		if c.then == nil {

@@ -396,3 +396,27 @@ func text(v any) string {
 	}
 	return string(b)
 }
+
+// A turn may take so many rounds with the model and no more; another thread's, and a repeated
+// report, don't count.
+func TestCodex_RoundsAreBounded(t *testing.T) {
+	for most, told := range map[int]string{3: "", 4: "completed"} {
+		job := codexJob(t.TempDir())
+		job.MaxTurns = most
+		r, err := heldCodex(t, job, &agenttest.Host{}, func(p *peer) {
+			meet(p)
+			for i := range 4 {
+				usage := tells("thread/tokenUsage/updated", obj{"tokenUsage": obj{"total": obj{"inputTokens": 10 * i, "outputTokens": i + 1}}})
+				p.Say(usage, usage, obj{"method": "thread/tokenUsage/updated", "params": obj{"threadId": "helper", "tokenUsage": obj{"total": obj{"outputTokens": i + 1}}}})
+			}
+			p.Say(turnEnds("tu", "completed", nil))
+			p.Wait()
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if over := r.Failure != nil && r.Failure.Code == agent.CodeTurnTimeout; over == (told == "completed") {
+			t.Errorf("of 4 rounds where %d are allowed it says %+v", most, r.Failure)
+		}
+	}
+}

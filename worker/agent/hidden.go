@@ -75,5 +75,22 @@ func private(env []string) []string {
 	if dir := codexHome(env); dir != "" {
 		out = append(out, dir)
 	}
-	return out
+	return append(out, keysOfOthers(env)...)
+}
+
+// keysOfOthers are the files in which the programs that speak ACP keep their sign-ins.
+func keysOfOthers(env []string) (out []string) {
+	home := variable(env, "HOME")
+	if home == "" {
+		return nil
+	}
+	data := or(variable(env, "XDG_DATA_HOME"), filepath.Join(home, ".local", "share"))
+	config := or(variable(env, "XDG_CONFIG_HOME"), filepath.Join(home, ".config"))
+	for _, name := range []string{"auth.json", "mcp-auth.json"} {
+		out = append(out, filepath.Join(data, "opencode", name))
+	}
+	for _, name := range []string{".gemini/oauth_creds.json", ".gemini/.env", ".qwen/oauth_creds.json", ".qwen/.env", ".copilot/config.json", ".kimi/credentials", ".cursor/auth.json"} {
+		out = append(out, filepath.Join(home, name))
+	}
+	return append(out, filepath.Join(config, "goose", "secrets.yaml"), filepath.Join(config, "cursor", "auth.json"))
 }

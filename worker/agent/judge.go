@@ -6,6 +6,9 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"unicode/utf8"
+
+	"stint/worker/agent/cmdline"
 )
 
 // judge decides for one conversation what its policy says about a tool call. It considers what
@@ -18,40 +21,75 @@ type judge struct {
 	job         Job
 	sandbox     bool // commands run in one
 	granted     map[Action]bool
+	stood       map[string]bool // tool calls that a standing approval allowed
 }
 
 // toolAction is one thing that a tool call would do.
 type toolAction struct {
 	Action
-	contained bool // a sandbox or the work folder keeps it harmless
-	derived   bool // found in a command line: counts only where a rule covers it
-	forbidden bool // nobody may allow it
+	contained bool     // a sandbox or the work folder keeps it harmless
+	derived   bool     // found in a command line: counts only where a rule covers it
+	forbidden bool     // nobody may allow it
+	unseen    bool     // what it does isn't known exactly: only a rule for all of its area allows it
+	beyond    bool     // it is asked to happen out of the sandbox
+	found     *reading // what a command line has of it; nil = it is what it says
+}
+
+// rules is what the policy's rules say about it.
+func (d toolAction) rules(p Policy) Ruling {
+	r := p.ruling(d.Action)
+	if d.unseen {
+		r = harder(p.match(d.Area, d.What, false), p.against(d.Area, reading{unclear: true}))
+	}
+	if d.found != nil {
+		r = harder(r, p.against(d.Area, *d.found))
+	}
+	return r
 }
 
 func newJudge(job Job, sandbox bool) *judge {
 	return &judge{
-		policy: job.Policy, permissions: job.Permissions, dir: resolve(job.Dir), hidden: job.hidden(), job: job, sandbox: sandbox, granted: map[Action]bool{},
+		policy: job.Policy, permissions: job.Permissions, dir: resolve(job.Dir), hidden: job.hidden(), job: job, sandbox: sandbox, granted: map[Action]bool{}, stood: map[string]bool{},
 	}
 }
 
 // verdict is what applies to a tool call: the strictest ruling and the action that it is for.
-func (j *judge) verdict(actions []toolAction) (Ruling, Action) {
-	worst := Allow
-	var at Action
+// call is its id, "" where it has none.
+func (j *judge) verdict(call string, actions []toolAction) (Ruling, Action) {
+	r, at, standing := j.decide(actions)
+	if r == Allow && standing.ID != "" {
+		j.stand(call, actions, standing)
+	}
+	return r, at
+}
+
+// decide is verdict, with the standing approval that it depends on, if any; nothing is reported.
+func (j *judge) decide(actions []toolAction) (worst Ruling, at Action, used Standing) {
+	worst = Allow
+	standing, stands := j.approved(actions)
 	for i, d := range actions {
 		r := j.ruling(d)
+		if r != Allow && stands && j.open(d) {
+			r, used = Allow, standing
+		}
 		if i == 0 || harder(worst, r) != worst {
 			worst, at = harder(worst, r), d.Action
 		}
 	}
-	return worst, at
+	return worst, at, used
+}
+
+// open reports whether no rule refuses an action: then a person may allow it.
+func (j *judge) open(d toolAction) bool {
+	r := d.rules(j.policy)
+	return !d.forbidden && (r == "" || r == Ask)
 }
 
 func (j *judge) ruling(d toolAction) Ruling {
 	if d.forbidden {
 		return Deny
 	}
-	r := j.policy.ruling(d.Action)
+	r := d.rules(j.policy)
 	switch {
 	case r != "":
 	case d.derived, d.contained:
@@ -69,20 +107,28 @@ func (j *judge) ruling(d toolAction) Ruling {
 
 // ruled is what the rules, or fixed limits that nobody may lift, say about a tool call before
 // the program's own judgment; "" where they leave it to that.
-func (j *judge) ruled(actions []toolAction) (Ruling, Action) {
+func (j *judge) ruled(call string, actions []toolAction) (Ruling, Action) {
 	var worst Ruling
 	var at Action
+	standing, stands := j.approved(actions)
+	used := false
 	for _, d := range actions {
-		r := j.policy.ruling(d.Action)
+		r := d.rules(j.policy)
 		if d.forbidden {
 			r = Deny
 		}
 		if r == Ask && j.granted[d.Action] {
 			r = Allow
 		}
+		if r == Ask && stands {
+			r, used = Allow, true
+		}
 		if harder(worst, r) != worst {
 			worst, at = harder(worst, r), d.Action
 		}
+	}
+	if used && worst == Allow {
+		j.stand(call, actions, standing)
 	}
 	return j.policy.attended(worst), at
 }
@@ -100,35 +146,57 @@ func (j *judge) grant(actions []toolAction) {
 func (j *judge) command(tool, text, cwd string, beyond bool) []toolAction {
 	inside := j.sandbox && !beyond
 	out := []toolAction{{Action: Action{Shell, text, tool}, contained: inside}}
-	parsed := parseShell(text)
-	if cwd == "" {
-		cwd = j.dir
-	}
-	for _, name := range parsed.writes {
-		d := j.write(tool, filepath.Join(cwd, name))
-		if filepath.IsAbs(name) {
-			d = j.write(tool, name)
-		}
+	line := cmdline.Read(text)
+	for _, name := range line.Writes {
+		d := j.redirected(tool, name, or(cwd, j.dir))
 		d.contained = d.contained || inside
 		out = append(out, d)
 	}
-	for _, c := range parsed.commands {
-		if c.sideEffect() {
-			out = append(out, toolAction{Action: Action{SideEffects, c.text, tool}, derived: true})
+	for _, act := range line.Acts {
+		if is := sideEffect(act); is != cmdline.No {
+			out = append(out, derived(Action{SideEffects, act.Text, tool}, act, is))
 		}
-		if c.connects() {
-			out = append(out, toolAction{Action: Action{Network, c.text, tool}, derived: true})
+		if is := connects(act); is != cmdline.No {
+			out = append(out, derived(Action{Network, act.Text, tool}, act, is))
 		}
-		for _, w := range c.words {
+		for _, w := range act.Words {
 			if filepath.IsAbs(w) && j.hides(resolve(w)) {
 				out = append(out, toolAction{Action: Action{Filesystem, w, tool}, forbidden: true})
 			}
 		}
 	}
+	if line.Unclear != "" {
+		out = append(out, toolAction{Action: Action{SideEffects, text, tool}, derived: true, found: &reading{unclear: true}})
+		if !inside { // there it has no network
+			out = append(out, toolAction{Action: Action{Network, text, tool}, derived: true, found: &reading{unclear: true}})
+		}
+	}
 	if beyond && j.sandbox { // outside it means everything that it would prevent
-		out = append(out, toolAction{Action: Action{Filesystem, "/", tool}}, toolAction{Action: Action{Network, text, tool}})
+		out = append(out, toolAction{Action: Action{Filesystem, "/", tool}, beyond: true}, toolAction{Action: Action{Network, text, tool}, beyond: true})
 	}
 	return out
+}
+
+// derived is an action that was found in a command line, surely or perhaps.
+func derived(a Action, act cmdline.Act, is cmdline.Answer) toolAction {
+	return toolAction{Action: a, derived: true, found: &reading{acts: []cmdline.Act{act}, perhaps: is == cmdline.Maybe}}
+}
+
+// redirected is the change of a file that a line writes by >. Its name may not be known.
+func (j *judge) redirected(tool, name, cwd string) toolAction {
+	full := name
+	if !filepath.IsAbs(name) {
+		full = filepath.Join(cwd, name)
+	}
+	d := j.write(tool, full)
+	if cmdline.Unknown(name) {
+		if cmdline.Unknown(name[:min(len(name), utf8.UTFMax)]) {
+			d.What = name // it may lie anywhere
+		}
+		d.derived, d.forbidden = true, false
+		d.found = &reading{acts: []cmdline.Act{{Text: d.What, Words: []string{d.What}}}}
+	}
+	return d
 }
 
 // write is the change of a file.

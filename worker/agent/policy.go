@@ -2,9 +2,9 @@ package agent
 
 import (
 	"slices"
-	"strings"
 
 	"stint/api"
+	"stint/worker/agent/cmdline"
 )
 
 // The words of a policy are the same everywhere.
@@ -57,8 +57,9 @@ type Policy struct {
 //
 // A command line counts as the commands it consists of, including those in substitutions, in
 // pipes and behind sh -c, env or sudo: each needs a rule that allows it, and one refused
-// command refuses the line. What can't be read as shell, or only becomes a command when it
-// runs, is allowed only by a rule for the whole area.
+// command refuses the line, however it is written. What can't be read as shell, or only becomes
+// a command when it runs, is allowed only by a rule for the whole area, and asked about or
+// refused where a rule refuses anything of it.
 func (p Policy) Decide(a Action) Ruling {
 	ruling := p.ruling(a)
 	if ruling == "" {
@@ -89,26 +90,65 @@ func (p Policy) ruling(a Action) Ruling {
 	if a.Area != Shell {
 		return p.match(a.Area, a.What, true)
 	}
-	line := parseShell(a.What)
+	line := cmdline.Write(a.What)
 	hardest := p.match(Shell, a.What, false) // a refusal may be written for the whole line
 	open := false
-	for _, c := range line.commands {
-		r := p.match(Shell, c.text, c.literal)
-		for _, inner := range c.inner {
+	for _, c := range line.Commands {
+		r := p.match(Shell, c.Text, c.Literal)
+		for _, inner := range c.Inner {
 			r = harder(r, p.match(Shell, inner, false))
 		}
 		open = open || r == ""
 		hardest = harder(hardest, r)
 	}
-	if line.opaque {
+	if line.Opaque {
 		r := p.whole(Shell)
 		open = open || r == ""
 		hardest = harder(hardest, r)
 	}
+	read := cmdline.Read(a.What)
+	hardest = harder(hardest, p.against(Shell, reading{acts: read.Acts, unclear: read.Unclear != ""}))
 	if open && (hardest == "" || hardest == Allow) {
 		return ""
 	}
 	return hardest
+}
+
+// reading is what was found in a command line of the things that an area is about.
+type reading struct {
+	acts    []cmdline.Act
+	unclear bool // there may be more
+	perhaps bool // the acts may not be of the area
+}
+
+// against is the strictest of the rules of an area that don't allow, for what a command line
+// amounts to. What may be refused and can't be known is asked about, or refused where nobody
+// is there to ask.
+func (p Policy) against(area Area, found reading) Ruling {
+	var out Ruling
+	unsure := false
+	for _, r := range p.Rules {
+		if r.Area != area || r.Ruling == Allow {
+			continue
+		}
+		doubt := found.unclear
+		for _, act := range found.acts {
+			switch is := act.Is(r.Pattern); {
+			case is == cmdline.Yes && !found.perhaps:
+				out = harder(out, r.Ruling)
+			case is != cmdline.No:
+				doubt = true
+			}
+		}
+		unsure = unsure || doubt && !r.Narrows()
+	}
+	switch {
+	case !unsure:
+		return out
+	case p.Unattended:
+		return harder(out, Deny)
+	}
+	return harder(out, Ask)
 }
 
 // match is the strictest ruling of the rules that match a text. A pattern can only allow a
@@ -116,7 +156,7 @@ func (p Policy) ruling(a Action) Ruling {
 func (p Policy) match(area Area, text string, literal bool) Ruling {
 	var out Ruling
 	for _, r := range p.Rules {
-		if r.Area != area || !glob(r.Pattern, text) {
+		if r.Area != area || !cmdline.Glob(r.Pattern, text) {
 			continue
 		}
 		if r.Ruling == Allow && !literal && r.Pattern != "" && r.Pattern != "*" {
@@ -147,30 +187,6 @@ func (p Policy) open(area Area) bool {
 func (p Policy) shut(area Area) bool {
 	r := p.whole(area)
 	return r == Deny || r == DenyStop
-}
-
-// glob reports whether a text matches a pattern in which * stands for any text.
-func glob(pattern, text string) bool {
-	if pattern == "" {
-		return true
-	}
-	parts := strings.Split(pattern, "*")
-	if len(parts) == 1 {
-		return pattern == text
-	}
-	first, last := parts[0], parts[len(parts)-1]
-	if len(text) < len(first)+len(last) || !strings.HasPrefix(text, first) || !strings.HasSuffix(text, last) {
-		return false
-	}
-	text = text[len(first) : len(text)-len(last)]
-	for _, part := range parts[1 : len(parts)-1] {
-		i := strings.Index(text, part)
-		if i < 0 {
-			return false
-		}
-		text = text[i+len(part):]
-	}
-	return true
 }
 
 // PolicyOf is the policy that a run block's rules amount to. With nobody there to ask, what

@@ -153,8 +153,17 @@ func TestReal_OtherConversationsAreHidden(t *testing.T) {
 				fine(t, r, err)
 				return host
 			}
-			talk()
 			home := filepath.Join(variable(job.Env, "HOME"), ".claude", "projects")
+			talk()
+			// Now and then the program keeps the transcript without the long output beside it.
+			for range 2 {
+				if kept, _ := filepath.Glob(filepath.Join(home, "*", job.Begin, "tool-results", "*")); len(kept) > 0 {
+					break
+				}
+				job.Begin = agent.NewID()
+				m.Then(long("OTHER"), agenttest.Say("first"))
+				talk()
+			}
 			remaining := func(id string) (transcript, result string) {
 				t.Helper()
 				found, _ := filepath.Glob(filepath.Join(home, "*", id+".jsonl"))

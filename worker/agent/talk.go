@@ -57,6 +57,19 @@ func (t *talk) hungUp(program string, open bool) error {
 	}
 }
 
+// passes tells people what was left out of a line of the program, and reports whether anything of it
+// is left to be heard.
+func (t *talk) passes(line heard, program string) bool {
+	if line.lost {
+		t.host.Item(Item{Kind: api.ItemStatus, Text: lostWords(program)})
+		return false
+	}
+	if t.cut = line.cut; t.cut > 0 {
+		t.host.Item(Item{Kind: api.ItemStatus, Text: cutWords(program, t.cut)})
+	}
+	return true
+}
+
 // outcome turns how the conversation ended into its result.
 func (t *talk) outcome(err error) (Result, error) {
 	var failed *failure

@@ -43,6 +43,26 @@ func codexTools(job Job) map[string]any {
 	}}
 }
 
+// acpTools are the tool servers that a program is told of by the Agent Client Protocol. Not every
+// program hands on its own environment.
+func acpTools(job Job) []any {
+	if len(job.Tools) == 0 {
+		return []any{} // an empty list: nothing in its place isn't the same to every program
+	}
+	env := []any{}
+	for _, v := range job.Env {
+		if name, value, _ := strings.Cut(v, "="); toolServerNeeds(name) {
+			env = append(env, map[string]any{"name": name, "value": value})
+		}
+	}
+	return []any{map[string]any{"name": toolServer, "command": job.Tools[0], "args": job.Tools[1:], "env": env}}
+}
+
+// toolServerNeeds reports whether the server of Stint's tools reads a variable.
+func toolServerNeeds(name string) bool {
+	return strings.HasPrefix(name, "STINT_") || strings.HasPrefix(name, "XDG_") || name == "HOME" || name == "PATH"
+}
+
 // toolServerFailed is how both programs call a tool server that they couldn't start.
 const toolServerFailed = "failed"
 
@@ -79,5 +99,5 @@ func (t *talk) toolless(why string) {
 		return
 	}
 	t.toldToolless = true
-	t.host.Notice(strings.TrimSpace("Stint's tools could not be started; the agent goes on without them. " + clip(why, 300)))
+	t.host.ToolsFailed(strings.TrimSpace("Stint's tools could not be started; the agent goes on without them. " + clip(why, 300)))
 }

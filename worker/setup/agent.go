@@ -26,9 +26,11 @@ const DefaultPreset Preset = "ask"
 // Agent is what an agent's file says. The zero value of each field means that the file leaves
 // it open; then the workflow file's, the agent record's or the default counts.
 type Agent struct {
-	Type         api.AgentType     `toml:"type,omitempty" comment:"command, claude_code or codex"`
+	Type         api.AgentType     `toml:"type,omitempty" comment:"command, claude_code, codex or acp"`
 	Executable   []string          `toml:"executable,omitempty" comment:"What to start: a program and its arguments. No shell reads it."`
 	Check        []string          `toml:"check,omitempty" comment:"Of type command: run after it ended well; its exit code decides whether that counts."`
+	Expect       string            `toml:"expect,omitempty" comment:"What must come of a run beside that it ends well: changes in its git repository, or output:PATTERN that its result must match."`
+	Strict       bool              `toml:"strict,omitempty" comment:"A run without what is expected fails, instead of being marked."`
 	MayLeave     []string          `toml:"may_leave,omitempty" comment:"Of type command: names of programs that it may leave running, such as gradle*; they are ended, and it is a success all the same."`
 	Model        string            `toml:"model,omitempty"`
 	Preset       Preset            `toml:"preset,omitempty" comment:"ask, unattended, autonomous or command"`
@@ -161,6 +163,10 @@ func (a Agent) complete(home string) (Agent, error) {
 	check("executable", len(a.Executable) == 0 || a.Executable[0] != "", "its first word is empty")
 	check("wrapper", len(a.Wrapper) == 0 || a.Wrapper[0] != "", "its first word is empty")
 	check("check", len(a.Check) == 0 || a.Check[0] != "", "its first word is empty")
+	if _, err := api.ParseExpect(a.Expect); err != nil {
+		check("expect", false, "it %v", err)
+	}
+	check("strict", !a.Strict || a.Expect != "", "it says what follows when something is missing: say in expect what that is")
 	for field, words := range map[string][]string{"executable": a.Executable, "wrapper": a.Wrapper, "check": a.Check} {
 		check(field, !slices.ContainsFunc(words, func(s string) bool { return strings.ContainsRune(s, 0) }), "it holds a NUL")
 	}

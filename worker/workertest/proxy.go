@@ -22,6 +22,9 @@ type Fault struct {
 	LoseAnswer bool
 	// Delay comes before the request is delivered.
 	Delay time.Duration
+	// Until holds the request up until it is closed, and then delivers it though its sender
+	// may have given up long since.
+	Until <-chan struct{}
 	// Status and Body replace the coordinator's answer, when Status is set: as problem+json
 	// when Body begins with {, else as a proxy's HTML page.
 	Status int
@@ -142,7 +145,11 @@ func (p *Proxy) next(r *http.Request) (f Fault, cut bool, ended <-chan struct{})
 // ServeHTTP passes a request on, or doesn't.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f, cut, ended := p.next(r)
-	ctx, cancel := context.WithCancel(r.Context())
+	from := r.Context()
+	if f.Until != nil {
+		from = context.WithoutCancel(from)
+	}
+	ctx, cancel := context.WithCancel(from)
 	defer cancel()
 	go func() {
 		select {
@@ -154,6 +161,14 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if f.Delay > 0 {
 		select {
 		case <-time.After(f.Delay):
+		case <-ctx.Done():
+		}
+	}
+	if f.Until != nil {
+		body, _ := io.ReadAll(r.Body) // while its sender is still there
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		select {
+		case <-f.Until:
 		case <-ctx.Done():
 		}
 	}

@@ -10,9 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"unicode/utf8"
-
-	"golang.org/x/sys/unix"
 )
 
 // MaxSize bounds a workflow file, in bytes, and MaxFront its front matter: the cost of parsing
@@ -68,7 +67,7 @@ func read(path string) ([]byte, error) {
 	if !filepath.IsAbs(path) {
 		return nil, missing("the path is not absolute")
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, missing("the file does not exist")

@@ -84,6 +84,9 @@ func (h *Host) Denied(a agent.Action, r agent.Ruling) {
 	h.denied = append(h.denied, Denial{a, r})
 }
 
+// ToolsFailed is part of [agent.Host]: it shows what a notice does.
+func (h *Host) ToolsFailed(why string) { h.Notice(why) }
+
 // Ask is part of [agent.Host].
 func (h *Host) Ask(ctx context.Context, q agent.Question) (agent.Answer, error) {
 	h.mu.Lock()

@@ -27,13 +27,15 @@ func (m messages) call(w http.ResponseWriter, number int, c Call) {
 		m.text(s, index, c.Before)
 		index++
 	}
-	s.send("content_block_start", map[string]any{"index": index, "content_block": map[string]any{
-		"type": "tool_use", "id": fmt.Sprintf("toolu_%d", number), "name": c.Tool, "input": map[string]any{},
-	}})
-	s.send("content_block_delta", map[string]any{"index": index, "delta": map[string]any{
-		"type": "input_json_delta", "partial_json": string(must(c.Input)),
-	}})
-	s.send("content_block_stop", map[string]any{"index": index})
+	for i, c := range append([]Call{c}, c.Also...) {
+		s.send("content_block_start", map[string]any{"index": index + i, "content_block": map[string]any{
+			"type": "tool_use", "id": callID("toolu", number, i), "name": c.Tool, "input": map[string]any{},
+		}})
+		s.send("content_block_delta", map[string]any{"index": index + i, "delta": map[string]any{
+			"type": "input_json_delta", "partial_json": string(must(c.Input)),
+		}})
+		s.send("content_block_stop", map[string]any{"index": index + i})
+	}
 	m.end(s, "tool_use")
 }
 

@@ -29,6 +29,15 @@ type Call struct {
 	Namespace string // of Codex's tool servers
 	Input     any
 	Before    string // text said first
+	Also      []Call // further calls in the same answer, as they are
+}
+
+// callID names a call of an answer.
+func callID(kind string, number, i int) string {
+	if i == 0 {
+		return fmt.Sprintf("%s_%d", kind, number)
+	}
+	return fmt.Sprintf("%s_%d_%d", kind, number, i)
 }
 
 // Break is an error as the answer: an HTTP status with the API's own error object, or, with
@@ -49,7 +58,7 @@ type Asked struct {
 	Key  string // the key or token that was sent
 }
 
-// Model answers the requests of both programs by a script, one step per request. Requests
+// Model answers the requests of the programs by a script, one step per request. Requests
 // outside the conversation, such as for a title, are answered separately and use no step.
 type Model struct {
 	URL string
@@ -112,6 +121,9 @@ func (m *Model) serve(w http.ResponseWriter, r *http.Request) {
 		dialect, whole = messages{}, false
 	case strings.HasSuffix(r.URL.Path, "/responses"):
 		dialect = responses{}
+	case strings.Contains(r.URL.Path, "enerateContent"):
+		ask.Stream = strings.HasSuffix(r.URL.Path, ":streamGenerateContent")
+		dialect, whole = gemini{ask.Stream}, false
 	default:
 		http.Error(w, `{"type":"error","error":{"type":"not_found_error","message":"no such route"}}`, http.StatusNotFound)
 		return
@@ -180,8 +192,10 @@ func (m *Model) next(asked Asked) Step {
 }
 
 func key(r *http.Request) string {
-	if k := r.Header.Get("X-Api-Key"); k != "" {
-		return k
+	for _, name := range []string{"X-Api-Key", "X-Goog-Api-Key"} {
+		if k := r.Header.Get(name); k != "" {
+			return k
+		}
 	}
 	return strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 }
@@ -195,7 +209,7 @@ func cutOff(w http.ResponseWriter) {
 	panic(http.ErrAbortHandler)
 }
 
-// dialect is one of the two model APIs.
+// dialect is one of the model APIs.
 type dialect interface {
 	say(w http.ResponseWriter, number int, text string)
 	call(w http.ResponseWriter, number int, c Call)

@@ -51,7 +51,7 @@ func runOrdinary() (code int, err error) {
 	}
 	env := []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8"}
 	self, err = within(home, self)
-	for _, name := range []string{ClaudeVar, CodexVar, OpencodeVar, "STINT_TEST_BINARY"} {
+	for _, name := range []string{ClaudeVar, CodexVar, OpencodeVar, GeminiVar, NodeVar, "STINT_TEST_BINARY"} {
 		if program := os.Getenv(name); program != "" && err == nil {
 			program, err = within(home, program)
 			env = append(env, name+"="+program)

@@ -21,6 +21,8 @@ const (
 	ClaudeVar   = "STINT_TEST_CLAUDE"
 	CodexVar    = "STINT_TEST_CODEX"
 	OpencodeVar = "STINT_TEST_OPENCODE"
+	GeminiVar   = "STINT_TEST_GEMINI" // its script, which Node runs
+	NodeVar     = "STINT_TEST_NODE"
 )
 
 // RealClaude is a job for the real Claude Code with our model. Its user is signed in by files;
@@ -193,4 +195,47 @@ func CodexArgs(m *Model) []string {
 		"-c", `model_provider="scripted"`,
 		"-c", `model_providers.scripted={name="scripted",base_url="` + m.URL + `",wire_api="responses",requires_openai_auth=true,request_max_retries=0,stream_max_retries=0}`,
 	}
+}
+
+// RealOpencode is a job for the real opencode with our model; the work folder is new and empty.
+func RealOpencode(t testing.TB, m *Model) agent.Job {
+	t.Helper()
+	job := realJob(t, OpencodeVar)
+	job.Env = append(job.Env, OpencodeEnv(m)...)
+	return job
+}
+
+// OpencodeEnv is the environment in which opencode takes the model for its own. Its key is in the
+// settings, as its user would have it.
+func OpencodeEnv(m *Model) []string {
+	settings := must(map[string]any{
+		"model": "scripted/scripted", "small_model": "scripted/scripted", "permission": map[string]any{"bash": "allow", "edit": "allow"},
+		"provider": map[string]any{"scripted": map[string]any{
+			"npm": "@ai-sdk/anthropic", "name": "scripted", "options": map[string]any{"baseURL": m.URL + "/v1", "apiKey": Key},
+			"models": map[string]any{"scripted": map[string]any{
+				"name": "scripted", "cost": map[string]any{"input": 1000, "output": 2000}, "limit": map[string]any{"context": 100_000, "output": 4000},
+			}, "other": map[string]any{"name": "other", "limit": map[string]any{"context": 100_000, "output": 4000}}},
+		}},
+	})
+	return []string{"OPENCODE_CONFIG_CONTENT=" + string(settings), "OPENCODE_DISABLE_MODELS_FETCH=1"}
+}
+
+// RealGemini is a job for the real Gemini CLI with our model; the work folder is new and empty.
+func RealGemini(t testing.TB, m *Model) agent.Job {
+	t.Helper()
+	job := realJob(t, GeminiVar)
+	node := os.Getenv(NodeVar)
+	if node == "" {
+		t.Fatalf("%s names no program: run make test-agents", NodeVar)
+	}
+	// By its name the program is known.
+	start := filepath.Join(Folder(t), "gemini")
+	script := "#!/bin/sh\nexec '" + node + "' '" + job.Executable[0] + "' \"$@\"\n"
+	if err := os.WriteFile(start, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	job.Executable = []string{start}
+	job.Model = "gemini-2.5-pro" // else a small model of its own chooses one
+	job.Env = append(job.Env, "GOOGLE_GEMINI_BASE_URL="+m.URL, "GEMINI_API_KEY="+Key, "GEMINI_CLI_NO_RELAUNCH=true")
+	return job
 }

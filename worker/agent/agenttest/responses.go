@@ -19,17 +19,17 @@ func (r responses) call(w http.ResponseWriter, number int, c Call) {
 	if c.Before != "" {
 		r.message(s, number, c.Before)
 	}
-	item := map[string]any{
-		"type": "function_call", "id": fmt.Sprintf("fc_%d", number), "call_id": fmt.Sprintf("call_%d", number),
-		"name": c.Tool, "arguments": string(must(c.Input)),
+	for i, c := range append([]Call{c}, c.Also...) {
+		id := callID("call", number, i)
+		item := map[string]any{"type": "function_call", "id": "f" + id, "call_id": id, "name": c.Tool, "arguments": string(must(c.Input))}
+		if text, custom := c.Input.(string); custom { // a tool with free text
+			item = map[string]any{"type": "custom_tool_call", "id": "t" + id, "call_id": id, "name": c.Tool, "input": text}
+		}
+		if c.Namespace != "" {
+			item["namespace"] = c.Namespace
+		}
+		s.send("response.output_item.done", map[string]any{"output_index": i, "item": item})
 	}
-	if text, custom := c.Input.(string); custom { // a tool with free text
-		item = map[string]any{"type": "custom_tool_call", "id": fmt.Sprintf("ctc_%d", number), "call_id": fmt.Sprintf("call_%d", number), "name": c.Tool, "input": text}
-	}
-	if c.Namespace != "" {
-		item["namespace"] = c.Namespace
-	}
-	s.send("response.output_item.done", map[string]any{"output_index": 0, "item": item})
 	r.end(s, number)
 }
 

@@ -1,0 +1,40 @@
+package agenttest
+
+import "net/http"
+
+// gemini is the Gemini API, as Gemini CLI uses it.
+type gemini struct{ stream bool }
+
+func (g gemini) say(w http.ResponseWriter, _ int, text string) {
+	g.answer(w, map[string]any{"text": text})
+}
+
+func (g gemini) call(w http.ResponseWriter, _ int, c Call) {
+	var parts []map[string]any
+	if c.Before != "" {
+		parts = append(parts, map[string]any{"text": c.Before})
+	}
+	g.answer(w, append(parts, map[string]any{"functionCall": map[string]any{"name": c.Tool, "args": c.Input}})...)
+}
+
+func (g gemini) answer(w http.ResponseWriter, parts ...map[string]any) {
+	answer := must(map[string]any{
+		"candidates":    []any{map[string]any{"content": map[string]any{"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}},
+		"usageMetadata": map[string]any{"promptTokenCount": tokensIn, "candidatesTokenCount": tokensOut, "totalTokenCount": tokensIn + tokensOut},
+	})
+	if !g.stream {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(answer)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	_, _ = w.Write([]byte("data: " + string(answer) + "\n\n"))
+}
+
+func (gemini) fail(w http.ResponseWriter, b Break) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(b.Status)
+	_, _ = w.Write(must(map[string]any{"error": map[string]any{"code": b.Status, "status": b.Type, "message": b.Text}}))
+}
+
+func (g gemini) aside(w http.ResponseWriter, _ bool) { g.say(w, 0, "aside") }

@@ -1,0 +1,221 @@
+package agent_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"stint/worker/agent"
+	"stint/worker/agent/cmdline"
+)
+
+// denied is an act that a rule refuses, in the parts of which the ways to write it are made.
+type denied struct {
+	program, sub, rest string
+	rule               agent.Rule
+	witness            string // a file of the work folder that is there once it was done
+}
+
+func (d denied) line() string { return d.program + " " + d.sub + " " + d.rest }
+
+// acts are the acts of the table of evasions. The programs but git and rm are stand-ins.
+var deniedActs = []denied{
+	{"git", "push", "out HEAD:refs/heads/pushed", agent.Rule{Area: agent.Shell, Pattern: "git push*", Ruling: agent.Deny}, "out.git/refs/heads/pushed"},
+	{"rm", "-rf", "canary", agent.Rule{Area: agent.Shell, Pattern: "rm -rf *", Ruling: agent.Deny}, "!canary"},
+	{"./npm", "publish", "now", agent.Rule{Area: agent.SideEffects, Pattern: "npm publish*", Ruling: agent.Deny}, "npm-publish"},
+	{"./curl", "--get", "https://x.test/", agent.Rule{Area: agent.Network, Pattern: "curl *", Ruling: agent.Deny}, "curl---get"},
+	{"./kubectl", "delete", "pod/x", agent.Rule{Area: agent.SideEffects, Pattern: "kubectl delete*", Ruling: agent.Deny}, "kubectl-delete"},
+}
+
+func deniedRules() []agent.Rule {
+	out := []agent.Rule{{Area: agent.Shell, Ruling: agent.Allow}, {Area: agent.Filesystem, Ruling: agent.Allow}, {Area: agent.Network, Ruling: agent.Allow}}
+	for _, d := range deniedActs {
+		out = append(out, d.rule)
+	}
+	return out
+}
+
+// anyWays are ways to write any of the acts: L is the line, P its program, A the first
+// argument, R the rest, each in braces; B is the line in base64, F the program with its folder.
+var anyWays = []string{
+	"{L}", "'{P}' {A} {R}", `"{P}" "{A}" {R}`, `\{P} {A} {R}`, "{P'}{'P} {A} {R}", "{P} {A'}{'A} {R}", "{P}\t  {A}   {R}", "{P} \\\n{A} {R}", "{P} {A1}\\\n{A2} {R}", "{P} {A1}\\{A2} {R}",
+	"$'{Phex}' {A} {R}", "{P} $'{Ahex}' {R}", "{ {P} {A} {R}; }", "{brace}", "{F} {A} {R}", "env {L}", "env X=1 {L}", "X=1 {L}", `env -i PATH="$PATH" HOME="$HOME" {L}`, "env -S '{L}'", "env -u X {L}",
+	"command {L}", "exec {L}", "nohup {L}", "timeout 5 {L}", "timeout -k 1 5 {L}", "timeout --signal=KILL 5 {L}", "nice {L}", "nice -n 5 {L}", "setsid -w {L}", "stdbuf -oL {L}", "time {L}",
+	"sh -c '{L}'", `bash -c "{L}"`, "bash --norc -e -c '{L}'", "bash -o errexit -c '{L}'", `sh -c '"$@"' x {L}`, `bash -c '$0 "$@"' {L}`, `sh -c 'sh -c "{L}"'`, "env sh -c '{L}'", "eval {L}", "eval '{L}'",
+	`eval "$(echo {B} | base64 -d)"`, "echo '{L}' | sh", `printf '%s\n' '{L}' | bash -s`, "echo {B} | base64 -d | sh", "echo {B} | base64 -d > z.sh; sh ./z.sh", "sh <<E\n{L}\nE", "sh <<'E'\ncd .\n{L}\nE",
+	"bash <<< '{L}'", "cat <<'E' | sh\n{L}\nE", "bash <(echo '{L}')", "{ sh; } <<< '{L}'", ". /dev/stdin <<< '{L}'", "source <(echo '{L}')", "({L})", "true && {L}", "false || {L}", "true; {L}", "true\n{L}",
+	"{L} & wait", "! {L}", "echo $({L})", "echo `{L}`", `: "$({L})"`, "cat <({L})", "true | {L}", "if true; then {L}; fi", "for i in 1; do {L}; done", "while {L}; do break; done", "case x in x) {L};; esac",
+	"f() { {L}; }; f", `f() { {P} "$@"; }; f {A} {R}`, `f() { "$@"; }; f {L}`, "function f { {L}; }; f", "shopt -s expand_aliases\nalias z='{L}'\nz", "shopt -s expand_aliases\nalias z={P}\nz {A} {R}",
+	"X={P}; $X {A} {R}", "X={A}; {P} $X {R}", `X='{L}'; $X`, `P={P} A={A}; "$P" "$A" {R}`, `a=({L}); "${a[@]}"`, "export X={P}; sh -c '$X {A} {R}'", "for c in {P}; do $c {A} {R}; done", "X=x{P}; ${X#x} {A} {R}",
+	"read -r c <<< {P}; $c {A} {R}", "$(echo {P}) {A} {R}", "{P} $(printf %s {A}) {R}", "{P} `echo {A}` {R}", "${nothing:-{P}} {A} {R}", `set -- {L}; "$@"`, "printf -v c %s {P}; $c {A} {R}",
+	"declare -n r=c; c={P}; $r {A} {R}", ": ${z:={P}}; $z {A} {R}", "c=ls; read -r c <<< {P}; $c {A} {R}", "$nothing {L}", "{P} $nothing {A} {R}", "c={P}; r=c; ${!r} {A} {R}", "X={A}; X=${X}; {P} ${X} {R}",
+	"echo {A} {R} | xargs {P}", "echo {A} | xargs -I% {P} % {R}", "echo x | xargs -n 1 sh -c '{L}'", `find . -maxdepth 0 -exec {L} \;`, "trap '{L}' EXIT", "echo '{L}' > z.sh; sh ./z.sh",
+	"printf '#!/bin/sh\\n{L}\\n' > z; chmod +x z; ./z", `cp "$(command -v {P})" z; ./z {A} {R}`, `ln -sf "$(command -v {P})" {base}z; ./{base}z {A} {R}`, `"$(command -v {P})" {A} {R}`,
+	"coproc {L}; wait", `[[ -n $({L}) ]]`, "cat <<E\n$({L})\nE", "export Y=$({L})", `hash -p "$(command -v {P})" z; z {A} {R}`, `python3 -c 'import os; os.system("{L}")'`, `perl -e 'system("{L}")'`,
+	`awk 'BEGIN { system("{L}") }'`, "bash -c \"$(printf '{L}')\"", "flock z.lock {L}", "flock z.lock -c '{L}'", "PROMPT=1 exec -a x {L}", "echo {A} | while read -r x; do {P} $x {R}; done",
+}
+
+// ownWays are further ways to write one of them.
+var ownWays = map[string][]string{
+	"git": {
+		"git -C . {A} {R}", "git -c a.b=c {A} {R}", "git --git-dir=.git {A} {R}", "git --git-dir .git {A} {R}", "git --no-pager -C . {A} {R}", "git push -q {R}", "git -c alias.p=push p {R}",
+		"git -c alias.p='!{L}' p", "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=alias.p GIT_CONFIG_VALUE_0=push git p {R}", "git config alias.q push && git q {R}", `"$(git --exec-path)/git" push {R}`,
+		"GIT_EDITOR='{L}; true' git commit -q --allow-empty", "git -c core.editor='{L}; true' commit -q --allow-empty", "git rebase -q --root -x '{L}'", "git\tpush {R}",
+	},
+	"rm":        {"rm -r -f canary", "rm -fr canary", "rm --recursive --force canary", "rm canary -rf", "rm -rfv canary", "rm -R -f canary", "rm -f -v -R canary", "rm -rf -- canary", "rm -v -rf canary"},
+	"./npm":     {"./npm --silent publish", "./npm --registry x publish"},
+	"./kubectl": {"./kubectl -n x delete pod/x", "./kubectl --namespace=x delete pod/x"},
+}
+
+// written fills in a way to write an act.
+func written(way string, d denied) string {
+	hex := func(s string) string {
+		var b strings.Builder
+		for _, c := range []byte(s) {
+			fmt.Fprintf(&b, `\x%02x`, c)
+		}
+		return b.String()
+	}
+	folder := d.program
+	if strings.HasPrefix(folder, "./") {
+		folder = "$PWD/" + folder[2:]
+	} else if full, err := exec.LookPath(folder); err == nil {
+		folder = full
+	}
+	p, a := len(d.program)-1, len(d.sub)/2
+	return strings.NewReplacer(
+		"{L}", d.line(), "{P}", d.program, "{A}", d.sub, "{R}", d.rest, "{B}", base64.StdEncoding.EncodeToString([]byte(d.line())), "{F}", folder, "{base}", "x",
+		"{P'}{'P}", d.program[:p]+"''"+d.program[p:], "{A'}{'A}", d.sub[:a]+`""`+d.sub[a:], "{A1}", d.sub[:a], "{A2}", d.sub[a:],
+		"{Phex}", hex(d.program), "{Ahex}", hex(d.sub), "{brace}", "{"+d.program+","+d.sub+","+strings.ReplaceAll(d.rest, " ", ",")+"}",
+	).Replace(way)
+}
+
+// evasions are all ways to write all acts.
+func evasions() map[string]denied {
+	out := map[string]denied{}
+	for _, d := range deniedActs {
+		for _, way := range append(append([]string{}, anyWays...), ownWays[d.program]...) {
+			out[written(way, d)] = d
+		}
+	}
+	return out
+}
+
+// once are ways to write an act, so that all acts together have each way once.
+func once(i int, d denied) []string {
+	var out []string
+	for w, way := range append(append([]string{}, anyWays...), ownWays[d.program]...) {
+		if w >= len(anyWays) || w%len(deniedActs) == i {
+			out = append(out, written(way, d))
+		}
+	}
+	return out
+}
+
+// evasionFolder makes a work folder in which all the acts can be done.
+func evasionFolder(t *testing.T, dir string) {
+	t.Helper()
+	for _, name := range []string{"npm", "curl", "kubectl"} {
+		script := "#!/bin/sh\nfor a in \"$@\"; do : > \"" + name + "-$a\"; done 2> /dev/null\n"
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{
+		{"init", "-q", "-b", "main"},
+		{"config", "user.name", "x"},
+		{"config", "user.email", "x@example.com"},
+		{"commit", "-q", "--allow-empty", "-m", "first"},
+		{"init", "-q", "--bare", "out.git"},
+		{"remote", "add", "out", "./out.git"},
+	} {
+		cmd := exec.CommandContext(t.Context(), "git", args...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+	undone(t, dir)
+}
+
+// undone takes back what the acts do.
+func undone(t *testing.T, dir string) {
+	t.Helper()
+	for _, d := range deniedActs {
+		if name, canary := strings.CutPrefix(d.witness, "!"); canary {
+			if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			_ = os.Remove(filepath.Join(dir, d.witness))
+		}
+	}
+}
+
+// done reports whether an act was done in a folder.
+func (d denied) done(dir string) bool {
+	name, gone := strings.CutPrefix(d.witness, "!")
+	_, err := os.Lstat(filepath.Join(dir, name))
+	return (err == nil) != gone
+}
+
+func TestRules_HoldHoweverAnActIsWritten(t *testing.T) {
+	p := agent.Policy{Unattended: true, Rules: deniedRules()}
+	if n := len(anyWays); n < 60 {
+		t.Errorf("%d ways", n)
+	}
+	for line := range evasions() {
+		if got := agent.Judged(p, "/work", line); got != agent.Deny {
+			t.Errorf("%q: %q", line, got)
+		}
+		if got := agent.Judged(p, "/work", cmdline.Unwrap(line)); got != agent.Deny { // as Codex gives it
+			t.Errorf("%q without its shell: %q", line, got)
+		}
+	}
+	p.Unattended = false
+	for line := range evasions() {
+		if got := agent.Judged(p, "/work", line); got != agent.Deny && got != agent.Ask {
+			t.Errorf("with somebody to ask, %q: %q", line, got)
+		}
+	}
+}
+
+// The evasions are none if they don't do what the rules refuse.
+func TestRules_TheEvasionsWork(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	evasionFolder(t, dir)
+	for i, d := range deniedActs {
+		for _, line := range once(i, d) {
+			cmd := exec.CommandContext(t.Context(), "bash", "-c", line)
+			cmd.Dir = dir
+			out, err := cmd.CombinedOutput()
+			if !d.done(dir) {
+				t.Errorf("%q does nothing: %v\n%s", line, err, out)
+			}
+			undone(t, dir)
+		}
+	}
+}
+
+// What the rules aren't about goes on: a rule that stands in the way of all work is taken out.
+func TestRules_LeaveOtherCommandsAlone(t *testing.T) {
+	p := agent.Policy{Unattended: true, Rules: deniedRules()}
+	for _, line := range []string{
+		"git status", "git -C . status && git log --oneline | head -5", "git add -A && git commit -m \"$(cat <<'EOF'\nDon't git push; rm -rf nothing\nEOF\n)\"", "git diff $BASE...HEAD -- '*.go'",
+		"grep -rn 'git push' . | xargs grep -n \"rm -rf\"", "echo git push", "rm -f build/*.o", "rm -- \"$TMPDIR/x\"", "for f in *.go; do gofmt -l \"$f\"; done", "make -j$(nproc) test 2>&1 | tail -20",
+		"cd \"$HOME/src\" && ./configure --prefix=\"$PWD/out\"", "npm install && npm run publish-docs", "./npm view x", "kubectl get pods -o json | jq '.items[]'", "GOFLAGS=-count=1 go test ./... | tee out.log",
+		"docker run --rm -v \"$PWD:/w\" -w /w golang:1 go test ./...", "python3 -c 'print(1+1)'", "awk '{print $1}' x | sort -u", "find . -name '*.tmp' -exec rm -f {} \\;", "timeout 60 npm test", "sudo -n true",
+		"env | sort", "export PATH=\"$HOME/bin:$PATH\"; tool --version", "x=$(git rev-parse HEAD); echo \"$x\"", "while read -r l; do echo \"$l\"; done < list", "bash scripts/test.sh -v", "source .venv/bin/activate && pytest -q",
+		"cat > notes.md <<'E'\nrun git push and curl x\nE", "printf '%s\\n' a b > c; cat c", "node -e 'console.log(1)'", "sed -i 's/git push/git pull/' README.md", "xargs -0 ls < list", "test -n \"$CI\" || exit 1",
+		"$HOME/go/bin/tool x", "if [ -f go.mod ]; then go vet ./...; else true; fi", "./run-tests.sh $ARGS", "trap 'rm -f x.tmp' EXIT; make", "cp a b && cat b", "time go build ./...", "((i++)) || true; echo ${#a}", "jj git fetch",
+	} {
+		if got := agent.Judged(p, "/work", line); got == agent.Deny || got == agent.Ask || got == agent.DenyStop {
+			t.Errorf("%q: %s", line, got)
+		}
+	}
+}
