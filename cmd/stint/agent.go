@@ -28,6 +28,7 @@ func (c *cli) agentCreateCommand() *cobra.Command {
     --work-folder ~/backup --schedule '0 3 * * *' --tz Europe/Berlin
 stint agent create report --run "sh -c 'make report | mail -s report me'"
 stint agent create review --type claude_code --preset ask --daily-limit 5
+stint agent create helper --type acp --executable opencode
 stint agent create nightly --type codex --preset unattended \
     --allow 'shell:make test*' --schedule @daily --prompt 'Mend the tests'`,
 		Args: cobra.ExactArgs(1),
@@ -39,6 +40,9 @@ stint agent create nightly --type codex --preset unattended \
 			}
 			if (f.kind == "" || f.kind == string(api.TypeCommand)) && f.run == "" {
 				return usage(what, "--run is missing: the command and its arguments, in quotes", "stint agent create --help")
+			}
+			if f.kind == string(api.TypeACP) && f.run == "" && f.executable == "" {
+				return usage(what, "--executable is missing: "+api.ACPNames(), "or another program and its arguments: --run 'PROGRAM ARG…'")
 			}
 			body["slug"] = args[0]
 			c.proposeFolder(body)
@@ -207,6 +211,7 @@ func (c *cli) agentFacts(a api.Agent) *facts {
 	f.add("type", string(a.Type))
 	f.add("run", plain(shellquote.Join(a.Run.Command...)))
 	f.add("check", plain(shellquote.Join(a.Run.Check...)))
+	f.add("expects", expectWords(a.Run))
 	f.add("work folder", plain(a.Run.WorkFolder))
 	f.add("environment", strings.Join(a.Run.Env, " "))
 	talkFacts(f, a)
@@ -231,6 +236,14 @@ func (c *cli) agentFacts(a api.Agent) *facts {
 	f.add("failures in a row", number(a.FailuresInRow))
 	f.add("changed", c.when(a.UpdatedAt))
 	return f
+}
+
+// expectWords say what must come of a run, "" for nothing.
+func expectWords(r api.Run) string {
+	if r.Strict {
+		return plain(r.Expect) + ", or it fails"
+	}
+	return plain(r.Expect)
 }
 
 // updatesWords are the task updates that are let, "" for all.

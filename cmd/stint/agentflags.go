@@ -19,9 +19,9 @@ import (
 type agentFlags struct {
 	fields []agentField // those whose flag is their value
 
-	slug, kind, run, check, folder, prompt, overlap string
-	labels, env, updates                            []string
-	paused                                          bool
+	slug, kind, run, check, expect, folder, prompt, overlap string
+	labels, env, updates                                    []string
+	paused, strict                                          bool
 
 	preset, executable, model, permissions string // of agents that converse
 	target, branch                         string
@@ -57,6 +57,8 @@ func (f *agentFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.kind, "type", "", "the `TYPE` of agent: "+api.AgentTypeNames())
 	flags.StringVar(&f.run, "run", "", "the command and its arguments as one `TEXT`, quoted as in a\nshell; no shell reads it")
 	flags.StringVar(&f.check, "check", "", "a command that is run after it ended well and decides\nwhether that counts, as one `TEXT`")
+	flags.StringVar(&f.expect, "expect", "", "what must come of a run, else it is marked:\nchanges in its repository, or output:`PATTERN`")
+	flags.BoolVar(&f.strict, "strict", false, "a run without what is expected fails")
 	flags.StringVar(&f.folder, "work-folder", "", "the `DIR` it runs in (this one)")
 	f.addTalk(flags)
 	f.text(flags, "schedule", "schedule", "when it runs: a cron `EXPR`, @daily, @every 90m")
@@ -142,6 +144,12 @@ func (c *cli) runBlock(flags *pflag.FlagSet, f *agentFlags, what string) (map[st
 		if run["check"] = words; len(words) == 0 {
 			run["check"] = nil // cleared
 		}
+	}
+	if flags.Changed("expect") {
+		run["expect"] = f.expect
+	}
+	if flags.Changed("strict") {
+		run["strict"] = f.strict
 	}
 	if flags.Changed("work-folder") {
 		abs, err := filepath.Abs(f.folder)

@@ -21,7 +21,7 @@ func (f *agentFlags) addTalk(flags *pflag.FlagSet) {
 	flags.StringVar(&f.permissions, "permissions", "", "approval (ask to leave the sandbox) or autonomous (never)")
 	flags.BoolVar(&f.unattended, "unattended", false, "nobody is asked: what neither sandbox nor rule\nallows is refused")
 	flags.StringVar(&f.model, "model", "", "the `MODEL` (the program's own choice)")
-	flags.StringVar(&f.executable, "executable", "", "the `PROGRAM` (the type's own, from PATH)")
+	flags.StringVar(&f.executable, "executable", "", "the `PROGRAM` (the type's own, from PATH); for acp\nopencode, gemini, copilot, qwen, goose, kimi, cursor;\nany other with its arguments as --run")
 	flags.Int64Var(&f.maxTurns, "max-turns", 0, "rounds with the model in one turn; 0 is 200")
 	flags.StringVar(&f.target, "workspace-mode", "", "folder (itself) or worktree (one per thread)")
 	flags.StringVar(&f.branch, "base-branch", "", "the `BRANCH` that worktrees begin at")

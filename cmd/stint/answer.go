@@ -15,7 +15,7 @@ import (
 
 type answerFlags struct {
 	approve, forSession bool
-	deny                string
+	standing, deny      string
 	options             []string
 }
 
@@ -30,12 +30,13 @@ func (c *cli) answerCommand() *cobra.Command {
 		Example: "stint answer ses_02r3v0n8e2\n" +
 			"stint answer ses_02r3v0n8e2 'the second one'\n" +
 			"stint answer ses_02r3v0n8e2 --approve\n" +
+			"stint answer ses_02r3v0n8e2 --from-now-on 'git push origin *'\n" +
 			"stint answer ses_02r3v0n8e2 --deny 'not on a Friday'\n" +
 			"stint answer ses_02r3v0n8e2 --option colour=red --option token=- < token",
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			what := "cannot answer the session " + args[0]
-			if cmd.Flags().Changed("deny") && (f.approve || f.forSession) {
+			if cmd.Flags().Changed("deny") && (f.approve || f.forSession || f.standing != "") {
 				return usage(what, "--approve and --deny exclude each other", "stint answer --help")
 			}
 			return c.withSession(cmd.Context(), what, args[0], func(ctx context.Context, client *api.Client, id api.SessionID) error {
@@ -67,8 +68,9 @@ func (c *cli) answerCommand() *cobra.Command {
 	flags.SortFlags = false
 	flags.BoolVar(&f.approve, "approve", false, "approve it, once")
 	flags.BoolVar(&f.forSession, "for-session", false, "approve it and its like for the rest of the session")
+	flags.StringVar(&f.standing, "from-now-on", "", "approve it, and from now on exactly this (exact) or what\nfits a `PATTERN` that the question proposes")
 	flags.StringVar(&f.deny, "deny", "", "refuse it, for this `REASON`")
-	flags.StringArrayVar(&f.options, "option", nil, "the answer `ID=VALUE` to one of several questions;\nrepeat for more; VALUE - reads stdin")
+	flags.StringArrayVar(&f.options, "option", nil, "the answer `ID=VALUE` to one of several questions;\nrepeat for more, also of one that takes several; VALUE -\nreads stdin")
 	return cmd
 }
 
@@ -98,12 +100,15 @@ func (c *cli) answerOf(cmd *cobra.Command, p *api.Prompt, args []string, f answe
 		}
 		given = true
 	}
-	approved := f.approve || f.forSession
+	approved := f.approve || f.forSession || f.standing != ""
 	switch {
 	case cmd.Flags().Changed("deny"):
 		a.Approved, a.Text, given = &approved, f.deny, true
 	case approved:
-		a.Approved, a.ForSession, given = &approved, f.forSession, true
+		a.Approved, a.ForSession, a.Standing, given = &approved, f.forSession, f.standing, true
+		if f.standing == "exact" && p != nil && p.Action != nil && len(p.Action.Standing) > 0 {
+			a.Standing = p.Action.Standing[0]
+		}
 	}
 	for _, option := range f.options {
 		id, value, ok := strings.Cut(option, "=")
@@ -119,6 +124,9 @@ func (c *cli) answerOf(cmd *cobra.Command, p *api.Prompt, args []string, f answe
 		if a.Choices == nil {
 			a.Choices = map[string]string{}
 		}
+		if had := a.Choices[id]; had != "" && takesSeveral(p, id) {
+			value = had + "\n" + value
+		}
 		a.Choices[id], given = value, true
 	}
 	// A single question needs no name.
@@ -126,6 +134,11 @@ func (c *cli) answerOf(cmd *cobra.Command, p *api.Prompt, args []string, f answe
 		a.Choices, a.Text = map[string]string{p.Choices[0].ID: a.Text}, ""
 	}
 	return a, given, nil
+}
+
+// takesSeveral reports whether a question may be answered with several options.
+func takesSeveral(p *api.Prompt, id string) bool {
+	return p != nil && slices.ContainsFunc(p.Choices, func(q api.Choice) bool { return q.ID == id && q.Several })
 }
 
 func (c *cli) sendAnswer(ctx context.Context, client *api.Client, s api.Session, a api.Answer, what string) error {
@@ -163,9 +176,15 @@ func promptFacts(c *cli, f *facts, p *api.Prompt) {
 		f.add("area", plain(p.Action.Area))
 		f.add("wants to", visible(p.Action.What))
 		f.add("says why", visible(p.Action.Why))
+		for i, what := range p.Action.Standing {
+			f.add("from now on", map[bool]string{true: "exact", false: visible(what)}[i == 0])
+		}
 	}
 	for _, q := range p.Choices {
 		text := plain(q.Text)
+		if q.Header != "" {
+			text = plain(q.Header) + ": " + text
+		}
 		if len(q.Options) > 0 {
 			text += " [" + plain(strings.Join(q.Options, " | ")) + "]"
 		}
@@ -175,7 +194,14 @@ func promptFacts(c *cli, f *facts, p *api.Prompt) {
 		case q.Secret:
 			text += " (kept secret)"
 		}
+		if q.Several {
+			text += ", one or more"
+		}
 		f.add("question "+plain(q.ID), text)
+		for i, o := range q.Options {
+			f.add("option "+plain(o), plain(q.Of(i).Description))
+			f.add("preview of "+plain(o), plain(q.Of(i).Preview))
+		}
 	}
 	f.add("deadline", c.when(p.DeadlineAt))
 	f.add("then counts", defaultAnswer(p))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -25,9 +26,12 @@ type cli struct {
 	env func(string) string
 	now func() time.Time
 
+	goos string // runtime.GOOS
+
 	// Replaced by tests: they break the disk and shorten the clocks.
 	openStore     func(context.Context, db.Options) (*db.Store, error) // db.Open
 	engineConfig  func() engine.Config                                 // engine.DefaultConfig
+	freeBytes     func(path string) (int64, error)                     // [db.FreeBytes]
 	workerOptions func() worker.Options                                // none: what up's worker has besides its place
 
 	flags struct {
@@ -38,6 +42,10 @@ type cli struct {
 
 		workspace string
 	}
+	file        settingsFile
+	fromOutside func(string) string // env without the file; nil = env
+	ran         *cobra.Command      // the command that the arguments named; nil until it has ended
+
 	tty     bool   // out is a terminal
 	talks   bool   // err is a terminal
 	outLook styles // of out
@@ -46,8 +54,8 @@ type cli struct {
 
 // newCLI is the invocation that the operating system made.
 func newCLI() *cli {
-	c := &cli{in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.Getenv, now: time.Now}
-	c.openStore, c.engineConfig = db.Open, engine.DefaultConfig
+	c := &cli{in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.Getenv, now: time.Now, goos: runtime.GOOS}
+	c.openStore, c.engineConfig, c.freeBytes = db.Open, engine.DefaultConfig, db.FreeBytes
 	c.workerOptions = func() worker.Options { return worker.Options{} }
 	c.flags.color = colorAuto
 	c.look()
@@ -63,7 +71,7 @@ func (c *cli) look() {
 }
 
 // ready checks the global flags before any command runs.
-func (c *cli) ready(*cobra.Command, []string) error {
+func (c *cli) ready(cmd *cobra.Command, _ []string) error {
 	switch c.flags.color {
 	case colorAuto, colorAlways, colorNever:
 	default:
@@ -73,7 +81,10 @@ func (c *cli) ready(*cobra.Command, []string) error {
 		return usage("cannot use --json and --quiet together", "one prints whole documents, the other ids alone", "leave one out")
 	}
 	c.look()
-	return nil
+	if err := c.useSettings(); err != nil {
+		return err
+	}
+	return c.setFlags(cmd)
 }
 
 // hint tells a person something that is not data.

@@ -43,9 +43,14 @@ var clockTable = []setClock{
 	{"STINT_STAGE_TERM", "... and then before KILL", func(c *clocks) *time.Duration { return &c.stages.Term }},
 }
 
+// defaultClocks are the clocks that nothing changes.
+func defaultClocks() clocks {
+	return clocks{engine: engine.DefaultConfig(), accounts: account.DefaultConfig(), stages: proc.DefaultStages()}
+}
+
 // clockHelp lists the variables with their defaults.
 func clockHelp() string {
-	defaults := clocks{engine: engine.DefaultConfig(), accounts: account.DefaultConfig(), stages: proc.DefaultStages()}
+	defaults := defaultClocks()
 	var b strings.Builder
 	for _, k := range clockTable {
 		fmt.Fprintf(&b, "  %-21s  %s (%s)\n", k.name, k.means, brief(*k.in(&defaults)))

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"net/url"
 
+	shellquote "github.com/kballard/go-shellquote"
+
+	"stint/account"
 	"stint/api"
 )
 
@@ -48,6 +51,15 @@ func (c *cli) workspace() string {
 		return c.flags.workspace
 	}
 	return c.env("STINT_WORKSPACE")
+}
+
+// inWorkspace is a command as it is typed later, in a shell that was told nothing, to work in the
+// same workspace. A flag wouldn't do: "stint notify add" has another one of that name.
+func (c *cli) inWorkspace(command string) string {
+	if name := c.workspace(); name != "" && name != account.DefaultWorkspace {
+		return "STINT_WORKSPACE=" + shellquote.Join(name) + " " + command
+	}
+	return command
 }
 
 // find says where the coordinator is and who we are there. STINT_URL and STINT_TOKEN win; then

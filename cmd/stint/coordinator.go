@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,7 +20,9 @@ import (
 	"stint/engine"
 	"stint/server"
 	"stint/server/hooks"
+	"stint/server/metrics"
 	"stint/server/provider"
+	"stint/server/traces"
 	"stint/web"
 	"stint/worker/places"
 )
@@ -44,6 +47,12 @@ type coordinator struct {
 	provider  *provider.Provider // nil = none
 	registers bool               // programs may register themselves
 
+	metrics      *metrics.Metrics
+	metricsLn    net.Listener // nil = none of their own
+	metricsToken string       // "" = not served by the server
+
+	traces *traces.Traces // nil = none
+
 	clientSecret string // the file with the provider's client secret for this server, "" for none
 }
 
@@ -58,6 +67,10 @@ type serverFlags struct {
 
 	provider  providerFlags
 	registers bool // programs may register themselves
+
+	metricsAddr string
+	backup      backupFlags
+	retention   retentionFlags
 }
 
 // open takes the data directory and opens its store, in an order in which everything that can
@@ -71,6 +84,12 @@ func (c *cli) open(ctx context.Context, f serverFlags, log *slog.Logger) (*coord
 	if err := server.CheckAddr(addr, public); err != nil {
 		return nil, usage("cannot listen on "+addr, "--addr: "+err.Error(), "stint up --addr "+defaultAddr)
 	}
+	if f.metricsAddr == "" {
+		f.metricsAddr = c.env("STINT_METRICS_ADDR")
+	}
+	if err := checkMetricsAddr(f.metricsAddr); err != nil {
+		return nil, err
+	}
 	d, err := c.dataDir()
 	if err != nil {
 		return nil, err
@@ -80,6 +99,12 @@ func (c *cli) open(ctx context.Context, f serverFlags, log *slog.Logger) (*coord
 	}
 	times, err := c.clocks()
 	if err != nil {
+		return nil, err
+	}
+	if times.engine.Backups, err = c.backups(f.backup, d); err != nil {
+		return nil, err
+	}
+	if times.engine.Retention, err = c.retention(f.retention); err != nil {
 		return nil, err
 	}
 	inside, err := c.isOn(f.inside, "STINT_WEBHOOKS_INSIDE")
@@ -99,37 +124,53 @@ func (c *cli) open(ctx context.Context, f serverFlags, log *slog.Logger) (*coord
 		return nil, err
 	}
 	times.accounts.ViewerDomains = viewers
-	k := &coordinator{dir: d, clocks: times, zone: c.zone(), public: public, held: held, hooks: hooks.Guard{AllowPrivate: inside}, registers: registers, clientSecret: f.provider.secretFile, log: log}
+	k := &coordinator{
+		dir: d, clocks: times, zone: c.zone(), public: public, held: held, hooks: hooks.Guard{AllowPrivate: inside}, registers: registers, clientSecret: f.provider.secretFile, log: log,
+		metrics: metrics.New(builtFrom().Version), metricsToken: c.env("STINT_METRICS_TOKEN"),
+	}
 	if asked.Issuer != "" {
 		k.provider, err = provider.New(asked, func() time.Time { return k.engine.Now() })
 		if err != nil {
 			return nil, usage("cannot start the server", "the external provider: "+err.Error(), "stint serve --help")
 		}
 	}
-	if err := c.raise(ctx, k, addr); err != nil {
+	if err := c.raise(ctx, k, addr, f.metricsAddr); err != nil {
 		return nil, errors.Join(err, k.close())
 	}
 	return k, nil
 }
 
 // raise fills k step by step; close undoes as many as were done.
-func (c *cli) raise(ctx context.Context, k *coordinator, addr string) (err error) {
+func (c *cli) raise(ctx context.Context, k *coordinator, addr, metricsAddr string) (err error) {
 	if k.lock, err = lockDir(k.dir); err != nil {
 		return taken(k.dir, err)
 	}
 	if err := k.dir.tidy(); err != nil {
 		k.log.Warn("what an earlier start left half-made can't be removed", "error", err)
 	}
-	k.noteFiles()
-	if k.ln, err = new(net.ListenConfig).Listen(ctx, "tcp", addr); err != nil {
-		return cannotListen(addr, err)
+	if err := k.prepareBackups(); err != nil {
+		return err
 	}
-	if k.store, err = c.openStore(ctx, db.Options{Path: k.dir.database(), Log: k.log}); err != nil {
+	k.noteFiles()
+	if k.ln, err = listen(ctx, addr, k.public); err != nil {
+		return err
+	}
+	if err := k.listenForMetrics(ctx, metricsAddr); err != nil {
+		return err
+	}
+	if k.store, err = c.openStore(ctx, db.Options{Path: k.dir.database(), Log: k.log, Committed: k.metrics.Committed}); err != nil {
 		return k.dir.cannotOpen(err)
 	}
 	cfg := k.clocks.engine
-	cfg.Log, cfg.CheckWebhookURL = k.log, k.hooks.CheckURL
+	cfg.Log, cfg.CheckWebhookURL, cfg.CheckChannelURL, cfg.Observer = k.log, k.hooks.CheckURL, k.hooks.CheckChannelURL, k.metrics
+	cfg.FreeBytes = func() (int64, error) { return c.freeBytes(string(k.dir)) }
+	if c.makeTraces(ctx, k); k.traces != nil {
+		cfg.SessionEnded = k.traces.Ended
+	}
 	k.engine = engine.New(k.store, cfg)
+	if k.traces != nil {
+		k.traces.Start(k.engine)
+	}
 	signs := k.clocks.accounts
 	signs.Log = k.log
 	k.accounts = account.New(k.store, signs)
@@ -145,6 +186,9 @@ func (k *coordinator) noteFiles() {
 	err := errors.Join(books.Note(string(k.dir)), books.NoteUsual())
 	if k.clientSecret != "" {
 		err = errors.Join(err, books.Note(k.clientSecret))
+	}
+	if k.clocks.engine.Backups.Every > 0 {
+		err = errors.Join(err, books.Note(k.clocks.engine.Backups.Dir))
 	}
 	if err != nil {
 		k.log.Warn("the files to hide can't be noted for this user's workers", "error", err)
@@ -230,11 +274,27 @@ func (d dataDir) cannotOpen(err error) error {
 	case errors.Is(err, db.ErrUnpaired):
 		p.next = "do as it says, or use another data directory: stint up --data-dir DIR"
 	case errors.Is(err, db.ErrNewer):
-		p.next = "use the newer stint that made it, or restore the snapshot beside it"
+		return d.newer(err)
 	case errors.Is(err, context.Canceled):
 		return quietly(exitInterrupted)
 	default:
 		p.next = "stint up --data-dir DIR"
+	}
+	return p
+}
+
+// newer is the error that a newer version used the data directory: which, and how to go back.
+func (d dataDir) newer(err error) error {
+	p := &problem{code: exitFailed, what: "cannot open the database " + d.database(), why: api.Plain(err) + "; this is stint " + builtFrom().Version}
+	what := "the newer version"
+	if f, ok := d.readServer(); ok && f.Version != "" {
+		what = "stint " + f.Version
+		p.why += ", and " + what + " used it last"
+	}
+	p.next = "install " + what + " again; or, to go back to before the upgrade: stint restore BACKUP --replace"
+	if copies, err := db.Snapshots(d.database()); err == nil && len(copies) > 0 {
+		newest := slices.MaxFunc(copies, func(a, b db.SnapshotFile) int { return a.At.Compare(b.At) })
+		p.next += ", or the copy that the upgrade left, " + newest.Name + ", as docs/upgrading.md says"
 	}
 	return p
 }
@@ -303,16 +363,23 @@ func (k *coordinator) newServer() *server.Server {
 	}
 	return server.New(server.Options{
 		Engine: k.engine, Accounts: k.accounts, Web: web.New(pages), Addr: k.addr(), Public: k.public, Limits: k.held, Provider: k.provider, Registers: k.registers, Version: builtFrom().Version, Log: k.log,
+		Metrics: k.metrics.Handler(k.engine, k.log), MetricsToken: k.metricsToken,
 	})
 }
 
 // close releases everything, in the reverse order of open.
 func (k *coordinator) close() error {
 	var errs []error
-	if k.ln != nil {
-		if err := k.ln.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+	for _, ln := range []net.Listener{k.ln, k.metricsLn} {
+		if ln == nil {
+			continue
+		}
+		if err := ln.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 			errs = append(errs, err)
 		}
+	}
+	if k.traces != nil {
+		k.traces.Close(tracesWithin)
 	}
 	if k.store != nil {
 		errs = append(errs, k.store.Close())

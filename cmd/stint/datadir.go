@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"stint/api"
+	"stint/db"
 	"stint/worker/places"
 )
 
@@ -24,6 +25,7 @@ func (d dataDir) server() string   { return filepath.Join(string(d), "server.jso
 func (d dataDir) lock() string     { return filepath.Join(string(d), "stint.lock") }
 func (d dataDir) worker() string   { return filepath.Join(string(d), "worker") }
 func (d dataDir) demo() string     { return filepath.Join(string(d), "demo") }
+func (d dataDir) backups() string  { return filepath.Join(string(d), "backups") }
 func (d dataDir) folders() string  { return filepath.Join(string(d), "work") }
 
 // dataDir is the folder that the flag, the environment or the default names, as
@@ -77,7 +79,7 @@ func (d dataDir) tidy() error {
 	if err != nil {
 		return err
 	}
-	var errs []error
+	errs := []error{db.DropRestore(d.database())}
 	for _, e := range entries {
 		for _, prefix := range []string{probePrefix, filepath.Base(d.server()) + ".", filepath.Base(d.token()) + "."} {
 			number, ok := strings.CutPrefix(e.Name(), prefix)

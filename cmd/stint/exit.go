@@ -50,9 +50,9 @@ var exitMeanings = []struct {
 	{exitCancelled, "the session that was waited for was cancelled"},
 	{exitUnfinished, "not finished: it awaits input or still waits for a worker"},
 	{exitUnreachable, "no server answers"},
-	{exitProblems, "worker doctor found problems"},
+	{exitProblems, "doctor or worker doctor found problems"},
 	{exitStopped, "the session that was waited for was stopped by a person before its work was done"},
-	{exitCutShort, "the session that was waited for is complete, but its agent still ran something, which was ended with it"},
+	{exitCutShort, "the session that was waited for is complete, but no plain success: stint show says why"},
 	{exitRestart, "worker run --on-restart exit: asked to restart; start it again"},
 	{exitTimeout, "--timeout ran out"},
 	{exitInterrupted, "interrupted"},
@@ -111,6 +111,7 @@ var codeOf = map[api.Code]exit{
 	api.CodeForbidden:          exitNotAllowed,
 	api.CodeUserTokenRequired:  exitNotAllowed,
 	api.CodeNotFound:           exitNotFound,
+	api.CodeGone:               exitNotFound,
 	api.CodeSlugTaken:          exitConflict,
 	api.CodeConflict:           exitConflict,
 	api.CodeLastOwner:          exitConflict,
@@ -183,7 +184,10 @@ func refusal(what string, e *api.Error, next string) error {
 // where it doesn't say them itself.
 func refusedBecause(e *api.Error) string {
 	var parts []string
-	for _, f := range e.Fields {
+	for i, f := range e.Fields {
+		if i < len(e.Fields)-1 {
+			f.Detail = strings.TrimSuffix(f.Detail, ".") // a semicolon comes
+		}
 		parts = append(parts, f.Field+": "+f.Detail)
 	}
 	text := e.Detail
@@ -230,6 +234,11 @@ func (c *cli) report(err error) exit {
 			}
 		}
 	}
+	if p.refused == nil && p.why != "" {
+		said := *p
+		said.why = c.inFile(p.why)
+		p = &said
+	}
 	if c.flags.json {
 		fmt.Fprintf(c.err, "%s\n", p.document())
 		return p.code
@@ -249,7 +258,7 @@ func exitOf(s api.Session) error {
 	switch {
 	case s.Status == api.Complete && s.Stopped():
 		return quietly(exitStopped)
-	case s.Status == api.Complete && s.Outcome == api.OutcomeUnfinished:
+	case s.Mark() != "":
 		return quietly(exitCutShort)
 	case s.Status == api.Complete:
 		return nil

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -44,7 +45,7 @@ func findSession(ctx context.Context, client *api.Client, ref string) (api.Sessi
 	}
 	what := "cannot find the session " + ref
 	if len(text) == len(sessionPrefix) || len(text) >= idLength {
-		return 0, &problem{code: exitNotFound, what: what, why: "it is no session's id, nor the beginning of one", next: "stint sessions"}
+		return 0, orAgent(ctx, client, ref, &problem{code: exitNotFound, what: what, why: "it is no session's id, nor the beginning of one", next: "stint sessions"})
 	}
 	found, err := beginning(ctx, text, func(p api.Page) ([]string, string, error) {
 		list, err := client.Sessions(ctx, api.SessionFilter{Archived: true}, p)
@@ -58,9 +59,23 @@ func findSession(ctx context.Context, client *api.Client, ref string) (api.Sessi
 		return 0, explain(what, err, "stint sessions")
 	}
 	if err := one(what, found, "stint sessions"); err != nil {
-		return 0, err
+		return 0, orAgent(ctx, client, ref, err)
 	}
 	return id, id.UnmarshalText([]byte(found[0]))
+}
+
+// orAgent is the error that ref finds no session, and says where its sessions are if it is an
+// agent's slug.
+func orAgent(ctx context.Context, client *api.Client, ref string, err error) error {
+	var p *problem
+	if strings.HasPrefix(ref, sessionPrefix) || !errors.As(err, &p) || p.code != exitNotFound {
+		return err
+	}
+	a, unknown := client.Agent(ctx, ref)
+	if unknown != nil {
+		return err // of what was asked for
+	}
+	return &problem{code: exitNotFound, what: p.what, why: a.Slug + " is an agent; its sessions have ids of their own", next: "stint sessions --agent " + a.Slug}
 }
 
 // findAgent turns the beginning of an agent's id into the id; a slug stays as it is.

@@ -13,7 +13,9 @@ func (c *cli) inboxCommand() *cobra.Command {
 		Use:   "inbox",
 		Short: "List what waits for a person",
 		Long: "Lists what waits for a person: questions of agents, sessions that lost their\n" +
-			"worker or failed, agents that failures have paused, webhooks that were disabled.",
+			"worker or failed, agents that failures have paused, webhooks and channels that were disabled,\n" +
+			"schedules that were due and ran nothing, spend limits that were reached; for admins also\n" +
+			"trouble with disk and backup.",
 		Example: "stint inbox\nstint inbox --json | jq '.items[] | select(.kind == \"prompt\")'",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -50,6 +52,11 @@ func (c *cli) showInbox(in api.Inbox) error {
 func (c *cli) inboxRow(i api.InboxItem) []string {
 	row := []string{string(i.Kind), "", "", "", c.ago(i.Since)}
 	switch {
+	case i.Title != "":
+		row[3] = plain(i.Detail)
+		if i.Agent != nil {
+			row[1], row[2] = i.Agent.ID.String(), i.Agent.Slug
+		}
 	case i.Session != nil:
 		row[1], row[2], row[3] = i.Session.ID.String(), i.Session.AgentSlug, inboxWhat(i)
 	case i.Agent != nil:
@@ -59,6 +66,8 @@ func (c *cli) inboxRow(i api.InboxItem) []string {
 		for _, n := range i.Worker.Notices {
 			row[3] = strings.TrimSpace(row[3] + " " + plain(n.Text))
 		}
+	case i.Channel != nil:
+		row[1], row[3] = i.Channel.ID.String(), plain(i.Channel.Target+": "+i.Channel.DisabledReason)
 	case i.Webhook != nil:
 		row[1], row[3] = i.Webhook.ID.String(), plain(i.Webhook.URL+": "+i.Webhook.DisabledReason)
 	}

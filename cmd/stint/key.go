@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -22,18 +23,22 @@ func (c *cli) keyCreateCommand() *cobra.Command {
 		Use:   "create NAME",
 		Short: "Make an API key; it is printed this once",
 		Long: "Makes a key that acts for you in this workspace, as far as its scopes go: read,\n" +
-			"trigger (run agents), cancel, tasks. It can't run workers, answer, or change\n" +
-			"anything else. It is printed this once.",
-		Example: "stint key create ci --scope trigger --scope read --days 30",
+			"trigger (run agents), cancel, tasks, calendar. It can't run workers, answer, or\n" +
+			"change anything else. It is printed this once; one for the calendar alone is\n" +
+			"printed as the address that calendar programs subscribe to.",
+		Example: "stint key create ci --scope trigger --scope read --days 30\nstint key create phone --scope calendar",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			what := "cannot make the key " + args[0]
 			if days < 1 || days > 366 {
 				return usage(what, "--days is 1 to 366", "stint key create "+args[0]+" --days 90")
 			}
-			in := api.KeyInput{Name: args[0], ExpiresAt: api.Time{Time: c.now().Add(time.Duration(days) * 24 * time.Hour)}}
+			in := api.KeyInput{Name: args[0]}
 			for _, s := range scopes {
 				in.Scopes = append(in.Scopes, api.Scope(s))
+			}
+			if cmd.Flags().Changed("days") || !api.ForCalendar(in.Scopes) {
+				in.ExpiresAt = api.Time{Time: c.now().Add(time.Duration(days) * 24 * time.Hour)}
 			}
 			k, err := call(cmd.Context(), c, what, "stint key create --help", func(client *api.Client, ctx context.Context) (api.Key, error) {
 				return client.CreateKey(ctx, in)
@@ -43,12 +48,12 @@ func (c *cli) keyCreateCommand() *cobra.Command {
 			}
 			return c.show(k, k.ID.String(), func() error {
 				c.hint("Keep it now; it isn't shown again. It ends %s.", c.when(k.ExpiresAt))
-				return c.say("%s", k.Key)
+				return c.say("%s", cmp.Or(k.CalendarURL, k.Key))
 			})
 		},
 	}
-	cmd.Flags().StringSliceVar(&scopes, "scope", []string{string(api.ScopeRead)}, "what it is good for: read, trigger, cancel, tasks;\nrepeat for more")
-	cmd.Flags().IntVar(&days, "days", 90, "for how many days it is good, at most 366")
+	cmd.Flags().StringSliceVar(&scopes, "scope", []string{string(api.ScopeRead)}, "what it is good for: read, trigger, cancel, tasks,\ncalendar; repeat for more")
+	cmd.Flags().IntVar(&days, "days", 90, "for how many days it is good, at most 366; 366 for the\ncalendar alone")
 	return cmd
 }
 

@@ -13,13 +13,22 @@ type limits struct {
 	held   server.Limits
 }
 
-// limitTable lists them all, as docs/configuration.md does.
-var limitTable = []struct {
+// setLimit is a number that the environment can change.
+type setLimit struct {
 	name  string // of the variable
 	least int64
 	in    func(*limits) *int64
 	unit  int64 // 0 = 1
-}{
+}
+
+// byDefault is the number that nothing changes.
+func (l setLimit) byDefault() string {
+	cfg := engine.DefaultConfig()
+	return strconv.FormatInt(*l.in(&limits{engine: &cfg, held: server.DefaultLimits()})/max(l.unit, 1), 10)
+}
+
+// limitTable lists them all, as docs/configuration.md does.
+var limitTable = []setLimit{
 	{"STINT_RUN_DEPTH", 0, func(l *limits) *int64 { return &l.engine.RunDepth }, 0},
 	{"STINT_RUN_STARTS", 0, func(l *limits) *int64 { return &l.engine.RunStarts }, 0},
 	{"STINT_DATA_MIB", 0, func(l *limits) *int64 { return &l.engine.MaxData }, 1 << 20},

@@ -46,9 +46,13 @@ func run(c *cli, args []string) exit {
 	root := newRoot(c)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
+	c.ran = cmd
 	var p *problem
 	if errors.As(err, &p) && p.code == exitUsage && p.next == "" {
 		p.next = cmd.CommandPath() + " --help"
+	}
+	if p != nil {
+		p.sayFlags(cmd)
 	}
 	if err != nil && slices.Contains(args, "--json") {
 		c.flags.json = true // also where an argument before it could not be read

@@ -28,8 +28,17 @@ type realHome struct {
 // other. For an empty command the model says nothing. Without any commands the test scripts
 // the model itself.
 func eachProgram(t *testing.T, commands []string, do func(h *realHome)) {
+	programs(t, map[string]api.AgentType{"claude": api.TypeClaudeCode, "codex": api.TypeCodex}, commands, do)
+}
+
+// everyProgram does so also for opencode, which takes long to start.
+func everyProgram(t *testing.T, commands []string, do func(h *realHome)) {
+	programs(t, map[string]api.AgentType{"claude": api.TypeClaudeCode, "codex": api.TypeCodex, "opencode": api.TypeACP}, commands, do)
+}
+
+func programs(t *testing.T, all map[string]api.AgentType, commands []string, do func(h *realHome)) {
 	t.Parallel()
-	for program, kind := range map[string]api.AgentType{"claude": api.TypeClaudeCode, "codex": api.TypeCodex} {
+	for program, kind := range all {
 		t.Run(program, func(t *testing.T) {
 			t.Parallel()
 			var steps []agenttest.Step
@@ -39,6 +48,8 @@ func eachProgram(t *testing.T, commands []string, do func(h *realHome)) {
 					steps = append(steps, agenttest.Hang{})
 				case program == "claude":
 					steps = append(steps, agenttest.Call{Tool: "Bash", Input: map[string]any{"command": text, "description": "a command"}})
+				case program == "opencode":
+					steps = append(steps, agenttest.Call{Tool: "bash", Input: map[string]any{"command": text, "description": "a command"}})
 				default:
 					steps = append(steps, agenttest.Call{Tool: "exec_command", Input: map[string]any{"cmd": text, "yield_time_ms": 20_000}})
 				}
@@ -50,11 +61,18 @@ func eachProgram(t *testing.T, commands []string, do func(h *realHome)) {
 			h := &realHome{home: newHomeIn(t, agenttest.Folder(t)), model: m, folder: agenttest.Folder(t)}
 			agenttest.SignIn(t, h.dir)
 			start, env := []string{os.Getenv(agenttest.ClaudeVar)}, agenttest.ClaudeEnv(m)
-			if program == "codex" {
+			switch program {
+			case "opencode":
+				start, env = []string{os.Getenv(agenttest.OpencodeVar)}, agenttest.OpencodeEnv(m)
+			case "codex":
 				start, env = append([]string{os.Getenv(agenttest.CodexVar)}, agenttest.CodexArgs(m)...), nil
 			}
 			if start[0] == "" {
 				t.Fatal("no program is named: run make test-agents")
+			}
+			executable := start[0] // by whose name it is known
+			if len(start) > 1 {
+				executable = workertest.Executable(t, start)
 			}
 			h.env = append(h.env, env...)
 			names := slices.Clone(env)
@@ -62,7 +80,7 @@ func eachProgram(t *testing.T, commands []string, do func(h *realHome)) {
 				names[i], _, _ = strings.Cut(v, "=")
 			}
 			h.agent = map[string]any{"slug": "real", "type": kind, "run": map[string]any{
-				"executable": workertest.Executable(t, start), "workFolder": h.folder, "env": names,
+				"executable": executable, "workFolder": h.folder, "env": names,
 				"rules": []map[string]any{{"area": "shell", "ruling": "allow"}},
 			}}
 			do(h)
@@ -126,7 +144,7 @@ func TestReal_KilledAltogether(t *testing.T) {
 // Only the coordinator is killed with -9 while a command runs: the program doesn't notice, and
 // what it says meanwhile is reported later.
 func TestReal_TheCoordinatorIsKilled(t *testing.T) {
-	eachProgram(t, []string{"touch begun; cat go"}, func(h *realHome) {
+	everyProgram(t, []string{"touch begun; cat go"}, func(h *realHome) {
 		h.must(syscall.Mkfifo(filepath.Join(h.folder, "go"), 0o600))
 		p := h.serve(asIs, "serve")
 		worker := h.start(asIs, "worker", "run")

@@ -75,12 +75,12 @@ func (c *cli) addCommands(root *cobra.Command) {
 		}
 	}
 	add(groupDaily, c.runCommand(), c.sessionsCommand(), c.showCommand(), c.logsCommand(), c.watchCommand(), c.waitCommand(),
-		c.inboxCommand(), c.answerCommand(), c.sayCommand(), c.cancelCommand(), c.stopCommand(), c.retryCommand())
+		c.inboxCommand(), c.answerCommand(), c.sayCommand(), c.cancelCommand(), c.stopCommand(), c.retryCommand(), c.keepCommand())
 	add(groupTasks, c.nextCommand(), c.taskCommand(), c.dispatchCommand(), c.briefingCommand(), c.claimCommand(), c.renewCommand(), c.extendCommand(),
 		c.releaseCommand(), c.claimsCommand())
-	add(groupAgents, c.agentCommand(), c.scheduleCommand(), c.workerCommand(), c.webhookCommand(), c.triggerURLCommand(), c.hookCommand())
+	add(groupAgents, c.agentCommand(), c.scheduleCommand(), c.workerCommand(), c.importCommand(), c.exportCommand(), c.notifyCommand(), c.webhookCommand(), c.triggerURLCommand(), c.hookCommand())
 	add(groupPeople, c.loginCommand(), c.logoutCommand(), c.whoamiCommand(), c.contextCommand(), c.memberCommand(), c.keyCommand(), c.accountCommand(), c.programCommand(), c.workspaceCommand(), c.mcpCommand(), c.apiCommand())
-	add(groupServer, c.upCommand(), c.serveCommand(), c.openCommand(), c.statusCommand(), c.auditCommand(), c.conformanceCommand())
+	add(groupServer, c.upCommand(), c.serveCommand(), c.serviceCommand(), c.openCommand(), c.statusCommand(), c.configCommand(), c.doctorCommand(), c.auditCommand(), c.backupCommand(), c.restoreCommand(), c.pruneCommand(), c.supportBundleCommand(), c.conformanceCommand())
 	root.AddCommand(c.versionCommand(), c.manCommand(), exitCodesTopic(), environmentTopic())
 }
 
@@ -140,8 +140,11 @@ func exitCodesTopic() *cobra.Command {
 }
 
 func environmentTopic() *cobra.Command {
-	return &cobra.Command{Use: "environment", Short: "The environment variables that stint reads", Long: `The environment variables that stint reads; a flag wins over them:
+	return &cobra.Command{Use: "environment", Short: "The environment variables that stint reads", Long: `The environment variables that stint reads; a flag wins over them,
+and they win over the file of settings, see stint config:
 
+  STINT_CONFIG      the file of settings ($XDG_CONFIG_HOME/stint/config.toml;
+                    else /etc/stint/config.toml)
   STINT_ADDR        where up and serve listen (127.0.0.1:7717)
   STINT_DATA_DIR    the data directory ($XDG_DATA_HOME/stint)
   STINT_URL         the server that the other commands call (that of the
@@ -155,9 +158,15 @@ func environmentTopic() *cobra.Command {
                     how a server is reached from other machines: see serve
   STINT_WEBHOOKS_INSIDE
                     true: webhooks may send to this machine and its networks
+  STINT_METRICS_ADDR
+                    a loopback HOST:PORT on which Prometheus reads /metrics
+  STINT_METRICS_TOKEN
+                    the bearer token with which it reads the server's /metrics
   STINT_RUN_DEPTH, STINT_RUN_STARTS
                     how deep agents start each other (3), and how many
                     sessions under one claim (20)
+  STINT_MIN_FREE_MIB
+                    MiB that a worker leaves free on its disks (512)
   STINT_DATA_MIB    MiB that the database may take (0: as many as there are)
   STINT_SESSION_OUTPUT_MIB
                     MiB of one session's output that are kept (64)
@@ -166,6 +175,10 @@ func environmentTopic() *cobra.Command {
                     address (512) and in all (2048)
   STINT_WAITS_PERSON, STINT_WAITS_ADDRESS, STINT_WAITS_ALL
                     the same for held requests of workers (2048, 4096, 8192)
+  STINT_BACKUP_EVERY, STINT_BACKUP_KEEP, STINT_BACKUP_DIR
+                    how often a server backs itself up (never), how many of
+                    those backups stay (7), and where they are (backups in
+                    the data directory)
   STINT_LOG_LEVEL   debug, info, warn or error
   STINT_LOG_FORMAT  text or json
   NO_COLOR          anything: no colour

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -45,8 +47,11 @@ func (f *serverFlags) add(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.hosts, "allowed-host", nil, "a further `HOST` name that is its own; repeat for more\n(STINT_ALLOWED_HOSTS)")
 	flags.StringSliceVar(&f.proxies, "trusted-proxy", nil, "an `ADDRESS` or network whose X-Forwarded-For is\nbelieved; repeat for more (STINT_TRUSTED_PROXIES)")
 	flags.BoolVar(&f.inside, "webhooks-inside", false, "let webhooks send to this machine and its networks, without\nhttps (STINT_WEBHOOKS_INSIDE)")
+	flags.StringVar(&f.metricsAddr, "metrics-addr", "", "serve /metrics for Prometheus on this loopback `HOST:PORT`,\nto whoever asks there (STINT_METRICS_ADDR)")
 	f.provider.add(flags)
 	flags.BoolVar(&f.registers, "register-programs", false, "let programs register themselves, so that people can sign\nthem in (STINT_REGISTER_PROGRAMS)")
+	f.backup.add(flags)
+	f.retention.add(flags)
 	flags.BoolVar(&f.force, "force", false, "use a data directory on a network file system")
 }
 
@@ -84,23 +89,27 @@ func (c *cli) serve(ctx context.Context, k *coordinator, tenant func(context.Con
 	}
 	loops := part("the scheduler", func() error { return k.engine.Run(looping) })
 	forgetting := part("the accounts", func() error { k.accounts.Run(looping); return nil })
-	sender := hooks.New(k.engine, k.hooks, builtFrom().Version, k.log)
+	sender := hooks.New(k.engine, k.hooks, strings.TrimRight(k.browserURL(), "/"), builtFrom().Version, k.log)
 	sending := part("the webhooks", func() error { sender.Run(looping); return nil })
+	measuring := part("the metrics", func() error { return k.serveMetrics(looping) })
 	bounding := part("the memory", func() error { boundMemory(looping); return nil })
 	srv := k.newServer()
 	served := part("the server", func() error { return srv.Serve(serving, k.ln) })
+	watching := part("the watchdog", func() error { return k.watchdog(looping) })
 	if err := c.announce(k); err != nil {
 		end(err)
 	}
+	k.tellSupervisor(daemon.SdNotifyReady)
 	guest := part("the worker", func() error { return tenant(running) })
 
 	<-running.Done()
+	k.tellSupervisor(daemon.SdNotifyStopping)
 	cause := context.Cause(running)
 	errs := []error{await(guest, tenantPatience)}
 	endServing()
 	errs = append(errs, <-served)
 	endLooping()
-	errs = append(errs, <-loops, <-forgetting, <-sending, <-bounding)
+	errs = append(errs, <-loops, <-forgetting, <-sending, <-measuring, <-watching, <-bounding)
 	errs = append(errs, k.close())
 	err := errors.Join(errs...)
 	if ctx.Err() == nil && err == nil {

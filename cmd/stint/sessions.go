@@ -141,8 +141,8 @@ func (c *cli) sessionStatus(s api.Session) string {
 	if c.tty && s.Status == api.Complete && s.Stopped() {
 		return c.outLook.quiet(looks[api.Cancelled].glyph + " stopped")
 	}
-	if c.tty && s.Outcome == api.OutcomeUnfinished {
-		return c.outLook.quiet(looks[api.Cancelled].glyph + " unfinished")
+	if c.tty && s.Mark() != "" {
+		return c.outLook.quiet(looks[api.Cancelled].glyph + " " + api.MarkWord(s.Outcome))
 	}
 	return c.status(s.Status)
 }
@@ -252,7 +252,14 @@ func (c *cli) sessionFacts(s api.Session) *facts {
 	f.add("started", c.when(s.StartedAt))
 	f.add("ended", c.when(s.EndedAt))
 	f.add("took", c.took(s))
+	f.add("kept since", c.when(s.KeptAt))
+	f.add("output removed", c.when(s.OutputRemovedAt))
+	f.add("events removed", c.when(s.EventsRemovedAt))
 	f.add("outcome", plain(s.Outcome))
+	f.add("because", plain(s.Mark()))
+	if s.Refused > 0 {
+		f.add("refused", strconv.FormatInt(s.Refused, 10))
+	}
 	f.add("result", opening(s.Result))
 	f.add("url", plain(s.ExternalURL))
 	f.add("works in", plain(s.WorkPath))
@@ -276,8 +283,8 @@ func ended(s api.Session, now time.Time) string {
 	if s.Status == api.Complete && s.Stopped() {
 		text = "stopped by a person"
 	}
-	if s.Outcome == api.OutcomeUnfinished {
-		text = "ended while something of it still ran"
+	if s.Mark() != "" {
+		text = api.MarkWord(s.Outcome)
 	}
 	if s.Error != nil && s.Error.Code != text {
 		text += " " + plain(s.Error.Code)
@@ -289,6 +296,8 @@ func ended(s api.Session, now time.Time) string {
 	}
 	if s.Error != nil && s.Error.Message != "" {
 		text += ": " + plain(s.Error.Message)
+	} else if why := s.Mark(); why != "" {
+		text += ": " + plain(why)
 	}
 	return text
 }

@@ -71,13 +71,8 @@ func (c *cli) printOverview(o api.Overview) error {
 		}
 	}
 	f.add("agents", counted(len(o.Agents), paused, "paused"))
-	online := 0
-	for _, w := range o.Workers {
-		if w.State == api.Online {
-			online++
-		}
-	}
-	f.add("workers", counted(len(o.Workers), online, "online"))
+	workers, online := workersCounted(o.Workers)
+	f.add("workers", counted(workers, online, "online"))
 	f.add("needs you", needs(o.Inbox))
 	f.add("running", c.counts(o, api.Active))
 	f.add("waiting", c.counts(o, api.Queued, api.Pending))
@@ -92,6 +87,26 @@ func (c *cli) printOverview(o api.Overview) error {
 		c.hint("%s", c.errLook.sgr("33", "! No worker is online. Start one with: stint worker run"))
 	}
 	return nil
+}
+
+// workersCounted counts workers as people do: one has a record for each agent that it serves, of one
+// owner and one name, and counts once.
+func workersCounted(records []api.Worker) (all, online int) {
+	type worker struct {
+		owner api.UserID
+		name  string
+	}
+	up := map[worker]bool{}
+	for _, w := range records {
+		one := worker{w.OwnerUserID, w.Name}
+		up[one] = up[one] || w.State == api.Online
+	}
+	for _, is := range up {
+		if is {
+			online++
+		}
+	}
+	return len(up), online
 }
 
 func counted(n, of int, word string) string {
@@ -121,8 +136,8 @@ func needs(inbox []api.InboxItem) string {
 func (c *cli) counts(o api.Overview, statuses ...api.Status) string {
 	var parts []string
 	for _, s := range statuses {
-		if n := o.Sessions[s]; n > 0 || len(statuses) == 1 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, s))
+		if o.Sessions.ByStatus[s] > 0 || len(statuses) == 1 {
+			parts = append(parts, fmt.Sprintf("%s %s", o.Sessions.Text(s), s))
 		}
 	}
 	if len(parts) == 0 {

@@ -93,12 +93,19 @@ type taskImport struct {
 	bad    []taskfile.BadRow
 	name   string // of an import that broke off and goes on; "" = a new one
 
-	named   map[string]int    // row by key and by slug
-	there   map[int]string    // key of the task that has a row's slug already
-	others  map[string]string // key of the tasks outside the file, by what rows call them
-	people  map[string]bool   // whether an assignee is here
+	named   map[string]int        // row by key and by slug
+	there   map[int]string        // key of the task that has a row's slug already
+	same    map[int]bool          // of these: its title and description are the row's, too, so it is what the row was made into
+	titles  map[string][]api.Task // tasks without a slug, by their titles, that rows without one may be; nil = none may
+	others  map[string]string     // key of the tasks outside the file, by what rows call them
+	people  map[string]bool       // whether an assignee is here
 	made    []api.Task
 	skipped []string
+	keys    []string // of the rows' tasks, as far as they are here
+
+	agents     []string // slugs of agents that are made before the tasks
+	lenient    bool     // a task whose assignee isn't here is nobody's, else it is wrong
+	unassigned []string // these tasks
 }
 
 // imported is what an import answers: the tasks that were made, the slugs that were there, and, if
@@ -151,7 +158,10 @@ func (m *taskImport) wrong(r taskfile.Row, format string, args ...any) {
 
 // check finds everything that is wrong with the rows, with the rules that the coordinator has.
 func (m *taskImport) check(ctx context.Context) error {
-	m.named, m.there, m.others, m.people = map[string]int{}, map[int]string{}, map[string]string{}, map[string]bool{"": true, "me": true}
+	m.named, m.there, m.same, m.others, m.people = map[string]int{}, map[int]string{}, map[int]bool{}, map[string]string{}, map[string]bool{"": true, "me": true}
+	for _, slug := range m.agents {
+		m.people[slug] = true
+	}
 	for i := range m.rows {
 		r := &m.rows[i]
 		if err := engine.CheckTask(&r.TaskInput); err != nil {
@@ -160,6 +170,11 @@ func (m *taskImport) check(ctx context.Context) error {
 				return err
 			}
 			m.wrong(*r, "%s", refusedBecause(refused))
+		}
+		for n, one := range r.Comments {
+			if _, err := engine.CheckComment(one.Text); err != nil {
+				m.wrong(*r, "comments[%d]: %s", n, because(err))
+			}
 		}
 		for _, name := range []string{strings.ToLower(r.Key), r.Slug} {
 			if first, taken := m.named[name]; taken && first != i {
@@ -182,23 +197,27 @@ func (m *taskImport) lookUp(ctx context.Context, i int, r taskfile.Row) error {
 	if r.Slug != "" {
 		t, err := m.client.Task(ctx, r.Slug)
 		if err == nil {
-			m.there[i] = t.Key
+			m.there[i], m.same[i] = t.Key, t.Title == r.Title && t.Description == r.Description
 			return nil
 		}
 		if code := api.CodeOf(err); code != api.CodeNotFound {
 			return err
 		}
+	} else if found := m.titles[r.Title]; len(found) > 0 {
+		// The one that it was made into, if there is that; else one that is somebody's own.
+		n := max(0, slices.IndexFunc(found, func(t api.Task) bool { return t.Description == r.Description }))
+		m.there[i], m.same[i] = found[n].Key, found[n].Description == r.Description
+		m.titles[r.Title] = slices.Delete(slices.Clone(found), n, n+1)
+		return nil
 	}
-	here, asked := m.people[r.Assignee]
-	if !asked {
-		_, err := m.client.Tasks(ctx, api.TaskFilter{Assignee: r.Assignee}, api.Page{Limit: 1})
-		if err != nil && api.CodeOf(err) != api.CodeInvalid {
-			return err
-		}
-		here = err == nil && r.Assignee != "none"
-		m.people[r.Assignee] = here
+	here, err := m.isHere(ctx, r.Assignee)
+	if err != nil {
+		return err
 	}
-	if !here {
+	if !here && m.lenient {
+		m.rows[i].Assignee = ""
+		m.unassigned = append(m.unassigned, cmp.Or(r.Slug, r.Key, r.Title))
+	} else if !here {
 		m.wrong(r, "assignee: %q is no member and no agent of this workspace; --without-assignees leaves them all out", r.Assignee)
 	}
 	for _, ref := range r.BlockedBy {
@@ -216,6 +235,19 @@ func (m *taskImport) lookUp(ctx context.Context, i int, r taskfile.Row) error {
 		m.others[name] = t.Key
 	}
 	return nil
+}
+
+// isHere reports whether tasks can be assigned to somebody.
+func (m *taskImport) isHere(ctx context.Context, assignee string) (bool, error) {
+	if here, asked := m.people[assignee]; asked {
+		return here, nil
+	}
+	_, err := m.client.Tasks(ctx, api.TaskFilter{Assignee: assignee}, api.Page{Limit: 1})
+	if err != nil && api.CodeOf(err) != api.CodeInvalid {
+		return false, err
+	}
+	m.people[assignee] = err == nil && assignee != "none"
+	return m.people[assignee], nil
 }
 
 // order sorts the rows so that each comes after those that it waits for. A circle is wrong.
@@ -260,10 +292,16 @@ func (m *taskImport) refused() error {
 // create makes the tasks in their order. It returns the line at which it had to end.
 func (m *taskImport) create(ctx context.Context, order []int, resumed bool) (line int, err error) {
 	key := make([]string, len(m.rows))
+	m.keys = key
 	for _, i := range order {
 		r := m.rows[i]
 		if key[i] = m.there[i]; key[i] != "" && !resumed {
-			m.skipped = append(m.skipped, r.Slug)
+			m.skipped = append(m.skipped, cmp.Or(r.Slug, key[i]))
+			if m.titles != nil && m.same[i] { // the import that made it may have broken off before they were written
+				if err := m.comment(ctx, r, key[i], true); err != nil {
+					return r.Line, err
+				}
+			}
 			continue
 		}
 		t, err := makeTask(ctx, m.client, m.input(r, key), fmt.Sprintf("%s-%d", m.name, i+1))
@@ -276,8 +314,39 @@ func (m *taskImport) create(ctx context.Context, order []int, resumed bool) (lin
 		}
 		key[i] = t.Key
 		m.made = append(m.made, t)
+		if err := m.comment(ctx, r, t.Key, resumed); err != nil {
+			return r.Line, err
+		}
 	}
 	return 0, nil
+}
+
+// comment writes a row's comments on its task. Where some may be there already, only the others.
+func (m *taskImport) comment(ctx context.Context, r taskfile.Row, key string, some bool) error {
+	there := map[string]int{} // two may have the same text
+	if some && len(r.Comments) > 0 {
+		found, err := commentsOf(ctx, m.client, key)
+		if err != nil {
+			return err
+		}
+		for _, one := range found {
+			there[one.Text]++
+		}
+	}
+	for _, one := range r.Comments {
+		text := one.Attributed()
+		if as := strings.TrimSpace(one.Text); there[text] > 0 {
+			there[text]--
+			continue
+		} else if there[as] > 0 {
+			there[as]--
+			continue
+		}
+		if _, err := m.client.CommentTask(ctx, key, api.TaskCommentInput{Text: text}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // input is the task of a row; key has those of the rows that were made before it.

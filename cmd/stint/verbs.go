@@ -102,7 +102,7 @@ func (c *cli) eachSession(ctx context.Context, verb string, refs []string, do fu
 // nextFor suggests what to do about a refused verb.
 func nextFor(err error, id api.SessionID) string {
 	switch api.CodeOf(err) {
-	case api.CodeNotFound:
+	case api.CodeNotFound, api.CodeGone:
 		return "stint sessions"
 	case api.CodeSessionTerminal:
 		return "run it again with: stint retry " + id.String()

@@ -63,7 +63,7 @@ func (c *cli) tell(s api.Session) error {
 	switch {
 	case s.Status.Terminal():
 		l := looks[s.Status]
-		if s.Stopped() || s.Outcome == api.OutcomeUnfinished {
+		if s.Stopped() || s.Mark() != "" {
 			l = looks[api.Cancelled]
 		}
 		text = c.errLook.sgr(l.sgr, l.glyph+" "+ended(s, c.now()))

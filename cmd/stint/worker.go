@@ -11,7 +11,7 @@ import (
 
 func (c *cli) workerCommand() *cobra.Command {
 	all := append([]*cobra.Command{
-		c.workerInitCommand(), c.workerRunCommand(), c.workerDoctorCommand(), c.workerTrustCommand(), c.workerGCCommand(),
+		c.workerInitCommand(), c.workerRunCommand(), c.workerDoctorCommand(), c.workerTrustCommand(), c.workerRulesCommand(), c.workerGCCommand(),
 		c.workerListCommand(), c.workerShowCommand(),
 	}, c.workerSignalCommands()...)
 	return group(&cobra.Command{Use: "worker", Aliases: []string{"workers"}, Short: "Run workers, look at them and tell them what to do"},

@@ -103,17 +103,11 @@ func (c *cli) askRights(ctx context.Context, f *initFlags) error {
 		if len(s.Executable) > 0 || len(f.record.Run.Command) > 0 {
 			return nil
 		}
-		var text string
-		err := c.form(ctx, huh.NewInput().Title("Command and its arguments (no shell reads it)").Value(&text).Validate(func(text string) error {
-			if words, err := shellquote.Split(text); err != nil || len(words) == 0 {
-				return errors.New("name a program; quotation marks must match")
-			}
-			return nil
-		}))
-		if err != nil {
-			return err
-		}
-		s.Executable, err = shellquote.Split(text)
+		var err error
+		s.Executable, err = c.askCommandLine(ctx, huh.NewInput().Title("Command and its arguments (no shell reads it)"), "")
+		return err
+	}
+	if err := c.askProgram(ctx, f); err != nil {
 		return err
 	}
 	if f.preset != "" {
@@ -128,6 +122,35 @@ func (c *cli) askRights(ctx context.Context, f *initFlags) error {
 		DescriptionFunc(func() string { p, _ := api.PresetNamed(preset); return p.Sentence }, &preset))
 	s.Preset = setup.Preset(preset)
 	return err
+}
+
+// askProgram asks which program it is that speaks ACP, where nothing names one.
+func (c *cli) askProgram(ctx context.Context, f *initFlags) error {
+	s := &f.settings
+	if s.Type != api.TypeACP || len(s.Executable) > 0 || f.record.Run.Executable != "" || len(f.record.Run.Command) > 0 {
+		return nil
+	}
+	var names []string
+	for _, p := range api.ACPPrograms {
+		names = append(names, p.Name)
+	}
+	var err error
+	s.Executable, err = c.askCommandLine(ctx, huh.NewInput().Title("Program ("+api.ACPNames()+", or another with its arguments)").Suggestions(names), names[0])
+	return err
+}
+
+// askCommandLine has a person write a program with its arguments, and returns them apart.
+func (c *cli) askCommandLine(ctx context.Context, input *huh.Input, text string) ([]string, error) {
+	err := c.form(ctx, input.Value(&text).Validate(func(text string) error {
+		if words, err := shellquote.Split(text); err != nil || len(words) == 0 {
+			return errors.New("name a program; quotation marks must match")
+		}
+		return nil
+	}))
+	if err != nil {
+		return nil, err
+	}
+	return shellquote.Split(text)
 }
 
 func (c *cli) askPlace(ctx context.Context, f *initFlags) error {

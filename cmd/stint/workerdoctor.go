@@ -26,7 +26,7 @@ func (c *cli) workerDoctorCommand() *cobra.Command {
 			"here.",
 		Example: "stint worker doctor backup\nstint worker doctor --json | jq '.items[] | select(.runs | not)'",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.doctor(cmd.Context(), args, env, state)
+			return c.workerDoctor(cmd.Context(), args, env, state)
 		},
 	}
 	cmd.Flags().StringArrayVar(&env, "env", nil, "the `NAME` of a variable that worker run would be given;\nrepeat for more")
@@ -34,7 +34,7 @@ func (c *cli) workerDoctorCommand() *cobra.Command {
 	return cmd
 }
 
-func (c *cli) doctor(ctx context.Context, refs, env []string, state string) error {
+func (c *cli) workerDoctor(ctx context.Context, refs, env []string, state string) error {
 	what := "cannot look at what agents would meet here"
 	p, err := c.find(what)
 	if err != nil {
@@ -132,7 +132,7 @@ func (c *cli) reportFacts(r worker.Report) *facts {
 	return f
 }
 
-func (c *cli) checkFacts(f *facts, checks []worker.Check) {
+func (c *cli) checkFacts(f *facts, checks []api.Check) {
 	for _, check := range checks {
 		switch {
 		case !check.OK:
@@ -141,6 +141,9 @@ func (c *cli) checkFacts(f *facts, checks []worker.Check) {
 			f.add("check", c.outLook.sgr("33", check.Name+":")+" "+plain(check.Detail))
 		default:
 			f.add("check", check.Name+": good")
+		}
+		if check.Mend != "" {
+			f.add("mend", plain(check.Mend))
 		}
 	}
 }

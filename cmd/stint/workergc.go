@@ -112,7 +112,7 @@ func (c *cli) goesOn(what string) func(context.Context, string) (bool, error) {
 			return false, err
 		}
 		s, err := client.Session(ctx, session)
-		if api.CodeOf(err) == api.CodeNotFound {
+		if code := api.CodeOf(err); code == api.CodeNotFound || code == api.CodeGone {
 			return false, nil
 		}
 		return !s.Status.Terminal(), err

@@ -55,7 +55,7 @@ func (c *cli) workerInitCommand() *cobra.Command {
 	flags.StringVar(&f.agent, "agent", "", "the `SLUG` of the agent")
 	flags.StringVar(&f.kind, "type", "", "its `TYPE`: "+api.AgentTypeNames())
 	flags.StringVar(&f.preset, "preset", "", "a `PRESET`: ask (a person decides), unattended or\nautonomous (nobody is asked), or command")
-	flags.StringVar(&f.run, "run", "", "what to start instead of the type's own program, as one\n`TEXT` quoted as in a shell; no shell reads it")
+	flags.StringVar(&f.run, "run", "", "what to start instead of the type's own program, as one\n`TEXT` quoted as in a shell; no shell reads it; for acp\nopencode, gemini and the like need no arguments")
 	flags.StringVar(&f.folder, "folder", "", "the `DIR` it works in, or of the repository (this one)")
 	flags.StringVar(&f.mode, "mode", "", "a `MODE`: folder, worktree (one per session), or empty (a\nnew one, filled by the workflow's hook)")
 	flags.StringVar(&f.base, "base", "", "the `BRANCH` that worktrees begin at (the one checked out)")
@@ -241,6 +241,9 @@ func (f *initFlags) finish(ctx context.Context) error {
 	} else if s.Preset == "" {
 		s.Preset = setup.DefaultPreset
 	}
+	if run := f.record.Run; s.Type == api.TypeACP && len(s.Executable) == 0 && run.Executable == "" && len(run.Command) == 0 {
+		return errors.New("an agent of type acp needs --run: " + api.ACPNames() + ", or another program and its arguments")
+	}
 	flow, err := flowOf(s.Workflow)
 	if err != nil {
 		return err
@@ -296,8 +299,11 @@ func (c *cli) makeRecord(ctx context.Context, f *initFlags, what string) (made b
 	if flow, err := flowOf(f.settings.Workflow); err == nil && f.settings.Under(flow).Workspace.Mode == workflow.ModeWorktree {
 		run["workspace"] = workflow.ModeWorktree
 	}
-	if f.settings.Type == api.TypeCommand {
-		run["command"] = f.settings.Executable
+	switch words := f.settings.Executable; {
+	case f.settings.Type == api.TypeACP && len(words) == 1:
+		run["executable"] = words[0]
+	case f.settings.Type.NamesProgram():
+		run["command"] = words
 	}
 	f.record, err = f.client.CreateAgent(ctx, map[string]any{"slug": f.agent, "type": f.settings.Type, "run": run})
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -88,12 +89,16 @@ func (c *cli) runWorker(ctx context.Context, f workerFlags) error {
 	if err := places.Make(); err != nil {
 		return explain(what, err, "stint worker run --help")
 	}
-	code, err := worker.Run(ctx, worker.Options{
+	o := worker.Options{
 		URL: p.url, Token: p.token, Credentials: p.credentials, StateDir: f.state, Agents: f.agents, Register: f.register, Name: f.name,
 		Slots: f.slots, Labels: api.Labels(f.labels).Normal(), Env: f.env, FolderShared: f.shared,
 		Hidden:           []string{string(dir)},
 		MaxRetryAttempts: f.retries, Stages: times.stages, Version: builtFrom().Version, Log: log,
-	})
+	}
+	if err := c.room(&o); err != nil {
+		return err
+	}
+	code, err := worker.Run(ctx, o)
 	if err == nil {
 		return nil
 	}
@@ -113,6 +118,22 @@ func (c *cli) runWorker(ctx context.Context, f workerFlags) error {
 	return &problem{code: exit(code), what: what, why: api.Plain(err), next: next}
 }
 
+const minFreeMiB = 512 // that a worker leaves free on its disks, unless it is told otherwise
+
+// room has a worker leave some of its disks free.
+func (c *cli) room(o *worker.Options) error {
+	mib := int64(minFreeMiB)
+	if text := c.env("STINT_MIN_FREE_MIB"); text != "" {
+		n, err := strconv.ParseInt(text, 10, 32)
+		if err != nil || n < 0 {
+			return usage("cannot run a worker", "STINT_MIN_FREE_MIB is a number from 0 on, not "+strconv.Quote(text), "STINT_MIN_FREE_MIB=512 stint worker run")
+		}
+		mib = n
+	}
+	o.MinFreeBytes, o.FreeBytes = mib<<20, c.freeBytes
+	return nil
+}
+
 // work is the worker of `up`: it serves all local agents of the owner over HTTP like any
 // other, and its state is in the data directory.
 func (c *cli) work(ctx context.Context, k *coordinator) error {
@@ -126,6 +147,9 @@ func (c *cli) work(ctx context.Context, k *coordinator) error {
 	o.Version, o.Log = builtFrom().Version, k.log
 	o.Hidden = []string{string(k.dir)}
 	o.DrainGrace, o.Goodbye = drainGrace, tenantPatience-drainGrace
+	if err := c.room(&o); err != nil {
+		return err
+	}
 	_, err = worker.Run(ctx, o)
 	return err
 }
