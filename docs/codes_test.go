@@ -46,11 +46,12 @@ func TestCodes_ThoseOfEndedSessionsAreAllDocumented(t *testing.T) {
 	if got := examplesOf(t, "    Failure:\n", "code:"); !slices.Equal(got, want) {
 		t.Errorf("the OpenAPI document names the codes\n%q, the code gives\n%q", got, want)
 	}
-	outcomes := []string{api.OutcomeStopped, api.OutcomeSuccess, api.OutcomeUnfinished}
+	reported := []string{api.OutcomeStopped, api.OutcomeSuccess, api.OutcomeUnfinished}
+	outcomes := slices.Concat([]string{api.OutcomeStopped, api.OutcomeSuccess}, api.MarkedOutcomes)
 	slices.Sort(outcomes)
-	for _, schema := range []string{"    Session:\n", "    CompleteRequest:\n"} {
-		if got := examplesOf(t, schema, "        outcome:"); !slices.Equal(got, outcomes) {
-			t.Errorf("%s has the outcomes %q, want %q", strings.TrimSpace(schema), got, outcomes)
+	for schema, want := range map[string][]string{"    Session:\n": outcomes, "    CompleteRequest:\n": reported} {
+		if got := examplesOf(t, schema, "        outcome:"); !slices.Equal(got, want) {
+			t.Errorf("%s has the outcomes %q, want %q", strings.TrimSpace(schema), got, want)
 		}
 	}
 	protocol := read(t, "worker-protocol.md")
