@@ -82,6 +82,7 @@ func (t Tree) files(ctx context.Context, w *Work) error {
 		case len(entry) < 4:
 		case strings.HasPrefix(entry, "!! "):
 			w.Ignored = append(w.Ignored, entry[3:])
+		case unlooked(t.at.top, entry):
 		case w.Unsaved == "":
 			w.Unsaved = entry[3:]
 		}

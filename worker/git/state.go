@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
 // State stands for what is in the tree that a folder lies in: the commit checked out, and the
-// files that differ from it or that git doesn't know, but for ignored ones. Two states are
+// files that differ from it or that git doesn't know, but for ignored ones and what a sandbox
+// left there (see [Placeholder]). Two states are
 // equal when nothing was changed, added, removed or committed in between.
 //
 // The errors are those of [Open].
@@ -29,9 +31,10 @@ func State(ctx context.Context, folder string, env []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	entries := slices.DeleteFunc(strings.Split(list, "\x00"), func(entry string) bool { return unlooked(r.Top, entry) })
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%s\x00%s", head, list)
-	for entry := range strings.SplitSeq(list, "\x00") {
+	fmt.Fprintf(sum, "%s\x00%s", head, strings.Join(entries, "\x00"))
+	for _, entry := range entries {
 		if len(entry) < 4 {
 			continue
 		}
