@@ -182,7 +182,9 @@ func (p *Process) eligible(turn int) []api.WorkerID {
 	limits := p.allLimits() // reads files: not under the lock
 	full := map[api.AgentID]bool{}
 	for agent, l := range limits {
-		full[agent] = p.noRoom(l.root) != ""
+		if full[agent] = p.noRoom(l.root) != ""; full[agent] {
+			p.makesRoom()
+		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

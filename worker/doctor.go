@@ -29,6 +29,9 @@ type Report struct {
 	// Setup is the state of the owner's settings; missing where there are none and none are
 	// needed.
 	Setup *Inspection `json:"setup,omitzero"`
+	// Cleaned is what the worker with this state directory removed of workspaces; missing where
+	// it has not looked yet.
+	Cleaned *Cleaned `json:"cleaned,omitzero"`
 
 	told string // the agent's instructions, if they count here
 }
@@ -68,6 +71,9 @@ func Doctor(ctx context.Context, o Options, agentRef string) (Report, error) {
 	}
 	seen := Inspect(ctx, o.StateDir, agent, agent.Slug, o.environ)
 	r := examine(agent, me, o, seen)
+	if cleaned, found, err := LastCleaned(o.StateDir); err == nil && found {
+		r.Cleaned = &cleaned
+	}
 	r.FolderKey = folderKey(machine, r.WorkFolder)
 	agent.Instructions = r.told
 	r.Env = append(r.Env, sessionVariables(client, agent)...)

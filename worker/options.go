@@ -78,6 +78,9 @@ type Options struct {
 	// workspaces: below it nothing new is taken; 0 = none. FreeBytes asks a disk, nil = not.
 	MinFreeBytes int64
 	FreeBytes    func(path string) (int64, error)
+	// CleanUp are the limits by which this process removes workspaces that nobody needs, by
+	// itself; zero = it removes none.
+	CleanUp CleanUp
 
 	// PromptHold is how long an agent that has asked people waits with its claim kept;
 	// then its session is parked and the slot freed. 0 = 10 min. contract 6.5
@@ -112,6 +115,7 @@ type Clocks struct {
 	Hold   time.Duration // 50 s, at most 60 s: how long a request for work is held
 	Look   time.Duration // 1 s: how often a command's silence and folder are looked at
 	Answer time.Duration // 10 s: how long a beat or renewal waits for its answer
+	Tidy   time.Duration // 1 h: how often workspaces are cleaned up
 }
 
 // adapter is how agents of a type are run, and the name of their program.
@@ -132,6 +136,7 @@ func (o Options) complete() (Options, error) {
 	check(o.Slots >= 0 && o.Slots <= 1000, "%d worker slots are not 1 to 1000", o.Slots)
 	check(o.MaxRetryAttempts >= 0, "max retry attempts is negative")
 	check(o.MaxRetryBackoff >= 0, "max retry backoff is negative")
+	check(o.CleanUp.OlderThan >= 0 && o.CleanUp.KeepSize >= 0, "a limit of the clean-up is negative")
 	check(o.Stages.Interrupt >= 0 && o.Stages.Term >= 0 && o.Stages.Kill >= 0, "a stage is negative")
 	check(utf8.RuneCountInString(o.Name) <= 64, "the worker name %q is longer than 64 characters", o.Name)
 	if bad != nil {
@@ -162,7 +167,7 @@ func (o Options) complete() (Options, error) {
 	o.Clocks = Clocks{
 		Beat: cmp.Or(o.Clocks.Beat, 30*time.Second), Signal: cmp.Or(o.Clocks.Signal, 5*time.Second), Poll: cmp.Or(o.Clocks.Poll, 30*time.Second),
 		Agents: cmp.Or(o.Clocks.Agents, 30*time.Second), Hold: min(cmp.Or(o.Clocks.Hold, 50*time.Second), time.Minute),
-		Look: cmp.Or(o.Clocks.Look, time.Second), Answer: cmp.Or(o.Clocks.Answer, 10*time.Second),
+		Look: cmp.Or(o.Clocks.Look, time.Second), Answer: cmp.Or(o.Clocks.Answer, 10*time.Second), Tidy: cmp.Or(o.Clocks.Tidy, time.Hour),
 	}
 	if o.adapters == nil {
 		o.adapters = ownAdapters()

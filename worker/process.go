@@ -67,6 +67,7 @@ type Process struct {
 	parts     sync.WaitGroup // sessions
 	told      told
 	relist    chan struct{} // one token: read the list of agents again
+	tidy      tidy
 
 	mu        sync.Mutex
 	records   map[api.AgentID]*record      // guarded by mu
@@ -152,7 +153,7 @@ func newProcess(o Options, client *api.Client) (*Process, error) {
 	p := &Process{
 		opts: o, clocks: o.Clocks, stages: o.Stages, client: client, state: s, log: o.Log, boot: o.boot, at: o.at, source: o.environ,
 		machine: machine, instance: "ins_" + strings.ToLower(rand.Text()),
-		folders: newFolders(), slots: make(chan struct{}, o.Slots), relist: make(chan struct{}, 1),
+		folders: newFolders(), slots: make(chan struct{}, o.Slots), relist: make(chan struct{}, 1), tidy: tidy{urgent: make(chan struct{}, 1)},
 		records: map[api.AgentID]*record{}, flows: map[string]*workflow.Watcher{}, sessions: map[int64]*session{}, leftovers: map[int64]*leftover{}, woken: make(chan struct{}),
 		stopped: map[api.AgentID]api.WorkerID{}, forgotten: map[api.AgentID]bool{}, unfit: map[api.AgentID]misfit{},
 	}
@@ -295,6 +296,13 @@ func (p *Process) serve(ctx context.Context) error {
 		select {
 		case <-swept: // nothing is claimed while something of an earlier process may run
 			p.claims(loops)
+		case <-loops.Done():
+		}
+	})
+	running.Go(func() {
+		select {
+		case <-swept: // what runs in a workspace is known
+			p.tidies(loops)
 		case <-loops.Done():
 		}
 	})

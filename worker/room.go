@@ -50,7 +50,7 @@ func (p *Process) freeAt(path string) (free int64, err error) {
 // roomNotice tells the coordinator, which says it of the sessions that wait.
 func (p *Process) roomNotice(root string) []api.Notice {
 	text := p.noRoom(root)
-	if text == "" {
+	if text == "" || p.makesRoom() {
 		return nil
 	}
 	return []api.Notice{{Code: api.NoticeDiskLow, Text: text}}

@@ -46,6 +46,10 @@ func (s *session) enter(ctx context.Context, p *plan) (*workplace, outcome) {
 		out.leave = leave
 	}
 	ws, err := workspace.Prepare(ctx, spec)
+	if errors.Is(err, workspace.ErrBusy) { // perhaps only our own clean-up looks at it
+		s.p.makesWay(ctx)
+		ws, err = workspace.Prepare(ctx, spec)
+	}
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:

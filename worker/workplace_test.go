@@ -41,6 +41,15 @@ func (w *fixture) owns(o Options, slug, content string) setup.Files {
 	return setup.Find(o.StateDir)
 }
 
+// accept accepts what a workflow file executes now.
+func (w *fixture) accept(files setup.Files, slug, flow string) {
+	w.Helper()
+	loaded, err := workflow.Load(flow, os.Getenv)
+	w.must(err)
+	now := loaded.Executing()
+	w.must(files.Accept(slug, setup.Accepted{Workflow: &setup.AcceptedWorkflow{Path: flow, Digest: now.Digest(), Executing: now}}))
+}
+
 func TestPlace_AWorktreePerThread(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
@@ -101,10 +110,7 @@ func TestPlace_TheOwnersFileAndItsWorkflow(t *testing.T) {
 	if told := kinds(w.items(all.Items[0].ID), api.ItemStatus); !strings.Contains(strings.Join(told, "\n"), "worker trust talker") {
 		t.Errorf("the session tells %q", told)
 	}
-	loaded, err := workflow.Load(flow, os.Getenv)
-	w.must(err)
-	now := loaded.Executing()
-	w.must(files.Accept("talker", setup.Accepted{Workflow: &setup.AcceptedWorkflow{Path: flow, Digest: now.Digest(), Executing: now}}))
+	w.accept(files, "talker", flow)
 	s := run("!say injected {{ attempt }}")
 	if b, err := os.ReadFile(mark); err != nil || string(b) != s.ID.String()+"\n" {
 		t.Errorf("the accepted hook wrote %q, %v", b, err)

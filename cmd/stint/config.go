@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"stint/server"
+	"stint/worker"
 )
 
 func (c *cli) configCommand() *cobra.Command {
@@ -148,6 +149,9 @@ func (c *cli) checkSettings() error {
 		}
 	}
 	if _, _, err := c.provider(&providerFlags{}); err != nil {
+		return err
+	}
+	if err := c.disks(&worker.Options{}); err != nil {
 		return err
 	}
 	_, err = c.newLog(0)

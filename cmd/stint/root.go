@@ -167,6 +167,9 @@ and they win over the file of settings, see stint config:
                     sessions under one claim (20)
   STINT_MIN_FREE_MIB
                     MiB that a worker leaves free on its disks (512)
+  STINT_WORKSPACES_AGE, STINT_WORKSPACES_SIZE
+                    how long a worker keeps workspaces that nobody uses (14d;
+                    never removes none), and how much they may take (20GB)
   STINT_DATA_MIB    MiB that the database may take (0: as many as there are)
   STINT_SESSION_OUTPUT_MIB
                     MiB of one session's output that are kept (64)

@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/dustin/go-humanize"
 	shellquote "github.com/kballard/go-shellquote"
 	"github.com/spf13/cobra"
 
@@ -126,10 +128,25 @@ func (c *cli) reportFacts(r worker.Report) *facts {
 		f.add("really", plain(r.RealFolder))
 	}
 	f.add("runs as", plain(r.User))
+	c.cleanedFacts(f, r.Cleaned)
 	for _, v := range r.Env {
 		f.add("environment", plain(v.Name+"="+strings.ReplaceAll(v.Value, "\n", `\n`)))
 	}
 	return f
+}
+
+// cleanedFacts are what the worker removed of workspaces by itself.
+func (c *cli) cleanedFacts(f *facts, last *worker.Cleaned) {
+	if last == nil {
+		return
+	}
+	f.add("cleaned up", fmt.Sprintf("%s, %d left", c.ago(last.At), last.Kept))
+	if last.Removed > 0 {
+		f.add("removed", fmt.Sprintf("%d, %s, %s", last.Removed, humanize.IBytes(uint64(max(last.FreedBytes, 0))), c.ago(last.RemovedAt))) //nolint:gosec // not negative
+	}
+	if last.Failed != "" {
+		f.add("not removed", c.outLook.bad(plain(last.Failed)))
+	}
 }
 
 func (c *cli) checkFacts(f *facts, checks []api.Check) {

@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -15,24 +13,60 @@ import (
 	"stint/api"
 	"stint/worker"
 	"stint/worker/places"
-	"stint/worker/proc"
 	"stint/worker/setup"
 	"stint/worker/workspace"
 )
 
-// keepFor is how long a workspace that nobody uses is kept.
-const keepFor = 14 * 24 * time.Hour
+// What of workspaces the settings say: see cleanUp.
+const (
+	workspacesAge  = "STINT_WORKSPACES_AGE"
+	workspacesSize = "STINT_WORKSPACES_SIZE"
+
+	keepFor = 14 * 24 * time.Hour // how long a workspace that nobody uses is kept
+)
+
+// cleanUp are the limits by which workers remove workspaces, and stint worker gc if it isn't
+// told others.
+func (c *cli) cleanUp() (worker.CleanUp, error) {
+	out := worker.CleanUp{OlderThan: keepFor}
+	var err error
+	switch text := c.env(workspacesAge); text {
+	case "":
+	case "never":
+		out.OlderThan = 0
+	default:
+		if out.OlderThan, err = parseLength(text); err != nil || out.OlderThan < time.Hour {
+			return out, usage("cannot read the settings of workspaces", fmt.Sprintf("%s is never, or a length of time from an hour on such as 14d, not %q", workspacesAge, text), workspacesAge+"=14d stint worker run")
+		}
+	}
+	if text := c.env(workspacesSize); text != "" {
+		if out.KeepSize, err = sizeOf(text); err != nil {
+			return out, usage("cannot read the settings of workspaces", workspacesSize+" "+err.Error(), workspacesSize+"=20GB stint worker run")
+		}
+	}
+	return out, nil
+}
+
+// sizeOf reads a size such as 20GB.
+func sizeOf(text string) (int64, error) {
+	bytes, err := humanize.ParseBytes(text)
+	if err != nil || bytes == 0 || bytes > 1<<62 {
+		return 0, fmt.Errorf("%s is no size such as 20GB", text)
+	}
+	return int64(bytes), nil
+}
 
 type gcFlags struct {
 	dry      bool
 	older    time.Duration
+	aged     bool // older was given
 	size     string
 	roots    []string
 	stateDir string
 }
 
 func (c *cli) workerGCCommand() *cobra.Command {
-	f := gcFlags{older: keepFor}
+	var f gcFlags
 	cmd := &cobra.Command{
 		Use:   "gc",
 		Short: "Remove workspaces that nobody needs",
@@ -41,16 +75,20 @@ func (c *cli) workerGCCommand() *cobra.Command {
 			"or in which something would be lost: files that are not committed, commits that\n" +
 			"are nowhere else, stashes, and of the files that git ignores those that nothing\n" +
 			"brings back (.env, databases, keys) and those that your settings name; nor one\n" +
-			"that a process works in (on Linux). It says of each one that it keeps why.",
+			"that a process works in (on Linux). It says of each one that it keeps why.\n" +
+			"Workers do this by themselves, every hour.",
 		Example: "stint worker gc --dry-run\nstint worker gc --older-than 3d\nstint worker gc --older-than 0 --keep-size 20GB",
 		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return c.collect(cmd.Context(), f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.aged = cmd.Flags().Changed("older-than")
+			return c.collect(cmd.Context(), f)
+		},
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.BoolVar(&f.dry, "dry-run", false, "only say what would be removed")
-	flags.Var(length{&f.older}, "older-than", "unused for so long; 0 is no reason to remove (14d)")
-	flags.StringVar(&f.size, "keep-size", "", "the `SIZE` all may take together, such as 20GB; the\noldest go first")
+	flags.Var(length{&f.older}, "older-than", "unused for so long; 0 is no reason to remove\n(STINT_WORKSPACES_AGE, else 14d)")
+	flags.StringVar(&f.size, "keep-size", "", "the `SIZE` all may take together, such as 20GB; the\noldest go first (STINT_WORKSPACES_SIZE)")
 	flags.StringArrayVar(&f.roots, "root", nil, "only the workspaces in this `DIR`; repeat for more")
 	flags.StringVar(&f.stateDir, "state-dir", "", "the worker's own `DIR`")
 	return cmd
@@ -58,24 +96,27 @@ func (c *cli) workerGCCommand() *cobra.Command {
 
 func (c *cli) collect(ctx context.Context, f gcFlags) error {
 	what := "cannot clean up workspaces"
-	rules := workspace.Rules{OlderThan: f.older, DryRun: f.dry, Goes: c.goesOn(what)}
-	if f.size != "" {
-		bytes, err := humanize.ParseBytes(f.size)
-		if err != nil || bytes == 0 || bytes > 1<<62 {
-			return usage(what, fmt.Sprintf("--keep-size %s is no size", f.size), "stint worker gc --keep-size 20GB")
-		}
-		rules.KeepSize = int64(bytes)
-	}
-	env, err := proc.Env(os.Environ(), nil, nil)
+	limits, err := c.cleanUp()
 	if err != nil {
-		return explain(what, err, "")
+		return err
 	}
-	rules.Env = env
-	o := c.owned(f.stateDir)
-	rules.Hooks, rules.KeepIgnored = o.hooks, o.keep
+	if f.aged {
+		limits.OlderThan = f.older
+	}
+	if f.size != "" {
+		if limits.KeepSize, err = sizeOf(f.size); err != nil {
+			return usage(what, "--keep-size "+err.Error(), "stint worker gc --keep-size 20GB")
+		}
+	}
+	o := c.collectable(f.stateDir)
+	rules := o.Rules
+	rules.OlderThan, rules.KeepSize, rules.DryRun = limits.OlderThan, limits.KeepSize, f.dry
+	if client, err := c.connect(what); err == nil { // if none answers, all may go on
+		rules.Goes = worker.GoesOn(client, func(context.Context) (bool, error) { return false, nil })
+	}
 	roots := f.roots
 	if len(roots) == 0 {
-		roots = slices.Sorted(maps.Keys(o.roots))
+		roots = o.Roots
 	}
 	all := api.List[workspace.Report]{Items: []workspace.Report{}}
 	var failed error
@@ -100,87 +141,19 @@ func (c *cli) collect(ctx context.Context, f gcFlags) error {
 	return failed
 }
 
-// goesOn asks the coordinator whether a session may continue. If none answers, all may.
-func (c *cli) goesOn(what string) func(context.Context, string) (bool, error) {
-	client, err := c.connect(what)
-	if err != nil {
-		return nil
-	}
-	return func(ctx context.Context, id string) (bool, error) {
-		var session api.SessionID
-		if err := session.UnmarshalText([]byte(id)); err != nil {
-			return false, err
-		}
-		s, err := client.Session(ctx, session)
-		if code := api.CodeOf(err); code == api.CodeNotFound || code == api.CodeGone {
-			return false, nil
-		}
-		return !s.Status.Terminal(), err
-	}
-}
-
-// owned is what the owner's files say about workspaces.
-type owned struct {
-	roots map[string]bool
-	keep  []string
-	hooks func(agent string) workspace.Hooks
-}
-
-func (c *cli) owned(stateDir string) owned {
-	o := owned{roots: map[string]bool{}}
+// collectable is what the owner's files say about workspaces; what can't be read is named.
+func (c *cli) collectable(stateDir string) worker.Collectable {
+	var roots []string
 	for _, dir := range []string{stateDir, filepath.Join(places.State(), "worker"), c.stateDir("")} {
 		if dir != "" && (stateDir == "" || dir == stateDir) {
-			o.roots[worker.WorkspaceRoot(dir)] = true
+			roots = append(roots, worker.WorkspaceRoot(dir))
 		}
 	}
-	files := setup.Find(c.stateDir(stateDir))
-	slugs, err := files.Slugs()
-	if err != nil {
+	all, bad := worker.CollectableBy(setup.Find(c.stateDir(stateDir)), os.Environ(), roots...)
+	for _, err := range bad {
 		c.hint("%s", c.errLook.sgr("33", "! "+plain(api.Plain(err))))
 	}
-	hooks := map[string]workspace.Hooks{}
-	for _, slug := range slugs {
-		a, h, err := c.collectable(files, slug)
-		if err != nil {
-			c.hint("%s", c.errLook.sgr("33", "! "+plain(api.Plain(err))))
-			continue
-		}
-		if a.Workspace.Root != "" {
-			o.roots[a.Workspace.Root] = true
-		}
-		o.keep = append(o.keep, a.KeepIgnored...)
-		hooks[slug] = h
-	}
-	o.hooks = func(agent string) workspace.Hooks { return hooks[agent] }
-	return o
-}
-
-// collectable is an agent's settings with the accepted hook before removal.
-func (c *cli) collectable(files setup.Files, slug string) (setup.Agent, workspace.Hooks, error) {
-	own, _, err := files.Agent(slug)
-	if err != nil || own.Workflow == "" {
-		return own, workspace.Hooks{}, err
-	}
-	w, err := worker.LoadWorkflow(own.Workflow)
-	if err != nil {
-		return own, workspace.Hooks{}, err
-	}
-	accepted, err := files.Accepted(slug)
-	if err != nil {
-		return own, workspace.Hooks{}, err
-	}
-	w, _, err = accepted.Follow(w)
-	if err != nil {
-		return own, workspace.Hooks{}, err
-	}
-	set, err := own.Variables()
-	if err != nil {
-		return own, workspace.Hooks{}, err
-	}
-	env, err := proc.Env(os.Environ(), own.Env, set)
-	return own.Under(w), workspace.Hooks{
-		Scripts: map[string]string{workspace.BeforeRemove: w.Config.Hooks.BeforeRemove}, Timeout: w.Config.Hooks.Timeout, Env: env,
-	}, err
+	return all
 }
 
 func (c *cli) showCollected(all api.List[workspace.Report], dry bool) error {

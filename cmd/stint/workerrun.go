@@ -95,7 +95,7 @@ func (c *cli) runWorker(ctx context.Context, f workerFlags) error {
 		Hidden:           []string{string(dir)},
 		MaxRetryAttempts: f.retries, Stages: times.stages, Version: builtFrom().Version, Log: log,
 	}
-	if err := c.room(&o); err != nil {
+	if err := c.disks(&o); err != nil {
 		return err
 	}
 	code, err := worker.Run(ctx, o)
@@ -120,8 +120,11 @@ func (c *cli) runWorker(ctx context.Context, f workerFlags) error {
 
 const minFreeMiB = 512 // that a worker leaves free on its disks, unless it is told otherwise
 
-// room has a worker leave some of its disks free.
-func (c *cli) room(o *worker.Options) error {
+// disks has a worker leave some of its disks free, and remove the workspaces that nobody needs.
+func (c *cli) disks(o *worker.Options) (err error) {
+	if o.CleanUp, err = c.cleanUp(); err != nil {
+		return err
+	}
 	mib := int64(minFreeMiB)
 	if text := c.env("STINT_MIN_FREE_MIB"); text != "" {
 		n, err := strconv.ParseInt(text, 10, 32)
@@ -147,7 +150,7 @@ func (c *cli) work(ctx context.Context, k *coordinator) error {
 	o.Version, o.Log = builtFrom().Version, k.log
 	o.Hidden = []string{string(k.dir)}
 	o.DrainGrace, o.Goodbye = drainGrace, tenantPatience-drainGrace
-	if err := c.room(&o); err != nil {
+	if err := c.disks(&o); err != nil {
 		return err
 	}
 	_, err = worker.Run(ctx, o)
