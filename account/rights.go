@@ -43,6 +43,8 @@ const (
 	Examine
 	Prune
 	SeeCalendar
+	LandOwn
+	LandAny
 )
 
 // rights is who may do what (contract 8.3): from which role on, by an API key of which scope
@@ -66,6 +68,8 @@ var rights = map[Right]struct {
 	KeepAny:         {api.Admin, "", "keep somebody else's session"},
 	AnswerOwn:       {api.Member, "", "answer this session"},
 	AnswerAny:       {api.Admin, "", "answer somebody else's session"},
+	LandOwn:         {api.Member, "", "land changes"},
+	LandAny:         {api.Admin, "", "land the changes of a cloud agent"},
 	EditAgents:      {api.Admin, "", "make or change agents"},
 	DeleteAgents:    {api.Owner, "", "delete this agent"},
 	RunLocalWorkers: {api.Member, "", "run a worker"},
@@ -87,7 +91,7 @@ var rights = map[Right]struct {
 
 // lasting are the rights whose exercise outlasts a sign-in: what was created with them stays
 // once it has ended. A program that registered itself has none of them.
-var lasting = []Right{HaveKeys, HaveAllKeys, ManageMembers, ManageWebhooks, HaveChannels, OpenTriggersOwn, OpenTriggersAny}
+var lasting = []Right{HaveKeys, HaveAllKeys, ManageMembers, ManageWebhooks, HaveChannels, OpenTriggersOwn, OpenTriggersAny, LandOwn, LandAny}
 
 // Role is the lowest that has a right.
 func (r Right) Role() api.Role { return rights[r].role }

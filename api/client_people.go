@@ -86,6 +86,9 @@ func (f SessionFilter) query(p Page) url.Values {
 	if f.Archived {
 		q.Set("archived", "true")
 	}
+	if f.Unlanded {
+		q.Set("unlanded", "true")
+	}
 	return q
 }
 

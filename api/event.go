@@ -27,6 +27,11 @@ const (
 	EventActivity         = "activity"
 	EventReported         = "session_reported"
 	EventLateResult       = "late_result"
+	EventChangesRecorded  = "changes_recorded" // what it changed in its repository
+	EventLandingRequested = "landing_requested"
+	EventLandingDone      = "landing_done"
+	EventLandingRefused   = "landing_refused"
+	EventLandingWithdrawn = "landing_withdrawn"
 	EventAgentCreated     = "agent_created"
 	EventAgentEdited      = "agent_edited"
 	EventAgentPaused      = "agent_paused"
@@ -97,7 +102,8 @@ const (
 var EventTypes = []string{
 	EventSessionCreated, EventSessionQueued, EventSessionClaimed, EventSessionReleased, EventSessionStale, EventSessionComplete,
 	EventSessionError, EventSessionCancelled, EventSessionArchived, EventSessionKept, EventSessionLetGo, EventStopRequested, EventAwaitingInput, EventSessionResumed,
-	EventPromptClosed, EventMessagePosted, EventThreadActive, EventThreadCompleted, EventThreadFailed, EventClaimDrained, EventLeaseExtended, EventActivity, EventReported, EventLateResult, EventAgentCreated,
+	EventPromptClosed, EventMessagePosted, EventThreadActive, EventThreadCompleted, EventThreadFailed, EventClaimDrained, EventLeaseExtended, EventActivity, EventReported, EventLateResult,
+	EventChangesRecorded, EventLandingRequested, EventLandingDone, EventLandingRefused, EventLandingWithdrawn, EventAgentCreated,
 	EventAgentEdited, EventAgentPaused, EventAgentResumed, EventAgentDeleted, EventSlotDecided, EventScheduleError,
 	EventWorkerRegistered, EventWorkerOnline, EventWorkerStale, EventWorkerOffline, EventWorkerDeleted,
 	EventWorkerEdited, EventSignalSent, EventSignalAcked, EventOutage, EventClockBack, EventBackupMade, EventBackupFailed, EventRestored, EventPruned,

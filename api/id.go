@@ -33,6 +33,8 @@ type (
 	clientKind    struct{}
 	taskKind      struct{}
 	commentKind   struct{}
+	landingKind   struct{}
+	reviewKind    struct{}
 )
 
 func (workspaceKind) prefix() string { return "wsp" }
@@ -58,6 +60,8 @@ func (identityKind) prefix() string  { return "idn" }
 func (clientKind) prefix() string    { return "app" }
 func (taskKind) prefix() string      { return "tsk" }
 func (commentKind) prefix() string   { return "cmt" }
+func (landingKind) prefix() string   { return "lnd" }
+func (reviewKind) prefix() string    { return "rvw" }
 
 // ID is a strictly increasing number of at most 50 bits made by the store: seconds since 2024
 // in its upper 32 bits. Outside the store it is written as a prefix and 10 base32 digits
@@ -90,6 +94,8 @@ type (
 	ClientID    = ID[clientKind]
 	TaskID      = ID[taskKind]
 	CommentID   = ID[commentKind]
+	LandingID   = ID[landingKind]
+	ReviewID    = ID[reviewKind]
 )
 
 // Crockford's alphabet in lower case: no i, l, o, u, and it sorts as ASCII.

@@ -123,6 +123,7 @@ type SessionFilter struct {
 	Query    string // part of title or prompt
 	Since    Time   // created at or after
 	Archived bool   // archived ones too
+	Unlanded bool   // only ended ones with changes that nobody has landed or discarded
 	ThreadID ThreadID
 	RetryOf  SessionID
 }

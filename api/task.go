@@ -30,12 +30,13 @@ const (
 	UpdateClaimed       = "claimed"
 	UpdateAwaitingInput = "awaiting_input"
 	UpdateCompleted     = "completed"
+	UpdateLanded        = "landed" // its changes were merged
 	UpdateFailed        = "failed"
 	UpdateReleased      = "released"
 )
 
 // TaskUpdates are all of them.
-var TaskUpdates = Labels{UpdateAwaitingInput, UpdateClaimed, UpdateCompleted, UpdateFailed, UpdateReleased}
+var TaskUpdates = Labels{UpdateAwaitingInput, UpdateClaimed, UpdateCompleted, UpdateFailed, UpdateLanded, UpdateReleased}
 
 // TaskPriority is p1, p2 or p3; p1 is the most urgent.
 type TaskPriority string

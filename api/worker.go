@@ -19,6 +19,7 @@ type WorkerInput struct {
 	StagingSeconds     int64       `json:"stagingSeconds"`       // how long it takes at most to end what it runs; 0 = unknown
 	ProcessSlots       int64       `json:"processSlots"`         // sessions that its process runs at once; 0 = unknown
 	TaskUpdates        *Labels     `json:"taskUpdates,omitzero"` // what it leaves of the agent's; nil = all
+	Land               LandLevel   `json:"land,omitzero"`        // how far its owner lets changes be landed; "" = off
 }
 
 // Worker is the record of one running instance for one agent.
@@ -43,6 +44,8 @@ type Worker struct {
 	LastBeatAt    Time        `json:"lastBeatAt,omitzero"`
 	CreatedAt     Time        `json:"createdAt"`
 	PendingSignal *Signal     `json:"pendingSignal,omitzero"` // not acknowledged yet
+	Land          LandLevel   `json:"land"`                   // how far its owner lets changes be landed
+	Landing       *Landing    `json:"landing,omitzero"`       // the oldest request to land that it has not answered
 	Notices       []Notice    `json:"notices,omitzero"`
 	NoticesSince  Time        `json:"noticesSince,omitzero"`
 }

@@ -30,6 +30,7 @@ var legal = map[[2]api.Status]bool{
 // afterEnd are the events that an ended session may still have.
 var afterEnd = map[string]bool{
 	api.EventSessionArchived: true, api.EventSessionKept: true, api.EventSessionLetGo: true, api.EventClaimDrained: true, api.EventLateResult: true, api.EventThreadCompleted: true, api.EventThreadFailed: true, api.EventFindingClosed: true,
+	api.EventLandingRequested: true, api.EventLandingDone: true, api.EventLandingRefused: true, api.EventLandingWithdrawn: true,
 }
 
 // standing is what an event of a thread says, by the status of its newest session.

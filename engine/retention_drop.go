@@ -101,7 +101,7 @@ func dropSession(tx *db.Tx, id api.SessionID, rows *int64) (done bool, err error
 		return false, err
 	}
 	for _, drop := range []func(context.Context, api.SessionID) (int64, error){
-		tx.DropOutputOf, tx.DropLateResultsOf, tx.DropMessagesOf, tx.DropPromptsOf, tx.DropClaimsOf,
+		tx.DropFilesOf, tx.DropChangesOf, tx.DropLandingsOf, tx.DropReviewOf, tx.DropOutputOf, tx.DropLateResultsOf, tx.DropMessagesOf, tx.DropPromptsOf, tx.DropClaimsOf,
 	} {
 		if _, err := drop(ctx, id); err != nil {
 			return false, err

@@ -22,6 +22,9 @@ type foundSessions struct {
 // find looks at the newest sessions of the agent or the workspace, whatever their status.
 func (s *sessionSearch) find(ctx context.Context, most int64) (out foundSessions, err error) {
 	f := s.f
+	if f.Unlanded {
+		return s.findUnlanded(ctx, most)
+	}
 	if f.Query != "" {
 		most = min(most, readText)
 	}
@@ -54,16 +57,41 @@ func (s *sessionSearch) find(ctx context.Context, most int64) (out foundSessions
 	return out, nil
 }
 
+// findUnlanded is find among the sessions with changes that wait.
+func (s *sessionSearch) findUnlanded(ctx context.Context, most int64) (out foundSessions, err error) {
+	all := *s
+	all.f.Statuses = nil
+	rows, err := all.rows(ctx, math.MaxInt64, most)
+	if err != nil {
+		return out, fmt.Errorf("look through sessions with changes: %w", err)
+	}
+	for _, r := range rows {
+		out.rows = append(out.rows, queries.FindSessionsRow{ID: r.ID, Status: r.Status, Outcome: r.Outcome})
+		out.reach = int64(r.ID)
+	}
+	if int64(len(rows)) == most {
+		out.of = most
+	}
+	return out, nil
+}
+
 // counts counts them per status. of is 0 when those are all there are. marked are those
 // among the complete ones that are no plain success (contract 15.4).
 func (s foundSessions) counts() (counts map[api.Status]int64, of, marked int64) {
-	counts = map[api.Status]int64{}
 	for _, row := range s.rows {
-		if counts[row.Status]++; api.Marked(row.Outcome) {
+		if api.Marked(row.Outcome) {
 			marked++
 		}
 	}
-	return counts, s.of, marked
+	return s.byStatus(), s.of, marked
+}
+
+func (s foundSessions) byStatus() map[api.Status]int64 {
+	counts := map[api.Status]int64{}
+	for _, row := range s.rows {
+		counts[row.Status]++
+	}
+	return counts
 }
 
 // first is the first page of the whole filter, from what was found already: texts are read once

@@ -42,6 +42,17 @@ func (e *Engine) PatchSession(ctx context.Context, c Caller, worker api.WorkerID
 
 const maxPlace = 8 << 10 // bytes of a path or a command
 
+// checkLink refuses what must not become a link on a page.
+func checkLink(v *api.Invalid, field, text string) {
+	v.CheckText(field, text, maxURL)
+	u, err := url.Parse(text)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		v.Add(field, "must be an http or https address")
+	} else if u.User != nil {
+		v.Add(field, "must not hold a name or password: everybody who sees the session reads it")
+	}
+}
+
 func checkPatch(in api.SessionPatch) error {
 	var v api.Invalid
 	if in.Plan != nil {
@@ -49,13 +60,7 @@ func checkPatch(in api.SessionPatch) error {
 		v.CheckText("plan", *in.Plan, maxPlan)
 	}
 	if in.ExternalURL != nil && *in.ExternalURL != "" {
-		v.CheckText("externalUrl", *in.ExternalURL, maxURL)
-		u, err := url.Parse(*in.ExternalURL)
-		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-			v.Add("externalUrl", "must be an http or https address")
-		} else if u.User != nil {
-			v.Add("externalUrl", "must not hold a name or password: everybody who sees the session reads it")
-		}
+		checkLink(&v, "externalUrl", *in.ExternalURL)
 	}
 	for field, text := range map[string]*string{"workPath": in.WorkPath, "resumeCommand": in.ResumeCommand} {
 		if text != nil {

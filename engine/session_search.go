@@ -61,6 +61,8 @@ func (s *sessionSearch) rows(ctx context.Context, before, n int64) ([]sessionRow
 		return nil, nil // no such session, or one of another thread
 	case err != nil:
 		return nil, err
+	case s.f.Unlanded:
+		return s.unlanded(ctx, thread, before, n)
 	case thread != 0:
 		return s.ofThread(ctx, thread, before, n)
 	}
@@ -132,6 +134,15 @@ func (s *sessionSearch) ofThread(ctx context.Context, thread api.ThreadID, befor
 		ThreadID: int64(thread), RetryOf: int64(s.f.RetryOf), AgentID: int64(s.agent),
 		WorkspaceID: s.c.WorkspaceID, Before: api.SessionID(before), Me: s.c.UserID, Statuses: statusSet(s.f.Statuses),
 		Trigger: string(s.f.Trigger), Query: strings.ToLower(s.f.Query), Since: api.Micros(s.f.Since.Time), Archived: db.Flag(s.f.Archived), N: n,
+	})
+}
+
+// unlanded are those with changes that wait; an index has them, whatever else the filter says.
+func (s *sessionSearch) unlanded(ctx context.Context, thread api.ThreadID, before, n int64) ([]sessionRow, error) {
+	return s.q.ListUnlanded(ctx, queries.ListUnlandedParams{
+		WorkspaceID: s.c.WorkspaceID, Before: api.SessionID(before), Me: s.c.UserID, AgentID: int64(s.agent), ThreadID: int64(thread), RetryOf: int64(s.f.RetryOf),
+		Statuses: statusSet(s.f.Statuses), Trigger: string(s.f.Trigger), Query: strings.ToLower(s.f.Query), Since: api.Micros(s.f.Since.Time),
+		Archived: db.Flag(s.f.Archived), N: n,
 	})
 }
 

@@ -136,6 +136,14 @@ func (e *Engine) SessionCounts(ctx context.Context, c Caller, f api.SessionFilte
 		if err != nil {
 			return err
 		}
+		if f.Unlanded {
+			found, err := (&sessionSearch{q: tx, c: c, f: f, agent: agent}).findUnlanded(ctx, countMost)
+			for status, n := range found.byStatus() {
+				out.ByStatus[status] = n
+			}
+			out.LookedAt = found.of
+			return err
+		}
 		switch thread, err := filterThread(ctx, tx, f); {
 		case db.None(err):
 			return nil // no such session, or one of another thread

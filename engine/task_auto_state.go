@@ -50,26 +50,36 @@ func allowedRule(tx *db.Tx, before, next *sessionRow) (rule, error) {
 	if r.update == "" {
 		return r, nil
 	}
-	a, err := agentEvenDeleted(tx.Context(), tx, next.AgentID)
-	if err != nil {
-		return rule{}, fmt.Errorf("read agent %s: %w", next.AgentID, err)
-	}
 	held := next
 	if !held.Status.Running() {
 		held = before
 	}
+	worker := held.WorkerID
+	if !held.Status.Running() {
+		worker = 0
+	}
+	if allowed, err := letsCount(tx, next.AgentID, worker, r.update); err != nil || !allowed {
+		return rule{}, err
+	}
+	return r, nil
+}
+
+// letsCount reports whether an agent, and a worker if there is one, let something change tasks.
+func letsCount(tx *db.Tx, agent api.AgentID, worker api.WorkerID, update string) (bool, error) {
+	a, err := agentEvenDeleted(tx.Context(), tx, agent)
+	if err != nil {
+		return false, fmt.Errorf("read agent %s: %w", agent, err)
+	}
 	left := api.TaskUpdates
-	if held.Status.Running() {
-		w, err := workerEvenDeleted(tx.Context(), tx, held.WorkerID)
+	if worker != 0 {
+		w, err := workerEvenDeleted(tx.Context(), tx, worker)
 		if err != nil {
-			return rule{}, fmt.Errorf("read worker %s: %w", held.WorkerID, err)
+			return false, fmt.Errorf("read worker %s: %w", worker, err)
 		}
 		left = w.TaskUpdates
 	}
-	if this := (api.Labels{r.update}); a.TaskUpdates.Has(this) && left.Has(this) {
-		return r, nil
-	}
-	return rule{}, nil
+	this := api.Labels{update}
+	return a.TaskUpdates.Has(this) && left.Has(this), nil
 }
 
 // checkTaskUpdates refuses words that name nothing that changes a task's state.
@@ -129,6 +139,29 @@ func (e *Engine) taskFollows(tx *db.Tx, before, s *sessionRow, actor string) err
 		return e.logTask(tx, t, actor, api.EventTaskReleased, api.EventData{"session": s.ID.String(), "reason": s.Status})
 	}
 	return nil
+}
+
+// taskLanded moves the task of a session whose changes were merged to done, where its agent and
+// the worker that merged let that count (contract 16.4).
+func (e *Engine) taskLanded(tx *db.Tx, s *sessionRow, l api.Landing) error {
+	t, err := taskOfSession(tx.Context(), tx, s)
+	if err != nil || t == nil || t.LastSessionID != s.ID {
+		return err
+	}
+	allowed, err := letsCount(tx, s.AgentID, l.WorkerID, api.UpdateLanded)
+	if err != nil || !allowed {
+		return err
+	}
+	was := *t
+	applyRule(t, api.TaskDone)
+	if t.State == was.State {
+		return nil
+	}
+	if err := saveTask(tx, &was, t); err != nil {
+		return err
+	}
+	data := api.EventData{"session": s.ID.String(), "landing": l.ID.String(), "from": was.State, "to": t.State}
+	return e.logTask(tx, t, s.ID.String(), api.EventTaskMoved, data)
 }
 
 // bindTask lets a new session hold its task's lease: from now on the rules may change the

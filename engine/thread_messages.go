@@ -36,34 +36,46 @@ func (e *Engine) PostMessage(ctx context.Context, c Caller, id api.SessionID, in
 		return out, err
 	}
 	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
-		out = api.Posted{}
-		s, err := visible(tx.Context(), tx, c, id)
-		if err != nil {
-			return err
-		}
-		if err := c.MayWith(s, account.ToAnswer); err != nil {
-			return err
-		}
-		if s, err = laterOf(tx.Context(), tx, s); err != nil {
-			return err
-		}
-		a, err := agentOfEnded(tx.Context(), tx, s)
-		if err != nil {
-			return err
-		}
-		if s.Status.Terminal() && s.Mode != a.Mode {
-			return otherMode(s, a)
-		}
-		if a.Type == api.TypeCommand {
-			return &api.Error{Code: api.CodeConflict, Status: s.Status, Detail: "This agent is a command, which reads its prompt once and takes no messages. Run it again with another prompt."}
-		}
-		if s, err = e.say(tx, c, s, a, in, &out); err != nil {
-			return err
-		}
-		out.Session, err = e.present(tx.Context(), tx, s, a, db.Micros(tx.Now))
+		out, err = e.postTx(tx, c, id, in)
 		return err
 	})
 	return out, err
+}
+
+func (e *Engine) postTx(tx *db.Tx, c Caller, id api.SessionID, in api.MessageInput) (out api.Posted, err error) {
+	s, err := visible(tx.Context(), tx, c, id)
+	if err != nil {
+		return out, err
+	}
+	if err := c.MayWith(s, account.ToAnswer); err != nil {
+		return out, err
+	}
+	if s, err = laterOf(tx.Context(), tx, s); err != nil {
+		return out, err
+	}
+	a, err := takesMessages(tx.Context(), tx, s)
+	if err != nil {
+		return out, err
+	}
+	if s, err = e.say(tx, c, s, a, in, &out); err != nil {
+		return out, err
+	}
+	out.Session, err = e.present(tx.Context(), tx, s, a, db.Micros(tx.Now))
+	return out, err
+}
+
+// takesMessages refuses to continue the conversation of a session whose agent can't.
+func takesMessages(ctx context.Context, q queries.Querier, s *sessionRow) (*agentRow, error) {
+	a, err := agentOfEnded(ctx, q, s)
+	switch {
+	case err != nil:
+		return nil, err
+	case s.Status.Terminal() && s.Mode != a.Mode:
+		return nil, otherMode(s, a)
+	case a.Type == api.TypeCommand:
+		return nil, &api.Error{Code: api.CodeConflict, Status: s.Status, Detail: "This agent is a command, which reads its prompt once and takes no messages. Run it again with another prompt."}
+	}
+	return a, nil
 }
 
 // otherMode refuses to continue a conversation that other people would then see than those who

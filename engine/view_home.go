@@ -21,6 +21,8 @@ const (
 	recentScan  = 2000
 	barLength   = 30
 	workersScan = 200
+
+	homeUnlanded = 1000
 )
 
 // HomeView is what the home page shows.
@@ -40,6 +42,8 @@ type HomeView struct {
 	Slowest time.Duration        // of Recent, to compare ribbons
 	Trouble *api.Error           // why nothing can be written now, or nil
 	Low     string               // how little space is left, or ""
+
+	Unlanded int64 // ended sessions with changes that nobody has landed, at most homeUnlanded
 
 	TodayMarked int64 // of those of Today that are complete: no plain success
 }
@@ -62,6 +66,11 @@ func (e *Engine) Home(ctx context.Context, c Caller, zone *time.Location) (out H
 		if err := r.homeAgents(ctx, &out); err != nil {
 			return err
 		}
+		unlanded, err := r.q.CountUnlanded(ctx, queries.CountUnlandedParams{WorkspaceID: c.WorkspaceID, Me: c.UserID, Most: homeUnlanded})
+		if err != nil {
+			return fmt.Errorf("count the changes that wait: %w", err)
+		}
+		out.Unlanded = unlanded
 		day := api.At(r.now).In(zone)
 		midnight := time.Date(day.Year(), day.Month(), day.Day(), 0, 0, 0, 0, zone)
 		today, err := (&sessionSearch{q: r.q, c: c, f: api.SessionFilter{Since: api.Time{Time: midnight}}}).find(ctx, homeScan)

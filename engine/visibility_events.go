@@ -39,7 +39,8 @@ var about = map[string]thing{
 	api.EventSessionArchived: aboutSession, api.EventSessionKept: aboutSession, api.EventSessionLetGo: aboutSession, api.EventStopRequested: aboutSession, api.EventAwaitingInput: aboutSession, api.EventSessionResumed: aboutSession,
 	api.EventPromptClosed: aboutSession, api.EventMessagePosted: aboutSession, api.EventThreadActive: aboutSession, api.EventThreadCompleted: aboutSession,
 	api.EventThreadFailed: aboutSession, api.EventClaimDrained: aboutSession, api.EventLeaseExtended: aboutSession, api.EventActivity: aboutSession,
-	api.EventReported: aboutSession, api.EventLateResult: aboutSession,
+	api.EventReported: aboutSession, api.EventLateResult: aboutSession, api.EventChangesRecorded: aboutSession,
+	api.EventLandingRequested: aboutSession, api.EventLandingDone: aboutSession, api.EventLandingRefused: aboutSession, api.EventLandingWithdrawn: aboutSession,
 
 	api.EventAgentCreated: aboutAgent, api.EventAgentEdited: aboutAgent, api.EventAgentPaused: aboutAgent, api.EventAgentResumed: aboutAgent,
 	api.EventAgentDeleted: aboutAgent, api.EventSlotDecided: aboutAgent, api.EventScheduleError: aboutAgent,

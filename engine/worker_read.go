@@ -91,6 +91,10 @@ func (e *Engine) presentWorker(ctx context.Context, q queries.Querier, w *worker
 	if err != nil {
 		return api.Worker{}, err
 	}
+	asked, err := askedLanding(ctx, q, w.ID)
+	if err != nil {
+		return api.Worker{}, err
+	}
 	notices, err := noticesOf(w)
 	if err != nil {
 		return api.Worker{}, err
@@ -104,6 +108,6 @@ func (e *Engine) presentWorker(ctx context.Context, q queries.Querier, w *worker
 		Instructions: w.Instructions, SetBy: w.InstructionsSetBy, Types: types, Labels: w.Labels, MaxConcurrent: w.MaxConcurrent,
 		Platform: w.Platform, Version: w.Version, State: w.State, DesiredState: w.Desired, TaskUpdates: w.TaskUpdates, Running: load.Running,
 		LastBeatAt: api.At(w.LastBeatAt), CreatedAt: api.At(w.CreatedAt),
-		PendingSignal: pending, Notices: notices, NoticesSince: api.At(w.NoticesSince),
+		PendingSignal: pending, Land: w.Land, Landing: asked, Notices: notices, NoticesSince: api.At(w.NoticesSince),
 	}, nil
 }

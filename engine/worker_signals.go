@@ -213,10 +213,17 @@ func (e *Engine) acknowledgeTx(tx *db.Tx, w *workerRow, id api.SignalID) error {
 	return e.logWorker(tx, w, w.ID.String(), api.EventSignalAcked, api.EventData{"signal": string(last.Kind), "id": id.String()})
 }
 
-// AwaitSignal returns the worker as soon as its pending signal is another than the one that
-// the caller knows (0 = none), else after wait. instance, if given, must be the current one.
+// Known is what a waiting caller knows of a worker's orders: it is held while they are the same.
+type Known struct {
+	Signal  api.SignalID  // pending; 0 = none
+	Landing api.LandingID // asked for; 0 = none
+	Lands   bool          // it wants to know of requests to land
+}
+
+// AwaitSignal returns the worker as soon as its pending signal, or what it is asked to land, is
+// another than the caller knows, else after wait. instance, if given, must be the current one.
 // Errors: instance_superseded, not_found.
-func (e *Engine) AwaitSignal(ctx context.Context, c Caller, id api.WorkerID, instance string, seen api.SignalID, wait time.Duration) (out api.Worker, err error) {
+func (e *Engine) AwaitSignal(ctx context.Context, c Caller, id api.WorkerID, instance string, known Known, wait time.Duration) (out api.Worker, err error) {
 	s := newWaiter(toControl)
 	e.waiters.join(s, []waitingWorker{{worker: id}}) // before the look, so that no signal falls in between
 	defer e.waiters.leave(s)
@@ -226,7 +233,7 @@ func (e *Engine) AwaitSignal(ctx context.Context, c Caller, id api.WorkerID, ins
 		if err == nil && instance != "" {
 			err = sameInstance(current, instance)
 		}
-		return pendingID(out) != seen, s.wake, err
+		return pendingID(out) != known.Signal || (known.Lands && askedID(out) != known.Landing), s.wake, err
 	})
 	return out, err
 }
@@ -236,6 +243,13 @@ func pendingID(w api.Worker) api.SignalID {
 		return 0
 	}
 	return w.PendingSignal.ID
+}
+
+func askedID(w api.Worker) api.LandingID {
+	if w.Landing == nil {
+		return 0
+	}
+	return w.Landing.ID
 }
 
 // EditWorker changes a worker's name, instructions, labels or limit. merge puts the changes

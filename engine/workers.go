@@ -103,7 +103,7 @@ func (e *Engine) registerTx(tx *db.Tx, c Caller, a *agentRow, owner api.UserID, 
 		InstanceID: in.InstanceID, ProcessID: in.ProcessID, Mode: a.Mode, Instructions: in.Instructions,
 		InstructionsSetBy: instructionsSetBy, Types: types.Normal(),
 		Labels: in.Labels, MaxConcurrent: in.MaxConcurrent, Platform: in.Platform, Version: in.Version, FolderKey: in.FolderKey,
-		FolderShared: db.Flag(in.FolderShared), Staging: in.StagingSeconds, ProcessSlots: in.ProcessSlots, TaskUpdates: *in.TaskUpdates, Desired: w.Desired, LastBeatAt: now, ID: w.ID, FromInstanceID: w.InstanceID,
+		FolderShared: db.Flag(in.FolderShared), Staging: in.StagingSeconds, ProcessSlots: in.ProcessSlots, TaskUpdates: *in.TaskUpdates, Land: in.Land, Desired: w.Desired, LastBeatAt: now, ID: w.ID, FromInstanceID: w.InstanceID,
 	}))
 	if err != nil {
 		return nil, nil, fmt.Errorf("register worker %s again: %w", w.ID, err)
@@ -130,7 +130,7 @@ func (e *Engine) newWorker(tx *db.Tx, c Caller, a *agentRow, owner api.UserID, i
 		Labels: in.Labels, MaxConcurrent: in.MaxConcurrent, Platform: in.Platform, Version: in.Version,
 		FolderKey: in.FolderKey, FolderShared: db.Flag(in.FolderShared), State: api.Online, Desired: api.DesiredRunning,
 		LastBeatAt: db.Micros(tx.Now), CreatedAt: db.Micros(tx.Now), Staging: in.StagingSeconds, ProcessSlots: in.ProcessSlots,
-		TaskUpdates: *in.TaskUpdates,
+		TaskUpdates: *in.TaskUpdates, Land: in.Land,
 	}
 	err := tx.InsertWorker(tx.Context(), queries.InsertWorkerParams(w))
 	if err != nil {
@@ -219,6 +219,12 @@ func checkWorker(in *api.WorkerInput) error {
 		}
 	}
 	checkLabels(&v, &in.Labels)
+	if in.Land == "" {
+		in.Land = api.LandOff
+	}
+	if !slices.Contains(api.LandLevels, in.Land) {
+		v.Add("land", "must be "+api.OrList(api.LandLevels))
+	}
 	if in.TaskUpdates == nil {
 		in.TaskUpdates = &api.TaskUpdates
 	} else {
@@ -289,6 +295,9 @@ func (e *Engine) deleteWorkerTx(tx *db.Tx, c Caller, w *workerRow) error {
 		return err
 	}
 	if err := e.dropSignal(tx, w.ID, signalDeleted); err != nil {
+		return err
+	}
+	if err := e.dropLandings(tx, w, c.Actor()); err != nil {
 		return err
 	}
 	if err := db.One(tx.DeleteWorker(tx.Context(), queries.DeleteWorkerParams{DeletedAt: db.Micros(tx.Now), ID: w.ID})); err != nil {

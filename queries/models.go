@@ -110,6 +110,34 @@ type Backup struct {
 	Failure  string
 }
 
+type Change struct {
+	SessionID   api.SessionID
+	ThreadID    api.ThreadID
+	WorkspaceID api.WorkspaceID
+	WorkerID    api.WorkerID
+	Snapshot    string
+	State       string
+	FileCount   int64
+	Added       int64
+	Removed     int64
+	TakenAt     int64
+	Waiting     int64
+}
+
+type ChangedFile struct {
+	SessionID api.SessionID
+	Snapshot  string
+	Position  int64
+	Path      string
+	OldPath   string
+	Change    api.FileChange
+	Added     int64
+	Removed   int64
+	Binary    int64
+	Cut       int64
+	Patch     string
+}
+
 type Claim struct {
 	ID                      api.ClaimKey
 	Secret                  []byte
@@ -283,6 +311,22 @@ type Item struct {
 	UserID    api.UserID
 }
 
+type Landing struct {
+	ID          api.LandingID
+	WorkspaceID api.WorkspaceID
+	SessionID   api.SessionID
+	WorkerID    api.WorkerID
+	Verb        api.LandVerb
+	Method      api.MergeMethod
+	Message     string
+	Confirm     string
+	RequestedBy api.UserID
+	RequestedAt int64
+	State       api.LandState
+	Outcome     string
+	ClosedAt    int64
+}
+
 type LateResult struct {
 	ID        int64
 	ClaimID   api.ClaimKey
@@ -422,6 +466,18 @@ type Retention struct {
 	LookedAt  int64
 	RemovedAt int64
 	Removed   string
+}
+
+type ReviewComment struct {
+	ID        api.ReviewID
+	SessionID api.SessionID
+	UserID    api.UserID
+	Path      string
+	Line      int64
+	Side      api.ReviewSide
+	Quote     string
+	Text      string
+	At        int64
 }
 
 type Session struct {
@@ -646,6 +702,7 @@ type Worker struct {
 	InstructionsSetBy api.UserID
 	ProcessSlots      int64
 	TaskUpdates       api.Labels
+	Land              api.LandLevel
 }
 
 type Workspace struct {

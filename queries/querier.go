@@ -31,6 +31,9 @@ type Querier interface {
 	// Whether anything of an agent waits to be claimed, held back or not.
 	AnyWaiting(ctx context.Context, agentID api.AgentID) (api.SessionID, error)
 	AskDeviceCode(ctx context.Context, arg AskDeviceCodeParams) (int64, error)
+	// The oldest request that a worker has not answered.
+	AskedLanding(ctx context.Context, workerID api.WorkerID) (AskedLandingRow, error)
+	AskedLandings(ctx context.Context, workerID api.WorkerID) ([]Landing, error)
 	Attempts(ctx context.Context, key []byte) (Attempt, error)
 	AuditOfSession(ctx context.Context, arg AuditOfSessionParams) ([]AuditOfSessionRow, error)
 	// Events of a type that is about no session: among millions of others they are few.
@@ -55,6 +58,8 @@ type Querier interface {
 	BytesOfOutputs(ctx context.Context, arg BytesOfOutputsParams) ([]BytesOfOutputsRow, error)
 	// How many bytes each has, newest first; a fixed number stands for what lies around the texts.
 	BytesOfSessions(ctx context.Context, arg BytesOfSessionsParams) ([]BytesOfSessionsRow, error)
+	ChangedFiles(ctx context.Context, arg ChangedFilesParams) ([]ChangedFile, error)
+	Changes(ctx context.Context, sessionID api.SessionID) (Change, error)
 	Claim(ctx context.Context, id api.ClaimKey) (Claim, error)
 	ClaimByRequest(ctx context.Context, arg ClaimByRequestParams) (Claim, error)
 	// What a session's trace is made of. LIMIT keeps one that was claimed or asked without end from
@@ -70,8 +75,11 @@ type Querier interface {
 	ClearPrompt(ctx context.Context, arg ClearPromptParams) (int64, error)
 	CloseClaim(ctx context.Context, arg CloseClaimParams) (int64, error)
 	CloseEventsDoor(ctx context.Context) (int64, error)
+	// What was withdrawn too late is closed once more.
+	CloseLanding(ctx context.Context, arg CloseLandingParams) (int64, error)
 	ClosePrompt(ctx context.Context, arg ClosePromptParams) (int64, error)
 	CloseSignal(ctx context.Context, arg CloseSignalParams) (int64, error)
+	CountChangedFiles(ctx context.Context, arg CountChangedFilesParams) (CountChangedFilesRow, error)
 	CountComment(ctx context.Context, id api.TaskID) (int64, error)
 	CountEndedFitting(ctx context.Context, arg CountEndedFittingParams) (CountEndedFittingRow, error)
 	CountEndedSessions(ctx context.Context, arg CountEndedSessionsParams) (int64, error)
@@ -87,6 +95,7 @@ type Querier interface {
 	// Counts a session that an agent starts, as long as its claim holds and allows more.
 	CountStart(ctx context.Context, arg CountStartParams) (int64, error)
 	CountTasks(ctx context.Context, workspaceID api.WorkspaceID) ([]CountTasksRow, error)
+	CountUnlanded(ctx context.Context, arg CountUnlandedParams) (int64, error)
 	Counter(ctx context.Context, name string) (int64, error)
 	DailyFigures(ctx context.Context, arg DailyFiguresParams) ([]DailyFigure, error)
 	DecideDeviceCode(ctx context.Context, arg DecideDeviceCodeParams) (int64, error)
@@ -111,13 +120,16 @@ type Querier interface {
 	DropAttempts(ctx context.Context, key []byte) (int64, error)
 	DropAudit(ctx context.Context, arg DropAuditParams) (int64, error)
 	DropBlocker(ctx context.Context, arg DropBlockerParams) (int64, error)
+	DropChangesOf(ctx context.Context, sessionID api.SessionID) (int64, error)
 	DropClaimsOf(ctx context.Context, sessionID api.SessionID) (int64, error)
 	DropDelivery(ctx context.Context, id api.DeliveryID) (int64, error)
 	DropEventsOf(ctx context.Context, arg DropEventsOfParams) (int64, error)
+	DropFilesOf(ctx context.Context, sessionID api.SessionID) (int64, error)
 	DropFinding(ctx context.Context, arg DropFindingParams) (int64, error)
 	DropIdempotencyKeys(ctx context.Context, before int64) (int64, error)
 	DropItems(ctx context.Context, arg DropItemsParams) error
 	DropItemsOf(ctx context.Context, arg DropItemsOfParams) (int64, error)
+	DropLandingsOf(ctx context.Context, sessionID api.SessionID) (int64, error)
 	DropLateResultsOf(ctx context.Context, sessionID api.SessionID) (int64, error)
 	DropMessagesOf(ctx context.Context, sessionID api.SessionID) (int64, error)
 	DropNotes(ctx context.Context, arg DropNotesParams) (int64, error)
@@ -128,8 +140,13 @@ type Querier interface {
 	DropOldOAuthCodes(ctx context.Context, before int64) (int64, error)
 	DropOldOIDCSignIns(ctx context.Context, now int64) (int64, error)
 	DropOldProgramTokens(ctx context.Context, now int64) (int64, error)
+	// What earlier reports had, and parts of ones that were never completed.
+	DropOtherFiles(ctx context.Context, arg DropOtherFilesParams) (int64, error)
 	DropOutputOf(ctx context.Context, sessionID api.SessionID) (int64, error)
 	DropPromptsOf(ctx context.Context, sessionID api.SessionID) (int64, error)
+	DropReviewBy(ctx context.Context, arg DropReviewByParams) (int64, error)
+	DropReviewComment(ctx context.Context, arg DropReviewCommentParams) (int64, error)
+	DropReviewOf(ctx context.Context, sessionID api.SessionID) (int64, error)
 	DropSession(ctx context.Context, id api.SessionID) (int64, error)
 	DropThread(ctx context.Context, id api.ThreadID) (int64, error)
 	DropUnusedOAuthClients(ctx context.Context, oldest api.ClientID) (int64, error)
@@ -203,6 +220,7 @@ type Querier interface {
 	InsertInvitation(ctx context.Context, arg InsertInvitationParams) error
 	InsertItem(ctx context.Context, arg InsertItemParams) (int64, error)
 	InsertKey(ctx context.Context, arg InsertKeyParams) error
+	InsertLanding(ctx context.Context, arg InsertLandingParams) error
 	InsertLateResult(ctx context.Context, arg InsertLateResultParams) (int64, error)
 	InsertLedger(ctx context.Context, arg InsertLedgerParams) (int64, error)
 	InsertMember(ctx context.Context, arg InsertMemberParams) error
@@ -213,6 +231,7 @@ type Querier interface {
 	InsertProgram(ctx context.Context, arg InsertProgramParams) error
 	InsertProgramToken(ctx context.Context, arg InsertProgramTokenParams) error
 	InsertPrompt(ctx context.Context, arg InsertPromptParams) error
+	InsertReview(ctx context.Context, arg InsertReviewParams) error
 	InsertSession(ctx context.Context, arg InsertSessionParams) (int64, error)
 	InsertSignal(ctx context.Context, arg InsertSignalParams) error
 	InsertTask(ctx context.Context, arg InsertTaskParams) error
@@ -233,12 +252,15 @@ type Querier interface {
 	Key(ctx context.Context, id api.KeyID) (ApiKey, error)
 	KeyByHash(ctx context.Context, hash []byte) (ApiKey, error)
 	KeysOf(ctx context.Context, arg KeysOfParams) ([]KeysOfRow, error)
+	Landing(ctx context.Context, id api.LandingID) (LandingRow, error)
 	LastEventOfSession(ctx context.Context, sessionID api.SessionID) (int64, error)
 	LastEventUpTo(ctx context.Context, seq int64) (LastEventUpToRow, error)
 	LastItem(ctx context.Context, sessionID api.SessionID) (int64, error)
+	LastLanding(ctx context.Context, sessionID api.SessionID) (LastLandingRow, error)
 	LastSignal(ctx context.Context, workerID api.WorkerID) (Signal, error)
 	// What waits: for other tasks, or in a state from which a person moves it on.
 	LaterTasks(ctx context.Context, arg LaterTasksParams) ([]Task, error)
+	LatestChangesOfThread(ctx context.Context, threadID api.ThreadID) (Change, error)
 	LatestClaimOf(ctx context.Context, sessionID api.SessionID) (Claim, error)
 	LatestLedger(ctx context.Context, arg LatestLedgerParams) (Ledger, error)
 	LedgerWithin(ctx context.Context, arg LedgerWithinParams) ([]Ledger, error)
@@ -264,6 +286,8 @@ type Querier interface {
 	// The first session of a thread has the thread's id; the others have a separate index. The sum
 	// keeps SQLite from going through the whole workspace.
 	ListSessionsOfThread(ctx context.Context, arg ListSessionsOfThreadParams) ([]Session, error)
+	// Ended sessions with changes that nobody has landed or discarded, newest first.
+	ListUnlanded(ctx context.Context, arg ListUnlandedParams) ([]Session, error)
 	ListWebhooks(ctx context.Context, arg ListWebhooksParams) ([]Webhook, error)
 	ListWorkers(ctx context.Context, arg ListWorkersParams) ([]Worker, error)
 	LiveClaimOf(ctx context.Context, sessionID api.SessionID) (Claim, error)
@@ -351,6 +375,8 @@ type Querier interface {
 	Output(ctx context.Context, sessionID api.SessionID) (Output, error)
 	OwnsAny(ctx context.Context, userID api.UserID) (Member, error)
 	PartsOf(ctx context.Context, partOf api.DeliveryID) ([]Delivery, error)
+	// A later session of the thread has the same workspace: what waits there is its.
+	PassChangesOn(ctx context.Context, arg PassChangesOnParams) (int64, error)
 	// The signal that a worker has not acknowledged yet, and who sent it.
 	PendingSignal(ctx context.Context, workerID api.WorkerID) (PendingSignalRow, error)
 	// What a worker's process runs, live or not drained, for all the agents that it serves.
@@ -366,6 +392,8 @@ type Querier interface {
 	// table's columns in their order: a row converts to them.
 	PutAgent(ctx context.Context, arg PutAgentParams) (int64, error)
 	PutAttempts(ctx context.Context, arg PutAttemptsParams) error
+	PutChangedFile(ctx context.Context, arg PutChangedFileParams) error
+	PutChanges(ctx context.Context, arg PutChangesParams) error
 	PutCounter(ctx context.Context, arg PutCounterParams) error
 	// The arguments are the table's columns in their order: a row converts to them.
 	PutFinding(ctx context.Context, arg PutFindingParams) error
@@ -394,6 +422,7 @@ type Querier interface {
 	RequestStop(ctx context.Context, arg RequestStopParams) (int64, error)
 	ReregisterWorker(ctx context.Context, arg ReregisterWorkerParams) (int64, error)
 	RetentionState(ctx context.Context) (Retention, error)
+	ReviewOf(ctx context.Context, arg ReviewOfParams) ([]ReviewComment, error)
 	RevokeInvitation(ctx context.Context, arg RevokeInvitationParams) (int64, error)
 	RevokeInvitationsBy(ctx context.Context, arg RevokeInvitationsByParams) (int64, error)
 	RevokeKey(ctx context.Context, arg RevokeKeyParams) (int64, error)
@@ -421,6 +450,8 @@ type Querier interface {
 	// What a batch has counted: written only over what it was counted from.
 	SetAgentCounts(ctx context.Context, arg SetAgentCountsParams) (int64, error)
 	SetArchived(ctx context.Context, arg SetArchivedParams) (int64, error)
+	// The workspace after something was done with it; its files are as they were.
+	SetChangesState(ctx context.Context, arg SetChangesStateParams) (int64, error)
 	SetCounter(ctx context.Context, arg SetCounterParams) (int64, error)
 	SetDesired(ctx context.Context, arg SetDesiredParams) (int64, error)
 	SetFailureStreak(ctx context.Context, arg SetFailureStreakParams) error

@@ -4,12 +4,12 @@ INSERT INTO workers (
     id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels,
     max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at,
     deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots,
-    task_updates
+    task_updates, land
 ) VALUES (
     @id, @workspace_id, @agent_id, @owner_user_id, @mode, @name, @instance_id, @process_id, @instructions, @types,
     @labels, @max_concurrent, @platform, @version, @folder_key, @folder_shared, @state, @desired, @last_beat_at,
     @graced, @created_at, @deleted_at, @pinned, @notices, @notices_since, @staging, @lost_at, @instructions_set_by,
-    @process_slots, @task_updates
+    @process_slots, @task_updates, @land
 );
 
 -- name: Worker :one
@@ -60,7 +60,7 @@ UPDATE workers SET
     instructions_set_by = @instructions_set_by, types = @types,
     labels = @labels, max_concurrent = @max_concurrent, platform = @platform, version = @version,
     folder_key = @folder_key, folder_shared = @folder_shared, state = 'online', desired = @desired, last_beat_at = @last_beat_at, graced = 0,
-    staging = @staging, process_slots = @process_slots, task_updates = @task_updates, lost_at = 0
+    staging = @staging, process_slots = @process_slots, task_updates = @task_updates, land = @land, lost_at = 0
 WHERE id = @id AND instance_id = @from_instance_id AND deleted_at = 0;
 
 -- name: EditWorker :execrows

@@ -161,12 +161,12 @@ INSERT INTO workers (
     id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels,
     max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at,
     deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots,
-    task_updates
+    task_updates, land
 ) VALUES (
     ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,
     ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
     ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28,
-    ?29, ?30
+    ?29, ?30, ?31
 )
 `
 
@@ -201,6 +201,7 @@ type InsertWorkerParams struct {
 	InstructionsSetBy api.UserID
 	ProcessSlots      int64
 	TaskUpdates       api.Labels
+	Land              api.LandLevel
 }
 
 // The arguments are the table's columns in their order: a row converts to them.
@@ -236,12 +237,13 @@ func (q *Queries) InsertWorker(ctx context.Context, arg InsertWorkerParams) erro
 		arg.InstructionsSetBy,
 		arg.ProcessSlots,
 		arg.TaskUpdates,
+		arg.Land,
 	)
 	return err
 }
 
 const likelyWorker = `-- name: LikelyWorker :one
-SELECT w.id, w.workspace_id, w.agent_id, w.owner_user_id, w.mode, w.name, w.instance_id, w.process_id, w.instructions, w.types, w.labels, w.max_concurrent, w.platform, w.version, w.folder_key, w.folder_shared, w.state, w.desired, w.last_beat_at, w.graced, w.created_at, w.deleted_at, w.pinned, w.notices, w.notices_since, w.staging, w.lost_at, w.instructions_set_by, w.process_slots, w.task_updates,
+SELECT w.id, w.workspace_id, w.agent_id, w.owner_user_id, w.mode, w.name, w.instance_id, w.process_id, w.instructions, w.types, w.labels, w.max_concurrent, w.platform, w.version, w.folder_key, w.folder_shared, w.state, w.desired, w.last_beat_at, w.graced, w.created_at, w.deleted_at, w.pinned, w.notices, w.notices_since, w.staging, w.lost_at, w.instructions_set_by, w.process_slots, w.task_updates, w.land,
        (SELECT COUNT(*) FROM claims c WHERE c.worker_id = w.id AND c.drained = 0) AS running,
        (SELECT COUNT(*) FROM claims f WHERE f.drained = 0 AND f.folder_key <> '' AND w.folder_key <> '' AND w.folder_shared = 0
            AND (f.folder_key = w.folder_key OR f.folder_key LIKE w.folder_key || '/%' OR w.folder_key LIKE f.folder_key || '/%')) AS in_folder
@@ -289,6 +291,7 @@ func (q *Queries) LikelyWorker(ctx context.Context, agentID api.AgentID) (Likely
 		&i.Worker.InstructionsSetBy,
 		&i.Worker.ProcessSlots,
 		&i.Worker.TaskUpdates,
+		&i.Worker.Land,
 		&i.Running,
 		&i.InFolder,
 	)
@@ -296,7 +299,7 @@ func (q *Queries) LikelyWorker(ctx context.Context, agentID api.AgentID) (Likely
 }
 
 const listWorkers = `-- name: ListWorkers :many
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates FROM workers
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, land FROM workers
 WHERE workspace_id = ?1 AND deleted_at = 0 AND id < ?2
   AND (CAST(?3 AS INTEGER) = 0 OR agent_id = CAST(?3 AS INTEGER))
   AND (mode = 'cloud' OR owner_user_id = ?4 OR CAST(?5 AS INTEGER) = 1)
@@ -359,6 +362,7 @@ func (q *Queries) ListWorkers(ctx context.Context, arg ListWorkersParams) ([]Wor
 			&i.InstructionsSetBy,
 			&i.ProcessSlots,
 			&i.TaskUpdates,
+			&i.Land,
 		); err != nil {
 			return nil, err
 		}
@@ -426,7 +430,7 @@ func (q *Queries) NoteLoss(ctx context.Context, arg NoteLossParams) (int64, erro
 }
 
 const noticedWorkers = `-- name: NoticedWorkers :many
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates FROM workers
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, land FROM workers
 WHERE workspace_id = ?1 AND deleted_at = 0 AND notices <> '' AND state <> 'offline'
   AND (mode = 'cloud' OR owner_user_id = ?2)
 ORDER BY notices_since DESC LIMIT ?3
@@ -478,6 +482,7 @@ func (q *Queries) NoticedWorkers(ctx context.Context, arg NoticedWorkersParams) 
 			&i.InstructionsSetBy,
 			&i.ProcessSlots,
 			&i.TaskUpdates,
+			&i.Land,
 		); err != nil {
 			return nil, err
 		}
@@ -493,7 +498,7 @@ func (q *Queries) NoticedWorkers(ctx context.Context, arg NoticedWorkersParams) 
 }
 
 const offlineDue = `-- name: OfflineDue :many
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates FROM workers WHERE deleted_at = 0 AND state <> 'offline' AND last_beat_at <= ?1 ORDER BY last_beat_at LIMIT ?2
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, land FROM workers WHERE deleted_at = 0 AND state <> 'offline' AND last_beat_at <= ?1 ORDER BY last_beat_at LIMIT ?2
 `
 
 type OfflineDueParams struct {
@@ -541,6 +546,7 @@ func (q *Queries) OfflineDue(ctx context.Context, arg OfflineDueParams) ([]Worke
 			&i.InstructionsSetBy,
 			&i.ProcessSlots,
 			&i.TaskUpdates,
+			&i.Land,
 		); err != nil {
 			return nil, err
 		}
@@ -580,8 +586,8 @@ UPDATE workers SET
     instructions_set_by = ?5, types = ?6,
     labels = ?7, max_concurrent = ?8, platform = ?9, version = ?10,
     folder_key = ?11, folder_shared = ?12, state = 'online', desired = ?13, last_beat_at = ?14, graced = 0,
-    staging = ?15, process_slots = ?16, task_updates = ?17, lost_at = 0
-WHERE id = ?18 AND instance_id = ?19 AND deleted_at = 0
+    staging = ?15, process_slots = ?16, task_updates = ?17, land = ?18, lost_at = 0
+WHERE id = ?19 AND instance_id = ?20 AND deleted_at = 0
 `
 
 type ReregisterWorkerParams struct {
@@ -602,6 +608,7 @@ type ReregisterWorkerParams struct {
 	Staging           int64
 	ProcessSlots      int64
 	TaskUpdates       api.Labels
+	Land              api.LandLevel
 	ID                api.WorkerID
 	FromInstanceID    string
 }
@@ -625,6 +632,7 @@ func (q *Queries) ReregisterWorker(ctx context.Context, arg ReregisterWorkerPara
 		arg.Staging,
 		arg.ProcessSlots,
 		arg.TaskUpdates,
+		arg.Land,
 		arg.ID,
 		arg.FromInstanceID,
 	)
@@ -669,7 +677,7 @@ func (q *Queries) SetWorkerState(ctx context.Context, arg SetWorkerStateParams) 
 }
 
 const staleDue = `-- name: StaleDue :many
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates FROM workers
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, land FROM workers
 WHERE deleted_at = 0 AND state <> 'offline' AND state = 'online' AND last_beat_at <= ?1 ORDER BY last_beat_at LIMIT ?2
 `
 
@@ -718,6 +726,7 @@ func (q *Queries) StaleDue(ctx context.Context, arg StaleDueParams) ([]Worker, e
 			&i.InstructionsSetBy,
 			&i.ProcessSlots,
 			&i.TaskUpdates,
+			&i.Land,
 		); err != nil {
 			return nil, err
 		}
@@ -733,7 +742,7 @@ func (q *Queries) StaleDue(ctx context.Context, arg StaleDueParams) ([]Worker, e
 }
 
 const worker = `-- name: Worker :one
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates FROM workers WHERE id = ?1 AND deleted_at = 0
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, land FROM workers WHERE id = ?1 AND deleted_at = 0
 `
 
 func (q *Queries) Worker(ctx context.Context, id api.WorkerID) (Worker, error) {
@@ -770,12 +779,13 @@ func (q *Queries) Worker(ctx context.Context, id api.WorkerID) (Worker, error) {
 		&i.InstructionsSetBy,
 		&i.ProcessSlots,
 		&i.TaskUpdates,
+		&i.Land,
 	)
 	return i, err
 }
 
 const workerAndLoad = `-- name: WorkerAndLoad :one
-SELECT w.id, w.workspace_id, w.agent_id, w.owner_user_id, w.mode, w.name, w.instance_id, w.process_id, w.instructions, w.types, w.labels, w.max_concurrent, w.platform, w.version, w.folder_key, w.folder_shared, w.state, w.desired, w.last_beat_at, w.graced, w.created_at, w.deleted_at, w.pinned, w.notices, w.notices_since, w.staging, w.lost_at, w.instructions_set_by, w.process_slots, w.task_updates,
+SELECT w.id, w.workspace_id, w.agent_id, w.owner_user_id, w.mode, w.name, w.instance_id, w.process_id, w.instructions, w.types, w.labels, w.max_concurrent, w.platform, w.version, w.folder_key, w.folder_shared, w.state, w.desired, w.last_beat_at, w.graced, w.created_at, w.deleted_at, w.pinned, w.notices, w.notices_since, w.staging, w.lost_at, w.instructions_set_by, w.process_slots, w.task_updates, w.land,
        (SELECT COUNT(*) FROM claims c WHERE c.worker_id = w.id AND c.drained = 0) AS running,
        (SELECT COUNT(*) FROM claims f WHERE f.drained = 0 AND f.folder_key <> '' AND w.folder_key <> '' AND w.folder_shared = 0
            AND (f.folder_key = w.folder_key OR f.folder_key LIKE w.folder_key || '/%' OR w.folder_key LIKE f.folder_key || '/%')) AS in_folder
@@ -825,6 +835,7 @@ func (q *Queries) WorkerAndLoad(ctx context.Context, id api.WorkerID) (WorkerAnd
 		&i.Worker.InstructionsSetBy,
 		&i.Worker.ProcessSlots,
 		&i.Worker.TaskUpdates,
+		&i.Worker.Land,
 		&i.Running,
 		&i.InFolder,
 	)
@@ -832,7 +843,7 @@ func (q *Queries) WorkerAndLoad(ctx context.Context, id api.WorkerID) (WorkerAnd
 }
 
 const workerByName = `-- name: WorkerByName :one
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates FROM workers WHERE agent_id = ?1 AND owner_user_id = ?2 AND name = ?3 AND deleted_at = 0
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, land FROM workers WHERE agent_id = ?1 AND owner_user_id = ?2 AND name = ?3 AND deleted_at = 0
 `
 
 type WorkerByNameParams struct {
@@ -875,12 +886,13 @@ func (q *Queries) WorkerByName(ctx context.Context, arg WorkerByNameParams) (Wor
 		&i.InstructionsSetBy,
 		&i.ProcessSlots,
 		&i.TaskUpdates,
+		&i.Land,
 	)
 	return i, err
 }
 
 const workerEvenDeleted = `-- name: WorkerEvenDeleted :one
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates FROM workers WHERE id = ?1
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, land FROM workers WHERE id = ?1
 `
 
 func (q *Queries) WorkerEvenDeleted(ctx context.Context, id api.WorkerID) (Worker, error) {
@@ -917,12 +929,13 @@ func (q *Queries) WorkerEvenDeleted(ctx context.Context, id api.WorkerID) (Worke
 		&i.InstructionsSetBy,
 		&i.ProcessSlots,
 		&i.TaskUpdates,
+		&i.Land,
 	)
 	return i, err
 }
 
 const workersOfAgent = `-- name: WorkersOfAgent :many
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates FROM workers WHERE agent_id = ?1 AND deleted_at = 0 ORDER BY id
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, land FROM workers WHERE agent_id = ?1 AND deleted_at = 0 ORDER BY id
 `
 
 func (q *Queries) WorkersOfAgent(ctx context.Context, agentID api.AgentID) ([]Worker, error) {
@@ -965,6 +978,7 @@ func (q *Queries) WorkersOfAgent(ctx context.Context, agentID api.AgentID) ([]Wo
 			&i.InstructionsSetBy,
 			&i.ProcessSlots,
 			&i.TaskUpdates,
+			&i.Land,
 		); err != nil {
 			return nil, err
 		}

@@ -156,6 +156,17 @@ var access = map[string]string{
 	"DELETE V/keep":    "1 3 3 + + 4 u u u u u +",
 	"POST V/answer":    "1 3 3 + + 4 u u u u u +",
 
+	"GET V/changes":                     "1 + + + + 4 + 3 3 3 u +",
+	"POST V/landings":                   "1 3 3 + + 4 u u u u u u", // never by what an agent could have in hand
+	"GET V/landings/{landing}":          "1 + + + + 4 + 3 3 3 u +",
+	"DELETE V/landings/{landing}":       "1 3 3 + + 4 u u u u u u",
+	"GET V/review":                      "1 3 3 + + 4 u u u u u +",
+	"POST V/review":                     "1 3 3 + + 4 u u u u u +",
+	"POST V/review/send":                "1 3 3 + + 4 u u u u u +",
+	"DELETE V/review/{comment}":         "1 3 3 + + 4 u u u u u +",
+	"POST K/landings/{landing}":         "1 4 4 + + 4 u u u u u +",
+	"POST K/sessions/{session}/changes": "1 4 4 + + 4 u u u u u +",
+
 	// The worker is a cloud worker: an admin runs it.
 	"GET K":                                "1 + + + + 4 u u u u u +",
 	"DELETE K":                             "1 3 3 + + 4 u u u u u +",
@@ -226,6 +237,7 @@ func (c *castle) request(op servertest.Operation, mode api.Mode) (path string, b
 	fill := []string{
 		"{workspace}", account.DefaultWorkspace, "{agent}", a.Slug, "{worker}", w.ID.String(), "{session}", s.ID.String(), "{thread}", s.ThreadID.String(),
 		"{signin}", "tok_0000000001", "{identity}", "idn_0000000001", "{program}", "app_0000000001", "{prompt}", "pmt_0000000001",
+		"{landing}", "lnd_0000000001", "{comment}", "rvw_0000000001",
 	}
 	switch {
 	case strings.Contains(op.Path, "{user}"):
@@ -305,13 +317,22 @@ func (c *castle) request(op servertest.Operation, mode api.Mode) (path string, b
 		return path, m{"signalId": "sig_0000000001", "instanceId": instance}
 	case "POST claim", "POST heartbeat":
 		return path, m{"instanceId": instance}
-	case "POST messages":
+	case "POST messages", "POST review":
 		return path, m{"text": "x"}
+	case "POST landings":
+		return path, m{"verb": "merge"}
+	case "POST {landing}":
+		return path, m{"instanceId": instance, "state": "done"}
+	case "POST changes":
+		return path, m{
+			"claimId": "clm_gone", "instanceId": instance, "snapshot": "x", "files": []m{}, "fileCount": 0, "added": 0, "removed": 0, "last": true,
+			"state": m{"place": "worktree", "commits": []m{}, "commitCount": 0, "unpushed": 0, "dirty": false},
+		}
 	case "PATCH {thread}":
 		return path, m{"state": "completed"}
 	case "POST answer":
 		return path, m{"promptId": "pmt_0000000001", "text": "x"}
-	case "POST rotate", "POST test", "POST redeliver", "POST trigger-urls", "POST retry", "POST archive", "POST keep", "POST prune", "POST cancel", "POST stop", "POST pause", "POST resume", "POST sessions", "PATCH {agent}", "POST signin-links", "POST sign-out-everywhere":
+	case "POST rotate", "POST test", "POST redeliver", "POST trigger-urls", "POST retry", "POST archive", "POST keep", "POST prune", "POST cancel", "POST stop", "POST pause", "POST resume", "POST sessions", "PATCH {agent}", "POST signin-links", "POST send", "POST sign-out-everywhere":
 		return path, m{}
 	}
 	return path, m{"claimId": "clm_gone", "instanceId": instance}
@@ -346,8 +367,10 @@ func told(t *testing.T, a servertest.Response) string {
 		}
 		return "3"
 	case http.StatusNotFound:
-		if strings.Contains(string(a.Body), "such prompt") {
-			return "+" // the session was found, and may be answered
+		for _, missing := range []string{"such prompt", "No changes were recorded", "such request to land here", "such comment here"} {
+			if strings.Contains(string(a.Body), missing) {
+				return "+" // the session was found, and may be answered, or landed
+			}
 		}
 		return "4"
 	}

@@ -33,6 +33,9 @@ var keyScopes = withSessionVerbs(map[string]api.Scope{
 	"GET " + calendarRoute:               api.ScopeCalendar,
 	"GET " + base + "/threads/{thread}":  api.ScopeRead,
 
+	"GET " + oneSession + "/changes":            api.ScopeRead,
+	"GET " + oneSession + "/landings/{landing}": api.ScopeRead,
+
 	"POST " + oneAgent + "/sessions": api.ScopeTrigger,
 
 	"GET " + base + "/tasks":        api.ScopeRead,

@@ -112,7 +112,7 @@ func (q *query) words(name string) []string {
 func (q *query) sessions() (f api.SessionFilter, none bool) {
 	f = api.SessionFilter{
 		Trigger: api.Trigger(q.text("triggeredBy")), Query: q.text("q"),
-		Since: api.Time{Time: q.time("since")}, Archived: q.yes("archived"),
+		Since: api.Time{Time: q.time("since")}, Archived: q.yes("archived"), Unlanded: q.yes("unlanded"),
 	}
 	q.id("thread", &f.ThreadID)
 	q.id("retryOf", &f.RetryOf)

@@ -49,6 +49,7 @@ var routes = []route{
 
 	{post, claimed + "/claim", (*Server).claim},
 	{post, claimed + "/extend", (*Server).extend},
+	{post, claimed + "/changes", (*Server).reportChanges},
 	{post, claimed + "/release", (*Server).release},
 	{post, claimed + "/fail", (*Server).failSession},
 	{patch, claimed, (*Server).patchSession},
@@ -80,6 +81,7 @@ var routes = []route{
 	{del, oneWorker, (*Server).deleteWorker},
 	{post, oneWorker + "/control-signal", (*Server).signalWorker},
 	{post, oneWorker + "/ack-control-signal", (*Server).acknowledgeSignal},
+	{post, oneWorker + "/landings/{landing}", (*Server).answerLanding},
 
 	{get, classicBase, (*Server).classicSessions},
 	{post, classicBase, (*Server).classicTrigger},
@@ -93,6 +95,15 @@ var routes = []route{
 	{get, base + "/keys", (*Server).listKeys},
 	{post, base + "/keys", (*Server).createKey},
 	{del, base + "/keys/{key}", (*Server).revokeKey},
+
+	{get, oneSession + "/changes", (*Server).showChanges},
+	{post, oneSession + "/landings", (*Server).requestLanding},
+	{get, oneSession + "/landings/{landing}", (*Server).showLanding},
+	{del, oneSession + "/landings/{landing}", (*Server).withdrawLanding},
+	{get, oneSession + "/review", (*Server).listReview},
+	{post, oneSession + "/review", (*Server).commentOnChanges},
+	{post, oneSession + "/review/send", (*Server).sendReview},
+	{del, oneSession + "/review/{comment}", (*Server).dropComment},
 
 	{get, base + "/audit", (*Server).audit},
 	{get, base + "/inbox", (*Server).inbox},

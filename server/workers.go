@@ -66,16 +66,31 @@ func unknownMember(b []byte, v any) bool {
 }
 
 // showWorker shows the record; with wait it is held until the pending signal is another than
-// the one in signal (contract 5.3).
+// the one in signal, or, where landing is given, what is asked to be landed is another than
+// that (contract 5.3, 16.3).
 func (s *Server) showWorker(x *exchange) (response, error) {
-	seen, instance, wait, err := x.pollQuery()
-	if err != nil {
+	q := x.query()
+	var known engine.Known
+	q.id("signal", &known.Signal)
+	switch text := q.text("landing"); text {
+	case "":
+	case noLanding:
+		known.Lands = true
+	default:
+		known.Lands = true
+		q.id("landing", &known.Landing)
+	}
+	instance, wait := q.text("instanceId"), q.wait()
+	if err := q.end(); err != nil {
 		return response{}, err
 	}
 	return waiting(x, wait, func(ctx context.Context, wait time.Duration) (api.Worker, error) {
-		return s.engine.AwaitSignal(ctx, x.caller, x.worker, instance, seen, wait)
+		return s.engine.AwaitSignal(ctx, x.caller, x.worker, instance, known, wait)
 	})
 }
+
+// noLanding says that a worker knows of no request to land.
+const noLanding = "none"
 
 // poll lists what the worker may claim, and returns the pending signal; with wait it is held
 // until there is either (contract 5.3, 5.4).
