@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -12,13 +13,69 @@ func claudeOthers(job Job) (out []string) {
 	if job.talks == "" {
 		return nil
 	}
-	const inNames = "0123456789abcdefghijklmnopqrstuvwxyz_.-" // small letters stand for both
-	own := or(job.Session, job.Begin)
-	for i := range own { // the program knows no negated classes
-		others := strings.ReplaceAll(inNames, own[i:i+1], "")
-		out = append(out, fmt.Sprintf("%s/*/%s[%s]*", job.talks, own[:i], others))
+	for _, pattern := range claudeOtherNames(or(job.Session, job.Begin)) {
+		out = append(out, job.talks+"/*/"+pattern)
 	}
 	return out
+}
+
+// claudeInNames are the characters of names for which there are patterns. Small letters stand
+// for both.
+const claudeInNames = "0123456789abcdefghijklmnopqrstuvwxyz_.-"
+
+// claudeOtherNames are patterns for the names that differ from one in a character: as many as it
+// has. The program knows no negated classes.
+func claudeOtherNames(own string) (out []string) {
+	for i := range own {
+		out = append(out, fmt.Sprintf("%s[%s]*", own[:i], strings.ReplaceAll(claudeInNames, strings.ToLower(own[i:i+1]), "")))
+	}
+	return out
+}
+
+// claudeFew is how many names in a folder are listed one by one.
+const claudeFew = 32
+
+// claudeBeside are patterns for what lies in a hidden folder beside the way to the work folder.
+// Their number doesn't grow with that of the folders beside it: the program gets them as an
+// argument, whose length is limited, and there may be thousands of worktrees.
+func claudeBeside(path, dir string) (out []string) {
+	if path == dir {
+		return nil
+	}
+	if !within(dir, path) {
+		return []string{path}
+	}
+	own, _, _ := strings.Cut(strings.TrimPrefix(dir, strings.TrimSuffix(path, "/")+"/"), "/")
+	inside := contents(path)
+	var patterns []string
+	if len(inside) > claudeFew && plainName(own) {
+		patterns = append(claudeOtherNames(own), own+"["+claudeInNames+"]*")
+	}
+	for _, other := range inside {
+		name := filepath.Base(other)
+		if name != own && (patterns == nil || !claudeDiffers(name, own)) {
+			out = append(out, other)
+		}
+	}
+	for _, pattern := range patterns {
+		out = append(out, filepath.Join(path, pattern))
+	}
+	return append(out, claudeBeside(filepath.Join(path, own), dir)...)
+}
+
+func plainName(name string) bool {
+	return strings.Trim(strings.ToLower(name), claudeInNames) == ""
+}
+
+// claudeDiffers reports whether the patterns for names other than own fit a name.
+func claudeDiffers(name, own string) bool {
+	name, own = strings.ToLower(name), strings.ToLower(own)
+	for i := range len(name) {
+		if i == len(own) || name[i] != own[i] {
+			return strings.IndexByte(claudeInNames, name[i]) >= 0
+		}
+	}
+	return false // it is the beginning of own
 }
 
 // claudeSandbox reports whether Claude Code can confine commands here. On Linux it needs two
@@ -39,13 +96,14 @@ func claudeSandbox(job Job) bool {
 // The policy's rules aren't among them: the program asks about each tool call before it runs
 // (see claudeTalk.hook), whatever its settings allow.
 func claudeSettings(job Job) map[string]any {
-	hidden, parts, refused := job.hidden(), []string{}, []string{}
+	hidden, parts, rules, refused := job.hidden(), []string{}, []string{}, []string{}
 	for _, path := range hidden {
 		parts = append(parts, beside(path, resolve(job.Dir))...)
+		rules = append(rules, claudeBeside(path, resolve(job.Dir))...)
 	}
 	// These rules have no exceptions. They keep out searches of enclosing folders; a call that
 	// names a hidden file is refused earlier, see claudeTalk.hook.
-	for _, part := range parts {
+	for _, part := range rules {
 		refused = append(refused, "Read(/"+part+")", "Read(/"+part+"/**)", "Edit(/"+part+")", "Edit(/"+part+"/**)")
 	}
 	for _, pattern := range claudeOthers(job) {

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -70,6 +71,72 @@ func TestHidden_TheWorkFolderAloneStaysOpen(t *testing.T) {
 	settings := cmd.Argv[slices.Index(cmd.Argv, "--settings")+1]
 	if strings.Contains(settings, "Read(/"+root+"/data)") || !strings.Contains(settings, "Read(/"+root+"/data/worker/workspaces/b/**)") {
 		t.Errorf("Claude Code gets %s", settings)
+	}
+}
+
+// However many worktrees lie beside the work folder, Claude Code gets the same number of rules,
+// which fit each of them and not the work folder: an argument has at most 128 KiB.
+func TestHidden_WhatClaudeCodeGetsDoesNotGrowWithTheWorktrees(t *testing.T) {
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := "thr_02r3V0n8e2"
+	make := func(names ...string) {
+		for _, name := range names {
+			if err := os.MkdirAll(filepath.Join(root, "state/workspaces", name, "src"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	job := claudeJobIn(codexJob(filepath.Join(root, "state/workspaces", own)))
+	job.Hidden = []string{filepath.Join(root, "state")}
+	denied := func() (rules []string) {
+		t.Helper()
+		cmd, err := agent.Claude{}.Command(job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var settings struct {
+			Permissions struct {
+				Deny []string `json:"deny"`
+			} `json:"permissions"`
+		}
+		if err := json.Unmarshal([]byte(cmd.Argv[slices.Index(cmd.Argv, "--settings")+1]), &settings); err != nil {
+			t.Fatal(err)
+		}
+		return settings.Permissions.Deny
+	}
+	fits := func(rules []string, path string) bool {
+		return slices.ContainsFunc(rules, func(rule string) bool {
+			pattern := strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(rule, "Read(/"), ")"))
+			fits, err := filepath.Match(strings.ReplaceAll(pattern, "-]", `\-]`), strings.ToLower(path))
+			return err == nil && fits
+		})
+	}
+	others := []string{"thr_02r3v0n8e", "thr_02r3V0n8e2-2", "thr_02r3v0n8e3", "x", ".stint", "näher", "thr_02r3v0n8"}
+	make(own)
+	make(others...)
+	for i := range 100 {
+		make(fmt.Sprintf("thr_%04d", i))
+	}
+	few := denied()
+	for i := range 1500 {
+		make(fmt.Sprintf("thr_%05d", i))
+	}
+	many := denied()
+	if len(many) != len(few) {
+		t.Errorf("%d rules became %d", len(few), len(many))
+	}
+	for _, name := range append(others, "thr_0001", "thr_01499", "thr_later") {
+		if !fits(many, filepath.Join(root, "state/workspaces", name)) {
+			t.Errorf("%s is open", name)
+		}
+	}
+	for _, path := range []string{"state", "state/workspaces", "state/workspaces/" + own, "state/workspaces/" + own + "/src"} {
+		if fits(many, filepath.Join(root, path)) {
+			t.Errorf("%s is shut", path)
+		}
 	}
 }
 
