@@ -78,8 +78,9 @@ type tree struct {
 
 // program is an installed git and the environment that it gets.
 type program struct {
-	path string
-	env  []string
+	path   string
+	env    []string
+	source []string // what it was made of
 }
 
 // passedOn are the variables of the worker's that git gets.
@@ -102,37 +103,42 @@ func find(env []string) (program, error) {
 			own = append(own, assignment)
 		}
 	}
-	return program{path, own}, nil
+	return program{path, own, env}, nil
 }
 
 // call runs git and returns what it printed, without the overrides for filters.
 func (p program) call(ctx context.Context, at tree, extra [][2]string, args ...string) (string, error) {
+	return p.do(ctx, at, Call{Args: args, set: extra})
+}
+
+// do runs git once.
+func (p program) do(ctx context.Context, at tree, c Call) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, p.path, append([]string{"--no-pager", "--literal-pathspecs"}, args...)...)
+	cmd := exec.CommandContext(ctx, p.path, append([]string{"--no-pager", "--literal-pathspecs"}, c.Args...)...)
 	cmd.Dir = at.top
-	cmd.Env = slices.Clip(p.env)
-	if at.dir != "" {
-		// Named in full, so that neither a .git file in a folder nor a setting can lead
-		// to another repository.
-		cmd.Env = append(cmd.Env, "GIT_DIR="+at.dir, "GIT_COMMON_DIR="+at.common, "GIT_WORK_TREE="+at.top)
-	}
-	all := slices.Concat(settings, extra)
-	cmd.Env = append(cmd.Env, fmt.Sprintf("GIT_CONFIG_COUNT=%d", len(all)))
-	for i, s := range all {
-		cmd.Env = append(cmd.Env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, s[0]), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, s[1]))
+	cmd.Env = p.environment(at, c)
+	if c.Input != "" {
+		cmd.Stdin = strings.NewReader(c.Input)
 	}
 	stdout, stderr := &capped{most: mostOutput}, &capped{most: mostErrors}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// A session of its own: nothing that it starts can ask on a terminal.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 2 * time.Second
+	read := readBy(cmd, c.Read)
 	err := cmd.Run()
-	if err != nil {
+	if failed := read(); err == nil {
+		err = failed
+	} else if errors.Is(failed, errEnough) {
+		err = nil
+	}
+	if err != nil && !errors.Is(err, errEnough) {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
-		return "", &Error{Call: named(args), Stderr: stderr.String(), Err: err}
+		return stdout.String(), &Error{Call: named(c.Args), Stderr: stderr.String(), Err: err}
 	}
 	return stdout.String(), nil
 }
@@ -163,18 +169,11 @@ func (p program) overrides(ctx context.Context, at tree) ([][2]string, error) {
 		return nil, err
 	}
 	if len(list) == mostOutput {
-		return nil, errors.New("git config: the repository has too many settings")
+		return nil, errTooMany
 	}
 	var off [][2]string
-	seen := map[string]bool{}
-	for name := range strings.SplitSeq(list, "\x00") {
-		rest, ok := strings.CutPrefix(name, "filter.")
-		dot := strings.LastIndexByte(rest, '.')
-		if !ok || dot < 0 || seen[rest[:dot]] {
-			continue
-		}
-		filter := "filter." + rest[:dot]
-		seen[rest[:dot]] = true
+	for _, name := range filters(list) {
+		filter := "filter." + name
 		off = append(off, [2]string{filter + ".smudge", ""}, [2]string{filter + ".clean", ""}, [2]string{filter + ".process", ""}, [2]string{filter + ".required", "false"})
 	}
 	return off, nil

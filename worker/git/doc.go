@@ -5,7 +5,9 @@
 // Git is started in one way only: with a few settings of this package on top of the
 // repository's, none of the user's or the system's, no network, no submodules, the repository
 // named by its path and never found through a folder's contents, a time limit, and its own
-// process group. Names that people chose never become options.
+// process group. Names that people chose never become options. What has to reach another machine,
+// or to be computed without any setting of the repository, is done in a bare repository of our own
+// in which the other's objects are found ([Scratch]).
 //
 // It must not know of sessions, workspaces or policies.
 package git

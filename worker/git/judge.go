@@ -29,12 +29,7 @@ var ongoing = map[string]string{
 // Work looks at a tree. own is the branch that was made for it: commits that only this
 // branch has count as unshared.
 func (t Tree) Work(ctx context.Context, own string) (Work, error) {
-	var w Work
-	for name, what := range ongoing {
-		if _, err := os.Lstat(filepath.Join(t.at.dir, name)); err == nil {
-			w.Under = what
-		}
-	}
+	w := Work{Under: t.Under()}
 	if err := t.files(ctx, &w); err != nil {
 		return w, err
 	}

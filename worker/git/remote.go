@@ -1,0 +1,57 @@
+package git
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+)
+
+// Remote is another repository that the settings of one name.
+type Remote struct {
+	Name      string
+	Addresses []string // where it is fetched from
+	Pushed    []string // where it is pushed to; none = there too
+}
+
+// Mark stands for the addresses of a remote: it tells whether they are the same as before, and not
+// what they are.
+func (r Remote) Mark() string {
+	sum := sha256.Sum256([]byte(strings.Join(r.Addresses, "\x00") + "\x00\x00" + strings.Join(r.Pushed, "\x00")))
+	return hex.EncodeToString(sum[:16])
+}
+
+// Remotes are those that the settings of a tree name, sorted by name.
+func (t Tree) Remotes(ctx context.Context) ([]Remote, error) {
+	out, err := t.run(ctx, "config", "--includes", "-z", "--get-regexp", `^remote\..*\.(push)?url$`)
+	if Exit(err) == 1 {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []Remote
+	for field := range strings.SplitSeq(out, "\x00") {
+		key, address, ok := strings.Cut(field, "\n")
+		name, isRemote := strings.CutPrefix(key, "remote.")
+		if !ok || !isRemote {
+			continue
+		}
+		dot := strings.LastIndexByte(name, '.')
+		pushed := name[dot:] == ".pushurl"
+		name = name[:dot]
+		i := slices.IndexFunc(all, func(r Remote) bool { return r.Name == name })
+		if i < 0 {
+			i = len(all)
+			all = append(all, Remote{Name: name})
+		}
+		if pushed {
+			all[i].Pushed = append(all[i].Pushed, address)
+		} else {
+			all[i].Addresses = append(all[i].Addresses, address)
+		}
+	}
+	slices.SortFunc(all, func(a, b Remote) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
+}
