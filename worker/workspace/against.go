@@ -45,7 +45,7 @@ func (c collector) against(ctx context.Context, i *Item, rec record) string {
 		return work.Under + " is under way"
 	case work.Unsaved != "":
 		return "a file is not committed: " + work.Unsaved
-	case work.Unshared != "":
+	case work.Unshared != "" && !landed(work, rec):
 		return "a commit is on no other branch and not pushed: " + work.Unshared
 	case work.Stash != "":
 		return "something is stashed: " + work.Stash
@@ -67,6 +67,12 @@ func (c collector) against(ctx context.Context, i *Item, rec record) string {
 		return "a process works in it: " + who
 	}
 	return ""
+}
+
+// landed reports whether all commits of a workspace are in the base branch, if not as themselves:
+// squashed.
+func landed(work git.Work, rec record) bool {
+	return rec.Mode == workflow.ModeWorktree && rec.Landed != "" && work.Head == rec.Landed && work.Branch == rec.Branch
 }
 
 // work is what git says about a workspace, or why it can't be asked.

@@ -248,6 +248,9 @@ func (m maker) create(ctx context.Context, w *Workspace) error {
 			return err
 		}
 		w.rec.Branch, w.rec.Base = w.Branch, w.Base
+		if err := m.around(ctx, &w.rec); err != nil {
+			return err
+		}
 	}
 	if err := m.root.write(w.name, w.rec); err != nil {
 		return err

@@ -122,7 +122,7 @@ func (c collector) remove(ctx context.Context, i *Item, rec record) (bin string,
 	if _, err := c.root.folder(i.Name); err == nil && c.rules.Hooks != nil {
 		hooks := c.rules.Hooks(rec.Agent)
 		// A failing hook doesn't stop it; what it printed went to Output.
-		_ = hooks.run(ctx, BeforeRemove, i.Path, rec.Session, map[string]string{"STINT_BRANCH": rec.Branch, "STINT_BASE": rec.Base, "STINT_AGENT": rec.Agent, "STINT_SESSION_ID": rec.Session})
+		_ = hooks.run(ctx, BeforeRemove, i.Path, rec.Session, hookValues(rec))
 		if why := c.against(ctx, i, rec); why != "" {
 			return "", spared{errors.New(why)}
 		}
@@ -136,30 +136,44 @@ func (c collector) remove(ctx context.Context, i *Item, rec record) (bin string,
 			return "", c.root.forget(i.Name) // neither of them is left
 		}
 	}
-	if bin, err = c.root.throw(i.Name, rec.Folder); err != nil {
-		return "", err
+	if bin, err = c.root.unlink(ctx, i.Name, rec, linked); err != nil {
+		return bin, err
 	}
 	if rec.Mode == workflow.ModeWorktree {
-		if _, err := linked.Tree(i.Path); err == nil {
-			if err := linked.Forget(ctx, i.Path); err != nil {
-				return bin, err
-			}
-		}
-		if err := c.prune(ctx, linked, rec.Branch); err != nil {
+		if err := c.prune(ctx, linked, rec); err != nil {
 			return bin, err
 		}
 	}
 	return bin, c.root.forget(i.Name)
 }
 
-// prune deletes the branch if it has nothing that others don't have.
-func (c collector) prune(ctx context.Context, repo git.Repo, branch string) error {
-	tip, err := repo.Branch(ctx, branch)
+// unlink is throw, and removes the registration of a worktree.
+func (r *root) unlink(ctx context.Context, name string, rec record, linked git.Repo) (bin string, err error) {
+	if bin, err = r.throw(name, rec.Folder); err != nil || rec.Mode != workflow.ModeWorktree {
+		return bin, err
+	}
+	path := filepath.Join(r.path, name)
+	if _, err := linked.Tree(path); err != nil {
+		return bin, nil //nolint:nilerr // it is registered no more
+	}
+	return bin, linked.Forget(ctx, path)
+}
+
+// hookValues are what before_remove is told of a workspace.
+func hookValues(rec record) map[string]string {
+	return map[string]string{"STINT_BRANCH": rec.Branch, "STINT_BASE": rec.Base, "STINT_AGENT": rec.Agent, "STINT_SESSION_ID": rec.Session}
+}
+
+// prune deletes the branch if it has nothing that others don't have, or all of it was landed.
+func (c collector) prune(ctx context.Context, repo git.Repo, rec record) error {
+	tip, err := repo.Branch(ctx, rec.Branch)
 	if err != nil || tip == "" {
 		return err
 	}
-	if lone, err := repo.Lone(ctx, branch); err != nil || lone {
-		return err
+	if tip != rec.Landed {
+		if lone, err := repo.Lone(ctx, rec.Branch); err != nil || lone {
+			return err
+		}
 	}
-	return repo.DeleteBranch(ctx, branch, tip)
+	return repo.DeleteBranch(ctx, rec.Branch, tip)
 }

@@ -107,18 +107,22 @@ func (r *root) folder(name string) (identity, error) {
 // record is what is known about a workspace. It lies beside it, where an agent that is
 // confined to its workspace can't write.
 type record struct {
-	Key        string    `json:"key"`
-	Agent      string    `json:"agent"`
-	Session    string    `json:"session"` // the last one
-	Mode       string    `json:"mode"`
-	Repository string    `json:"repository,omitzero"` // the top folder of its repository
-	Branch     string    `json:"branch,omitzero"`
-	Base       string    `json:"base,omitzero"`  // the commit that it began at
-	Ready      bool      `json:"ready,omitzero"` // it was made, after_create included
-	Done       bool      `json:"done,omitzero"`  // its last session won't go on
-	CreatedAt  time.Time `json:"createdAt"`
-	UsedAt     time.Time `json:"usedAt"`
-	Folder     identity  `json:"folder,omitzero"`
+	Key        string `json:"key"`
+	Agent      string `json:"agent"`
+	Session    string `json:"session"` // the last one
+	Mode       string `json:"mode"`
+	Repository string `json:"repository,omitzero"` // the top folder of its repository
+	Branch     string `json:"branch,omitzero"`
+	Base       string `json:"base,omitzero"`       // the commit that it began at
+	BaseBranch string `json:"baseBranch,omitzero"` // what it would be merged into
+	// Remotes are the marks of the repository's remotes when it was made, by their names.
+	Remotes   map[string]string `json:"remotes,omitzero"`
+	Landed    string            `json:"landed,omitzero"` // the commit up to which its branch is in the base branch
+	Ready     bool              `json:"ready,omitzero"`  // it was made, after_create included
+	Done      bool              `json:"done,omitzero"`   // its last session won't go on
+	CreatedAt time.Time         `json:"createdAt"`
+	UsedAt    time.Time         `json:"usedAt"`
+	Folder    identity          `json:"folder,omitzero"`
 }
 
 func (r *root) read(name string) (rec record, found bool, err error) {
