@@ -79,6 +79,7 @@ const (
 	FoundSessionWaits    = "SESSION_WAITS"
 	FoundWorkerSilent    = "WORKER_SILENT"
 	FoundWorkerNotice    = "WORKER_NOTICE"
+	FoundReportsUnsent   = "REPORTS_UNSENT"
 	FoundWebhookDisabled = "WEBHOOK_DISABLED"
 	FoundWebhookFails    = "WEBHOOK_FAILS"
 	FoundUnreachable     = "ADDRESS_UNREACHABLE"
@@ -99,6 +100,6 @@ var FoundCodes = []string{
 	FoundServerDiffers, FoundSchemaNewer, FoundNoDatabase, FoundDirectoryOpen, FoundDatabaseOpen, FoundTokenOpen, FoundTokenMissing,
 	FoundNetworkMount, FoundDiskLow, FoundDatabaseLimit, FoundWritesRefused, FoundUnpaired, FoundUnreadable, FoundLogLarge, FoundPagesDamaged,
 	FoundPromiseBroken, FoundClockSetBack, FoundClockBehind, FoundZoneUnknown, FoundScheduleBroken, FoundScheduleSilent, FoundNoWorker,
-	FoundSessionWaits, FoundWorkerSilent, FoundWorkerNotice, FoundWebhookDisabled, FoundWebhookFails, FoundUnreachable, FoundCertificate,
+	FoundSessionWaits, FoundWorkerSilent, FoundWorkerNotice, FoundReportsUnsent, FoundWebhookDisabled, FoundWebhookFails, FoundUnreachable, FoundCertificate,
 	FoundForeign, FoundHostChanged, FoundPathChanged, FoundNotForwarded, FoundNotTrusted, FoundBuffered, FoundSnapshotOld, FoundBackupFailed, FoundBackupLate,
 }

@@ -119,6 +119,14 @@ type Beat struct {
 	Drained    []ClaimID `json:"drained"`
 	Goodbye    bool      `json:"goodbye"` // a clean exit: offline at once
 	Notices    []Notice  `json:"notices"` // everything that its owner should look at now
+	Unsent     Unsent    `json:"unsent,omitzero"`
+}
+
+// Unsent is what a worker holds of its sessions' output, activities and results because it has
+// not been taken yet. Some of it is on its way at any time.
+type Unsent struct {
+	Reports int64 `json:"reports"`
+	Seconds int64 `json:"seconds"` // for how long none of them was taken
 }
 
 // Notice is something about a worker that its owner should look at. Its text names

@@ -113,6 +113,18 @@ func TestExamine_FindsWhatIsWrongAndNothingElse(t *testing.T) {
 				t.Fatal(err)
 			}
 		}},
+		{api.FoundReportsUnsent, "holds 12 reports", func(w *enginetest.Fixture, _ api.Agent, k *enginetest.Worker) {
+			_, err := w.Engine.Beat(t.Context(), w.Owner, k.ID, api.Beat{InstanceID: k.Instance, Unsent: api.Unsent{Reports: 12, Seconds: 301}})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"", "", func(w *enginetest.Fixture, _ api.Agent, k *enginetest.Worker) { // it has only just begun
+			_, err := w.Engine.Beat(t.Context(), w.Owner, k.ID, api.Beat{InstanceID: k.Instance, Unsent: api.Unsent{Reports: 12, Seconds: 200}})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}},
 		{api.FoundWebhookFails, "after 1 tries", func(w *enginetest.Fixture, _ api.Agent, _ *enginetest.Worker) {
 			sends(w, engine.Sent{StatusCode: 500, Problem: "it answered 500"})
 		}},

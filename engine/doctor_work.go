@@ -161,6 +161,9 @@ func (d *doctor) waits(ctx context.Context) error {
 	return nil
 }
 
+// reportsStuck is how long a worker gets none of its reports taken before that is a finding.
+const reportsStuck = 5 * time.Minute
+
 // allWorkers looks for workers that fell silent and for what they report of themselves.
 func (d *doctor) allWorkers(ctx context.Context) error {
 	if d.how.Stopped {
@@ -179,6 +182,12 @@ func (d *doctor) allWorkers(ctx context.Context) error {
 			findings = append(findings, api.Check{
 				Name: api.CheckWorkers, Code: api.FoundWorkerSilent, Detail: fmt.Sprintf("Worker %s has not been heard of since %s; it may be frozen or without a network.", w.ID, clock(w.LastBeatAt)),
 				Mend: "look at its machine and log, and start it again there: stint worker run",
+			})
+		}
+		if since := api.At(w.UnsentSince); w.Unsent > 0 && d.e.Now().Sub(since.Time) >= reportsStuck {
+			findings = append(findings, api.Check{
+				Name: api.CheckWorkers, Code: api.FoundReportsUnsent, Detail: fmt.Sprintf("Worker %s holds %d reports of its sessions, none of which was taken since %s.", w.ID, w.Unsent, clock(w.UnsentSince)),
+				Mend: "look at its log, and at the disks of both machines; the reports stay on the worker's disk until they are taken",
 			})
 		}
 		shown, err := d.e.showWorker(ctx, d.q, w)

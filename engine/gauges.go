@@ -13,6 +13,8 @@ import (
 type Gauges struct {
 	Open             []OpenGauge
 	Workers          map[api.WorkerState]int64
+	Unsent           int64         // reports that workers which are heard of hold
+	UnsentFor        time.Duration // the longest that one of these workers got none of them taken
 	DeliveriesWait   int64         // messages of webhooks that aren't delivered yet
 	DeliveriesOldest time.Duration // how long the first of them has waited
 	ScheduleErrors   int64         // agents whose schedule can't be understood any more
@@ -47,6 +49,13 @@ func (e *Engine) Gauges(ctx context.Context) (Gauges, error) {
 		}
 		for _, r := range workers {
 			g.Workers[r.State] = r.N
+			if r.State == api.Offline { // nobody knows what it holds by now
+				continue
+			}
+			g.Unsent += r.Unsent
+			if r.UnsentSince != 0 {
+				g.UnsentFor = max(g.UnsentFor, now.Sub(api.At(r.UnsentSince).Time))
+			}
 		}
 		deliveries, err := tx.MeasureDeliveries(ctx)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"stint/api"
 	"stint/db"
@@ -36,8 +37,9 @@ func checkFacts(v *api.Invalid, platform, version string) {
 }
 
 const (
-	maxNotices    = 10
-	maxNoticeText = 500 // bytes
+	maxNotices       = 10
+	maxUnsentSeconds = 365 * 24 * 3600
+	maxNoticeText    = 500 // bytes
 )
 
 func checkNotices(v *api.Invalid, notices []api.Notice) {
@@ -87,6 +89,9 @@ func (e *Engine) Beat(ctx context.Context, c Caller, id api.WorkerID, in api.Bea
 	var v api.Invalid
 	checkFacts(&v, in.Platform, in.Version)
 	checkNotices(&v, in.Notices)
+	if u := in.Unsent; u.Reports < 0 || u.Seconds < 0 || u.Seconds > maxUnsentSeconds {
+		v.Add("unsent", fmt.Sprintf("is not a number of reports and 0 to %d seconds", maxUnsentSeconds))
+	}
 	if len(in.ClaimIDs) > 1000 || len(in.Drained) > 1000 {
 		v.Add("claimIds", "has more than 1000 entries")
 	}
@@ -149,8 +154,13 @@ func (e *Engine) beatTx(tx *db.Tx, w *workerRow, in api.Beat) error {
 	if notices != w.Notices {
 		w.Notices, w.NoticesSince = notices, now
 	}
+	w.Unsent, w.UnsentSince = in.Unsent.Reports, 0
+	if w.Unsent > 0 {
+		w.UnsentSince = now - db.Span(time.Duration(in.Unsent.Seconds)*time.Second)
+	}
 	err = db.One(tx.BeatWorker(tx.Context(), queries.BeatWorkerParams{
-		LastBeatAt: now, State: state, Platform: w.Platform, Version: w.Version, Notices: w.Notices, NoticesSince: w.NoticesSince, ID: w.ID,
+		LastBeatAt: now, State: state, Platform: w.Platform, Version: w.Version, Notices: w.Notices, NoticesSince: w.NoticesSince,
+		Unsent: w.Unsent, UnsentSince: w.UnsentSince, ID: w.ID,
 	}))
 	if err != nil {
 		return fmt.Errorf("note the beat of worker %s: %w", w.ID, err)

@@ -7,7 +7,8 @@ WHERE a.deleted_at = 0 AND s.ended_at = 0
 GROUP BY a.id, s.status;
 
 -- name: MeasureWorkers :many
-SELECT state, COUNT(*) AS n FROM workers WHERE deleted_at = 0 GROUP BY state;
+SELECT state, COUNT(*) AS n, CAST(SUM(unsent) AS INTEGER) AS unsent, CAST(COALESCE(MIN(NULLIF(unsent_since, 0)), 0) AS INTEGER) AS unsent_since
+FROM workers WHERE deleted_at = 0 GROUP BY state;
 
 -- name: MeasureDeliveries :one
 SELECT COUNT(*) AS n, CAST(COALESCE(MIN(id), 0) AS INTEGER) AS oldest FROM deliveries WHERE state = 'waiting';

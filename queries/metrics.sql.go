@@ -134,12 +134,15 @@ func (q *Queries) MeasureScheduleErrors(ctx context.Context) (int64, error) {
 }
 
 const measureWorkers = `-- name: MeasureWorkers :many
-SELECT state, COUNT(*) AS n FROM workers WHERE deleted_at = 0 GROUP BY state
+SELECT state, COUNT(*) AS n, CAST(SUM(unsent) AS INTEGER) AS unsent, CAST(COALESCE(MIN(NULLIF(unsent_since, 0)), 0) AS INTEGER) AS unsent_since
+FROM workers WHERE deleted_at = 0 GROUP BY state
 `
 
 type MeasureWorkersRow struct {
-	State api.WorkerState
-	N     int64
+	State       api.WorkerState
+	N           int64
+	Unsent      int64
+	UnsentSince int64
 }
 
 func (q *Queries) MeasureWorkers(ctx context.Context) ([]MeasureWorkersRow, error) {
@@ -151,7 +154,12 @@ func (q *Queries) MeasureWorkers(ctx context.Context) ([]MeasureWorkersRow, erro
 	items := []MeasureWorkersRow{}
 	for rows.Next() {
 		var i MeasureWorkersRow
-		if err := rows.Scan(&i.State, &i.N); err != nil {
+		if err := rows.Scan(
+			&i.State,
+			&i.N,
+			&i.Unsent,
+			&i.UnsentSince,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

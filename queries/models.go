@@ -702,6 +702,8 @@ type Worker struct {
 	InstructionsSetBy api.UserID
 	ProcessSlots      int64
 	TaskUpdates       api.Labels
+	Unsent            int64
+	UnsentSince       int64
 	Land              api.LandLevel
 }
 

@@ -1163,7 +1163,7 @@ func (q *Queries) UseInvitation(ctx context.Context, arg UseInvitationParams) (i
 }
 
 const workersOfMember = `-- name: WorkersOfMember :many
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, land FROM workers WHERE workspace_id = ?1 AND owner_user_id = ?2 AND deleted_at = 0 ORDER BY id
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, unsent, unsent_since, land FROM workers WHERE workspace_id = ?1 AND owner_user_id = ?2 AND deleted_at = 0 ORDER BY id
 `
 
 type WorkersOfMemberParams struct {
@@ -1211,6 +1211,8 @@ func (q *Queries) WorkersOfMember(ctx context.Context, arg WorkersOfMemberParams
 			&i.InstructionsSetBy,
 			&i.ProcessSlots,
 			&i.TaskUpdates,
+			&i.Unsent,
+			&i.UnsentSince,
 			&i.Land,
 		); err != nil {
 			return nil, err

@@ -4,12 +4,12 @@ INSERT INTO workers (
     id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels,
     max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at,
     deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots,
-    task_updates, land
+    task_updates, unsent, unsent_since, land
 ) VALUES (
     @id, @workspace_id, @agent_id, @owner_user_id, @mode, @name, @instance_id, @process_id, @instructions, @types,
     @labels, @max_concurrent, @platform, @version, @folder_key, @folder_shared, @state, @desired, @last_beat_at,
     @graced, @created_at, @deleted_at, @pinned, @notices, @notices_since, @staging, @lost_at, @instructions_set_by,
-    @process_slots, @task_updates, @land
+    @process_slots, @task_updates, @unsent, @unsent_since, @land
 );
 
 -- name: Worker :one
@@ -75,7 +75,7 @@ UPDATE workers SET desired = @desired WHERE id = @id AND deleted_at = 0;
 -- name: BeatWorker :execrows
 UPDATE workers SET
     last_beat_at = @last_beat_at, graced = 0, lost_at = 0, state = @state, platform = @platform, version = @version,
-    notices = @notices, notices_since = @notices_since
+    notices = @notices, notices_since = @notices_since, unsent = @unsent, unsent_since = @unsent_since
 WHERE id = @id AND deleted_at = 0;
 
 -- name: SetWorkerState :execrows

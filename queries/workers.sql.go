@@ -46,8 +46,8 @@ func (q *Queries) AgentsInFoldersOf(ctx context.Context, agentID api.AgentID) ([
 const beatWorker = `-- name: BeatWorker :execrows
 UPDATE workers SET
     last_beat_at = ?1, graced = 0, lost_at = 0, state = ?2, platform = ?3, version = ?4,
-    notices = ?5, notices_since = ?6
-WHERE id = ?7 AND deleted_at = 0
+    notices = ?5, notices_since = ?6, unsent = ?7, unsent_since = ?8
+WHERE id = ?9 AND deleted_at = 0
 `
 
 type BeatWorkerParams struct {
@@ -57,6 +57,8 @@ type BeatWorkerParams struct {
 	Version      string
 	Notices      string
 	NoticesSince int64
+	Unsent       int64
+	UnsentSince  int64
 	ID           api.WorkerID
 }
 
@@ -68,6 +70,8 @@ func (q *Queries) BeatWorker(ctx context.Context, arg BeatWorkerParams) (int64, 
 		arg.Version,
 		arg.Notices,
 		arg.NoticesSince,
+		arg.Unsent,
+		arg.UnsentSince,
 		arg.ID,
 	)
 	if err != nil {
@@ -161,12 +165,12 @@ INSERT INTO workers (
     id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels,
     max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at,
     deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots,
-    task_updates, land
+    task_updates, unsent, unsent_since, land
 ) VALUES (
     ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,
     ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
     ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28,
-    ?29, ?30, ?31
+    ?29, ?30, ?31, ?32, ?33
 )
 `
 
@@ -201,6 +205,8 @@ type InsertWorkerParams struct {
 	InstructionsSetBy api.UserID
 	ProcessSlots      int64
 	TaskUpdates       api.Labels
+	Unsent            int64
+	UnsentSince       int64
 	Land              api.LandLevel
 }
 
@@ -237,13 +243,15 @@ func (q *Queries) InsertWorker(ctx context.Context, arg InsertWorkerParams) erro
 		arg.InstructionsSetBy,
 		arg.ProcessSlots,
 		arg.TaskUpdates,
+		arg.Unsent,
+		arg.UnsentSince,
 		arg.Land,
 	)
 	return err
 }
 
 const likelyWorker = `-- name: LikelyWorker :one
-SELECT w.id, w.workspace_id, w.agent_id, w.owner_user_id, w.mode, w.name, w.instance_id, w.process_id, w.instructions, w.types, w.labels, w.max_concurrent, w.platform, w.version, w.folder_key, w.folder_shared, w.state, w.desired, w.last_beat_at, w.graced, w.created_at, w.deleted_at, w.pinned, w.notices, w.notices_since, w.staging, w.lost_at, w.instructions_set_by, w.process_slots, w.task_updates, w.land,
+SELECT w.id, w.workspace_id, w.agent_id, w.owner_user_id, w.mode, w.name, w.instance_id, w.process_id, w.instructions, w.types, w.labels, w.max_concurrent, w.platform, w.version, w.folder_key, w.folder_shared, w.state, w.desired, w.last_beat_at, w.graced, w.created_at, w.deleted_at, w.pinned, w.notices, w.notices_since, w.staging, w.lost_at, w.instructions_set_by, w.process_slots, w.task_updates, w.unsent, w.unsent_since, w.land,
        (SELECT COUNT(*) FROM claims c WHERE c.worker_id = w.id AND c.drained = 0) AS running,
        (SELECT COUNT(*) FROM claims f WHERE f.drained = 0 AND f.folder_key <> '' AND w.folder_key <> '' AND w.folder_shared = 0
            AND (f.folder_key = w.folder_key OR f.folder_key LIKE w.folder_key || '/%' OR w.folder_key LIKE f.folder_key || '/%')) AS in_folder
@@ -291,6 +299,8 @@ func (q *Queries) LikelyWorker(ctx context.Context, agentID api.AgentID) (Likely
 		&i.Worker.InstructionsSetBy,
 		&i.Worker.ProcessSlots,
 		&i.Worker.TaskUpdates,
+		&i.Worker.Unsent,
+		&i.Worker.UnsentSince,
 		&i.Worker.Land,
 		&i.Running,
 		&i.InFolder,
@@ -299,7 +309,7 @@ func (q *Queries) LikelyWorker(ctx context.Context, agentID api.AgentID) (Likely
 }
 
 const listWorkers = `-- name: ListWorkers :many
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, land FROM workers
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, unsent, unsent_since, land FROM workers
 WHERE workspace_id = ?1 AND deleted_at = 0 AND id < ?2
   AND (CAST(?3 AS INTEGER) = 0 OR agent_id = CAST(?3 AS INTEGER))
   AND (mode = 'cloud' OR owner_user_id = ?4 OR CAST(?5 AS INTEGER) = 1)
@@ -362,6 +372,8 @@ func (q *Queries) ListWorkers(ctx context.Context, arg ListWorkersParams) ([]Wor
 			&i.InstructionsSetBy,
 			&i.ProcessSlots,
 			&i.TaskUpdates,
+			&i.Unsent,
+			&i.UnsentSince,
 			&i.Land,
 		); err != nil {
 			return nil, err
@@ -430,7 +442,7 @@ func (q *Queries) NoteLoss(ctx context.Context, arg NoteLossParams) (int64, erro
 }
 
 const noticedWorkers = `-- name: NoticedWorkers :many
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, land FROM workers
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, unsent, unsent_since, land FROM workers
 WHERE workspace_id = ?1 AND deleted_at = 0 AND notices <> '' AND state <> 'offline'
   AND (mode = 'cloud' OR owner_user_id = ?2)
 ORDER BY notices_since DESC LIMIT ?3
@@ -482,6 +494,8 @@ func (q *Queries) NoticedWorkers(ctx context.Context, arg NoticedWorkersParams) 
 			&i.InstructionsSetBy,
 			&i.ProcessSlots,
 			&i.TaskUpdates,
+			&i.Unsent,
+			&i.UnsentSince,
 			&i.Land,
 		); err != nil {
 			return nil, err
@@ -498,7 +512,7 @@ func (q *Queries) NoticedWorkers(ctx context.Context, arg NoticedWorkersParams) 
 }
 
 const offlineDue = `-- name: OfflineDue :many
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, land FROM workers WHERE deleted_at = 0 AND state <> 'offline' AND last_beat_at <= ?1 ORDER BY last_beat_at LIMIT ?2
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, unsent, unsent_since, land FROM workers WHERE deleted_at = 0 AND state <> 'offline' AND last_beat_at <= ?1 ORDER BY last_beat_at LIMIT ?2
 `
 
 type OfflineDueParams struct {
@@ -546,6 +560,8 @@ func (q *Queries) OfflineDue(ctx context.Context, arg OfflineDueParams) ([]Worke
 			&i.InstructionsSetBy,
 			&i.ProcessSlots,
 			&i.TaskUpdates,
+			&i.Unsent,
+			&i.UnsentSince,
 			&i.Land,
 		); err != nil {
 			return nil, err
@@ -677,7 +693,7 @@ func (q *Queries) SetWorkerState(ctx context.Context, arg SetWorkerStateParams) 
 }
 
 const staleDue = `-- name: StaleDue :many
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, land FROM workers
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, unsent, unsent_since, land FROM workers
 WHERE deleted_at = 0 AND state <> 'offline' AND state = 'online' AND last_beat_at <= ?1 ORDER BY last_beat_at LIMIT ?2
 `
 
@@ -726,6 +742,8 @@ func (q *Queries) StaleDue(ctx context.Context, arg StaleDueParams) ([]Worker, e
 			&i.InstructionsSetBy,
 			&i.ProcessSlots,
 			&i.TaskUpdates,
+			&i.Unsent,
+			&i.UnsentSince,
 			&i.Land,
 		); err != nil {
 			return nil, err
@@ -742,7 +760,7 @@ func (q *Queries) StaleDue(ctx context.Context, arg StaleDueParams) ([]Worker, e
 }
 
 const worker = `-- name: Worker :one
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, land FROM workers WHERE id = ?1 AND deleted_at = 0
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, unsent, unsent_since, land FROM workers WHERE id = ?1 AND deleted_at = 0
 `
 
 func (q *Queries) Worker(ctx context.Context, id api.WorkerID) (Worker, error) {
@@ -779,13 +797,15 @@ func (q *Queries) Worker(ctx context.Context, id api.WorkerID) (Worker, error) {
 		&i.InstructionsSetBy,
 		&i.ProcessSlots,
 		&i.TaskUpdates,
+		&i.Unsent,
+		&i.UnsentSince,
 		&i.Land,
 	)
 	return i, err
 }
 
 const workerAndLoad = `-- name: WorkerAndLoad :one
-SELECT w.id, w.workspace_id, w.agent_id, w.owner_user_id, w.mode, w.name, w.instance_id, w.process_id, w.instructions, w.types, w.labels, w.max_concurrent, w.platform, w.version, w.folder_key, w.folder_shared, w.state, w.desired, w.last_beat_at, w.graced, w.created_at, w.deleted_at, w.pinned, w.notices, w.notices_since, w.staging, w.lost_at, w.instructions_set_by, w.process_slots, w.task_updates, w.land,
+SELECT w.id, w.workspace_id, w.agent_id, w.owner_user_id, w.mode, w.name, w.instance_id, w.process_id, w.instructions, w.types, w.labels, w.max_concurrent, w.platform, w.version, w.folder_key, w.folder_shared, w.state, w.desired, w.last_beat_at, w.graced, w.created_at, w.deleted_at, w.pinned, w.notices, w.notices_since, w.staging, w.lost_at, w.instructions_set_by, w.process_slots, w.task_updates, w.unsent, w.unsent_since, w.land,
        (SELECT COUNT(*) FROM claims c WHERE c.worker_id = w.id AND c.drained = 0) AS running,
        (SELECT COUNT(*) FROM claims f WHERE f.drained = 0 AND f.folder_key <> '' AND w.folder_key <> '' AND w.folder_shared = 0
            AND (f.folder_key = w.folder_key OR f.folder_key LIKE w.folder_key || '/%' OR w.folder_key LIKE f.folder_key || '/%')) AS in_folder
@@ -835,6 +855,8 @@ func (q *Queries) WorkerAndLoad(ctx context.Context, id api.WorkerID) (WorkerAnd
 		&i.Worker.InstructionsSetBy,
 		&i.Worker.ProcessSlots,
 		&i.Worker.TaskUpdates,
+		&i.Worker.Unsent,
+		&i.Worker.UnsentSince,
 		&i.Worker.Land,
 		&i.Running,
 		&i.InFolder,
@@ -843,7 +865,7 @@ func (q *Queries) WorkerAndLoad(ctx context.Context, id api.WorkerID) (WorkerAnd
 }
 
 const workerByName = `-- name: WorkerByName :one
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, land FROM workers WHERE agent_id = ?1 AND owner_user_id = ?2 AND name = ?3 AND deleted_at = 0
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, unsent, unsent_since, land FROM workers WHERE agent_id = ?1 AND owner_user_id = ?2 AND name = ?3 AND deleted_at = 0
 `
 
 type WorkerByNameParams struct {
@@ -886,13 +908,15 @@ func (q *Queries) WorkerByName(ctx context.Context, arg WorkerByNameParams) (Wor
 		&i.InstructionsSetBy,
 		&i.ProcessSlots,
 		&i.TaskUpdates,
+		&i.Unsent,
+		&i.UnsentSince,
 		&i.Land,
 	)
 	return i, err
 }
 
 const workerEvenDeleted = `-- name: WorkerEvenDeleted :one
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, land FROM workers WHERE id = ?1
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, unsent, unsent_since, land FROM workers WHERE id = ?1
 `
 
 func (q *Queries) WorkerEvenDeleted(ctx context.Context, id api.WorkerID) (Worker, error) {
@@ -929,13 +953,15 @@ func (q *Queries) WorkerEvenDeleted(ctx context.Context, id api.WorkerID) (Worke
 		&i.InstructionsSetBy,
 		&i.ProcessSlots,
 		&i.TaskUpdates,
+		&i.Unsent,
+		&i.UnsentSince,
 		&i.Land,
 	)
 	return i, err
 }
 
 const workersOfAgent = `-- name: WorkersOfAgent :many
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, land FROM workers WHERE agent_id = ?1 AND deleted_at = 0 ORDER BY id
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, unsent, unsent_since, land FROM workers WHERE agent_id = ?1 AND deleted_at = 0 ORDER BY id
 `
 
 func (q *Queries) WorkersOfAgent(ctx context.Context, agentID api.AgentID) ([]Worker, error) {
@@ -978,6 +1004,8 @@ func (q *Queries) WorkersOfAgent(ctx context.Context, agentID api.AgentID) ([]Wo
 			&i.InstructionsSetBy,
 			&i.ProcessSlots,
 			&i.TaskUpdates,
+			&i.Unsent,
+			&i.UnsentSince,
 			&i.Land,
 		); err != nil {
 			return nil, err

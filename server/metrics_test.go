@@ -83,7 +83,12 @@ func TestMetrics_SayWhatHappenedAndWhatIs(t *testing.T) {
 	d := measuredFixture(t)
 	c := d.running()
 	d.addSession()
+	servertest.Must[api.BeatAnswer](d.Server, 200, "POST", d.atWorker()+"/heartbeat", m{"instanceId": instance, "unsent": m{"reports": 3, "seconds": 40}})
+	d.Refused(422, api.CodeInvalid, "POST", d.atWorker()+"/heartbeat", m{"instanceId": instance, "unsent": m{"reports": -1, "seconds": 0}})
 	all := d.scrape(t)
+	if got := value(t, all, "stint_worker_reports_stuck_seconds", nil); got < 40 || got > 100 {
+		t.Errorf("they are stuck for %v s", got)
+	}
 	for _, w := range []struct {
 		name   string
 		labels map[string]string
@@ -93,6 +98,7 @@ func TestMetrics_SayWhatHappenedAndWhatIs(t *testing.T) {
 		{"stint_sessions", map[string]string{"workspace": "default", "agent": "tidy", "status": "queued"}, 1},
 		{"stint_workers", map[string]string{"state": "online"}, 1},
 		{"stint_workers", map[string]string{"state": "offline"}, 0},
+		{"stint_worker_reports_unsent", nil, 3},
 		{"stint_claim_wait_seconds", nil, 1},
 		{"stint_sessions_ended_total", map[string]string{"status": "complete"}, 0},
 		{"stint_schedule_slots_total", map[string]string{"verdict": "missed"}, 0},

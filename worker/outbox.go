@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"stint/api"
+	"stint/worker/proc"
 )
 
 // The kinds of outbox entries. The last three finish a claim; at most one of them is ever
@@ -58,6 +60,7 @@ type outbox struct {
 
 	mu       sync.Mutex
 	bytes    int64         // on disk; guarded by mu
+	since    proc.BootTime // when what waits now began to, or something was answered last; guarded by mu
 	done     bool          // the finishing entry is in; guarded by mu
 	discard  bool          // nothing can be reported any more; guarded by mu
 	added    chan struct{} // one token: the sender should look
@@ -75,7 +78,7 @@ func (o *outbox) hide(secrets [][]byte) {
 
 // newOutbox takes up what the file holds for the claim.
 func newOutbox(s *state, heldID, most int64) (*outbox, error) {
-	o := &outbox{state: s, heldID: heldID, most: most, added: make(chan struct{}, 1), shrunk: make(chan struct{})}
+	o := &outbox{state: s, heldID: heldID, most: most, since: proc.BootNow(), added: make(chan struct{}, 1), shrunk: make(chan struct{})}
 	var finished int
 	err := s.db.QueryRowContext(durable(),
 		"SELECT coalesce(sum(octet_length(body)), 0), coalesce(sum(kind IN ('complete', 'fail', 'release')), 0) FROM outbox WHERE held_id = ?1", heldID,
@@ -168,6 +171,9 @@ func (o *outbox) insert(entries []entry, also func(*sql.Tx) error) error {
 		return err
 	}
 	o.mu.Lock()
+	if o.bytes == 0 {
+		o.since = proc.BootNow()
+	}
 	o.bytes += bytes
 	o.done = o.done || finishes(entries[len(entries)-1].kind)
 	o.mu.Unlock()
@@ -190,6 +196,21 @@ func (o *outbox) empty(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// unsent counts what waits, and says for how long nothing of it was taken.
+func (o *outbox) unsent(now proc.BootTime) (reports int64, stuck time.Duration, err error) {
+	o.mu.Lock()
+	after, since, none := o.sentUpTo, o.since, o.discard || o.bytes == 0
+	o.mu.Unlock()
+	if none {
+		return 0, 0, nil
+	}
+	err = o.state.db.QueryRowContext(durable(), "SELECT count(*) FROM outbox WHERE held_id = ?1 AND seq > ?2", o.heldID, after).Scan(&reports)
+	if err != nil {
+		return 0, 0, fmt.Errorf("count the outbox: %w", err)
+	}
+	return reports, max(now.Sub(since), 0), nil
 }
 
 // finished reports whether the finishing entry is in.
@@ -241,7 +262,7 @@ func (o *outbox) answered(sent []entry) {
 	for _, e := range sent {
 		o.bytes -= int64(len(e.body))
 	}
-	o.sentUpTo = max(o.sentUpTo, sent[len(sent)-1].seq)
+	o.sentUpTo, o.since = max(o.sentUpTo, sent[len(sent)-1].seq), proc.BootNow()
 	close(o.shrunk)
 	o.shrunk = make(chan struct{})
 }

@@ -271,6 +271,7 @@ func (r *record) beat(ctx context.Context, goodbye bool) error {
 			in.ClaimIDs = append(in.ClaimIDs, id)
 		}
 	}
+	in.Unsent = r.unsent()
 	ctx, cancel := context.WithTimeout(ctx, r.p.clocks.Answer)
 	defer cancel()
 	sent := r.p.boot()
@@ -286,6 +287,22 @@ func (r *record) beat(ctx context.Context, goodbye bool) error {
 		return r.p.state.reported(drained)
 	}
 	return nil
+}
+
+// unsent is what the record's sessions have not handed in yet.
+func (r *record) unsent() (u api.Unsent) {
+	now := r.p.boot()
+	for _, s := range r.p.sessionsOf(r.agent) {
+		n, stuck, err := s.out.unsent(now)
+		if err != nil {
+			r.log.Warn("what is unsent can't be told", "error", err)
+			continue
+		}
+		if n > 0 {
+			u.Reports, u.Seconds = u.Reports+n, max(u.Seconds, int64(stuck/time.Second))
+		}
+	}
+	return u
 }
 
 // beaten takes in the answer to a good beat. sent is the instant before it was sent.

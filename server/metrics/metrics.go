@@ -136,6 +136,8 @@ var (
 	sessions       = describe("stint_sessions", "Sessions that wait or run, by agent and status.", "workspace", "agent", "status")
 	oldestWait     = describe("stint_session_oldest_seconds", "Age of an agent's oldest session of a status.", "workspace", "agent", "status")
 	workers        = describe("stint_workers", "Workers, by whether they are heard of.", "state")
+	unsent         = describe("stint_worker_reports_unsent", "Reports that workers hold because they aren't taken yet.")
+	unsentFor      = describe("stint_worker_reports_stuck_seconds", "The longest that a worker which holds reports got none of them taken; 0 for none.")
 	deliveries     = describe("stint_webhook_messages_waiting", "Messages of webhooks that aren't delivered yet.")
 	deliveryAge    = describe("stint_webhook_message_oldest_seconds", "Age of the oldest message that isn't delivered; 0 for none.")
 	scheduleErrors = describe("stint_schedule_errors", "Agents whose schedule can't be understood, which fire no slot.")
@@ -147,7 +149,7 @@ var (
 
 // Describe is part of [prometheus.Collector].
 func (p *present) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{sessions, oldestWait, workers, deliveries, deliveryAge, scheduleErrors, databaseBytes, databaseFree, walBytes, refusing} {
+	for _, d := range []*prometheus.Desc{sessions, oldestWait, workers, unsent, unsentFor, deliveries, deliveryAge, scheduleErrors, databaseBytes, databaseFree, walBytes, refusing} {
 		to <- d
 	}
 }
@@ -176,6 +178,8 @@ func (p *present) Collect(to chan<- prometheus.Metric) {
 	for state, n := range g.Workers {
 		gauge(workers, float64(n), string(state))
 	}
+	gauge(unsent, float64(g.Unsent))
+	gauge(unsentFor, g.UnsentFor.Seconds())
 	gauge(deliveries, float64(g.DeliveriesWait))
 	gauge(deliveryAge, g.DeliveriesOldest.Seconds())
 	gauge(scheduleErrors, float64(g.ScheduleErrors))
