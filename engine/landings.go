@@ -84,9 +84,9 @@ func landable(ctx context.Context, q queries.Querier, c Caller, s *sessionRow, r
 	if last.SessionID != s.ID {
 		return refuse("A later session of this conversation has worked in the same workspace: land the changes there.")
 	}
-	newest, err := q.NewestOfThread(ctx, s.ThreadID)
+	newest, err := laterOf(ctx, q, s)
 	if err != nil {
-		return fmt.Errorf("read thread %s: %w", s.ThreadID, err)
+		return err
 	}
 	if !newest.Status.Terminal() {
 		return refuse("Its conversation goes on in another session: wait until that has ended.")

@@ -145,8 +145,8 @@ func (e *Engine) taskFollows(tx *db.Tx, before, s *sessionRow, actor string) err
 // the worker that merged let that count (contract 16.4).
 func (e *Engine) taskLanded(tx *db.Tx, s *sessionRow, l api.Landing) error {
 	t, err := taskOfSession(tx.Context(), tx, s)
-	if err != nil || t == nil || t.LastSessionID != s.ID {
-		return err
+	if err != nil || t == nil || t.LastSessionID != s.ID || t.LeaseUserID != 0 {
+		return err // what somebody is at work on isn't done
 	}
 	allowed, err := letsCount(tx, s.AgentID, l.WorkerID, api.UpdateLanded)
 	if err != nil || !allowed {
@@ -157,6 +157,7 @@ func (e *Engine) taskLanded(tx *db.Tx, s *sessionRow, l api.Landing) error {
 	if t.State == was.State {
 		return nil
 	}
+	closeTask(tx, t)
 	if err := saveTask(tx, &was, t); err != nil {
 		return err
 	}

@@ -248,22 +248,26 @@ func (e *Engine) setTaskState(tx *db.Tx, c Caller, t *taskRow, state api.TaskSta
 		t.RuleState = "" // a person has decided, also where nothing changes
 	}
 	if state != "" && state != t.State {
-		t.DoneAt = 0
-		if t.State = state; state == api.TaskDone {
-			t.DoneAt = db.Micros(tx.Now)
-		}
+		t.State, t.DoneAt = state, 0
 	}
 	switch {
 	case t.State == api.TaskDone: // also one that was done before and is assigned now
 		if err := e.endLeaseOfDone(tx, c, t); err != nil {
 			return err
 		}
-		t.AssigneeUserID, t.AssigneeAgentID = 0, 0
+		closeTask(tx, t)
 	case state == api.TaskInProgress:
 		_, err := e.takeTask(tx, c, t, nil)
 		return err
 	}
 	return nil
+}
+
+// closeTask is what a done task is besides its state.
+func closeTask(tx *db.Tx, t *taskRow) {
+	if t.AssigneeUserID, t.AssigneeAgentID = 0, 0; t.DoneAt == 0 {
+		t.DoneAt = db.Micros(tx.Now)
+	}
 }
 
 // endLeaseOfDone ends the lease of a task that somebody calls done. While somebody else is at

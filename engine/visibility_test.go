@@ -172,7 +172,7 @@ func (g *gallery) sessions(t *testing.T, a api.Agent, c engine.Caller, name stri
 	}
 	g.show(exhibit{
 		name: name, session: s.ID,
-		types: typesOf("session_", "stop_", "prompt_", "message_", "thread_", "claim_", "lease_", "activity", "late_"),
+		types: typesOf("session_", "stop_", "prompt_", "message_", "thread_", "claim_", "lease_", "activity", "late_", "changes_", "landing_"),
 		listed: func(c engine.Caller) bool {
 			_, err := g.w.Session(t.Context(), c, s.ID)
 			return err == nil

@@ -19,11 +19,13 @@ import (
 var grown = []string{
 	"sessions", "items", "events", "activities", "claims", "prompts", "messages", "deliveries", "ledger", "threads", "idempotency_keys", "late_results",
 	"tasks", "task_comments", "task_blockers", "removed_sessions", "outputs",
+	"changes", "changed_files", "landings", "review_comments",
 }
 
 // wholeWorkspace are the statements that go through everything of a workspace in a table that
 // grows, and why they may.
 var wholeWorkspace = map[string]string{
+	"CountUnlanded":  "of an index that holds what waits alone; LIMIT bounds it",
 	"CountTasks":     "tasks are made by people: a hundred thousand take 25 ms, in the index alone",
 	"NextTaskNumber": "the largest is the index's last entry",
 	"TasksHeldBy":    "of an index that holds the leased ones alone",
@@ -60,6 +62,12 @@ var needs = map[string]string{
 	"agents_slug":               "AgentBySlug",
 	"api_keys_live":             "KeysOf",
 	"tries_age":                 "DropOldAttempts",
+	"changes_waiting":           "ListUnlanded",
+	"changes_thread":            "LatestChangesOfThread",
+	"landings_open":             unasked + "a session has one open request to land",
+	"landings_asked":            "AskedLanding",
+	"landings_session":          "LastLanding",
+	"review_comments_mine":      "ReviewOf",
 	"claims_agent":              "HoldersOfAgent",
 	"claims_drain":              "DueDrains",
 	"claims_expiry":             "ClampClaims",

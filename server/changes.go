@@ -38,13 +38,13 @@ func (s *Server) requestLanding(x *exchange) (response, error) {
 
 // showLanding shows a request; with wait it is held until the worker has answered it.
 func (s *Server) showLanding(x *exchange) (response, error) {
-	id, err := x.landing()
-	if err != nil {
-		return response{}, err
-	}
 	q := x.query()
 	wait := q.wait()
 	if err := q.end(); err != nil {
+		return response{}, err
+	}
+	id, err := x.landing()
+	if err != nil {
 		return response{}, err
 	}
 	return waiting(x, wait, func(ctx context.Context, wait time.Duration) (api.Landing, error) {

@@ -45,7 +45,7 @@ var exitMeanings = []struct {
 	{exitUsage, "wrong usage or a value that is not valid"},
 	{exitNotFound, "not found, or the beginning of an id fits several"},
 	{exitNotAllowed, "not signed in or not allowed"},
-	{exitConflict, "conflict: held by another, or in the wrong state"},
+	{exitConflict, "conflict: held by another, in the wrong state, or refused by the worker that was to land changes"},
 	{exitError, "the session that was waited for ended in error"},
 	{exitCancelled, "the session that was waited for was cancelled"},
 	{exitUnfinished, "not finished: it awaits input or still waits for a worker"},

@@ -21,6 +21,7 @@ type sessionsFlags struct {
 	query    string
 	since    string
 	archived bool
+	unlanded bool
 	paging
 }
 
@@ -58,13 +59,14 @@ func (c *cli) sessionsCommand() *cobra.Command {
 	flags.StringVar(&f.query, "query", "", "only with this `TEXT` in title or prompt")
 	flags.StringVar(&f.since, "since", "", "only since this `TIME`: 2h, yesterday, 2026-11-01")
 	flags.BoolVar(&f.archived, "archived", false, "archived ones too")
+	flags.BoolVar(&f.unlanded, "unlanded", false, "only those with changes that nobody has landed")
 	f.paging.add(flags)
 	return cmd
 }
 
 // sessionFilter checks the flags and makes a filter from them.
 func (c *cli) sessionFilter(f sessionsFlags, what string) (api.SessionFilter, error) {
-	filter := api.SessionFilter{Trigger: api.Trigger(f.trigger), Query: f.query, Archived: f.archived}
+	filter := api.SessionFilter{Trigger: api.Trigger(f.trigger), Query: f.query, Archived: f.archived, Unlanded: f.unlanded}
 	refuse := func(why string) (api.SessionFilter, error) {
 		return api.SessionFilter{}, usage(what, why, "stint sessions --help")
 	}
