@@ -47,6 +47,7 @@ const (
 	CheckSessions  = "sessions"
 	CheckWorkers   = "workers"
 	CheckWebhooks  = "webhooks"
+	CheckChannels  = "channels"
 	CheckAddress   = "address"
 	CheckSnapshots = "snapshots"
 	CheckBackup    = "backup"
@@ -82,6 +83,8 @@ const (
 	FoundReportsUnsent   = "REPORTS_UNSENT"
 	FoundWebhookDisabled = "WEBHOOK_DISABLED"
 	FoundWebhookFails    = "WEBHOOK_FAILS"
+	FoundChannelDisabled = "CHANNEL_DISABLED"
+	FoundChannelFails    = "CHANNEL_FAILS"
 	FoundUnreachable     = "ADDRESS_UNREACHABLE"
 	FoundCertificate     = "CERTIFICATE_ENDS"
 	FoundForeign         = "ADDRESS_FOREIGN"
@@ -100,6 +103,6 @@ var FoundCodes = []string{
 	FoundServerDiffers, FoundSchemaNewer, FoundNoDatabase, FoundDirectoryOpen, FoundDatabaseOpen, FoundTokenOpen, FoundTokenMissing,
 	FoundNetworkMount, FoundDiskLow, FoundDatabaseLimit, FoundWritesRefused, FoundUnpaired, FoundUnreadable, FoundLogLarge, FoundPagesDamaged,
 	FoundPromiseBroken, FoundClockSetBack, FoundClockBehind, FoundZoneUnknown, FoundScheduleBroken, FoundScheduleSilent, FoundNoWorker,
-	FoundSessionWaits, FoundWorkerSilent, FoundWorkerNotice, FoundReportsUnsent, FoundWebhookDisabled, FoundWebhookFails, FoundUnreachable, FoundCertificate,
+	FoundSessionWaits, FoundWorkerSilent, FoundWorkerNotice, FoundReportsUnsent, FoundWebhookDisabled, FoundWebhookFails, FoundChannelDisabled, FoundChannelFails, FoundUnreachable, FoundCertificate,
 	FoundForeign, FoundHostChanged, FoundPathChanged, FoundNotForwarded, FoundNotTrusted, FoundBuffered, FoundSnapshotOld, FoundBackupFailed, FoundBackupLate,
 }

@@ -59,11 +59,8 @@ func TestExamine_FindsWhatIsWrongAndNothingElse(t *testing.T) {
 			k.Beat()
 		}
 	}
-	sends := func(w *enginetest.Fixture, got engine.Sent) {
-		hook := webhookOf(t, w, w.Owner, "https://ann.example/secret")
-		if _, err := w.TestWebhook(t.Context(), w.Owner, hook.ID); err != nil {
-			t.Fatal(err)
-		}
+	ends := func(w *enginetest.Fixture, got engine.Sent) {
+		t.Helper()
 		due, err := w.TakeDeliveries(t.Context(), w.Now(), 1, nil)
 		if err != nil || len(due) != 1 {
 			t.Fatalf("%d messages are due: %v", len(due), err)
@@ -72,6 +69,23 @@ func TestExamine_FindsWhatIsWrongAndNothingElse(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	sends := func(w *enginetest.Fixture, got engine.Sent) {
+		t.Helper()
+		hook := webhookOf(t, w, w.Owner, "https://ann.example/secret")
+		must[api.Delivery](t)(w.TestWebhook(t.Context(), w.Owner, hook.ID))
+		ends(w, got)
+	}
+	tells := func(w *enginetest.Fixture, scope api.ChannelScope, got ...engine.Sent) api.Channel {
+		t.Helper()
+		ch := channelOf(t, w, func(in *api.ChannelInput) { in.Scope = scope })
+		for _, sent := range got {
+			must[api.ChannelDelivery](t)(w.TestChannel(t.Context(), w.Owner, ch.ID))
+			ends(w, sent)
+			w.Advance(time.Second)
+		}
+		return ch
+	}
+	bad, good := engine.Sent{StatusCode: 500, Problem: "it answered 500"}, engine.Sent{StatusCode: 200}
 	for _, row := range []struct {
 		code  string
 		says  string
@@ -127,6 +141,19 @@ func TestExamine_FindsWhatIsWrongAndNothingElse(t *testing.T) {
 		}},
 		{api.FoundWebhookFails, "after 1 tries", func(w *enginetest.Fixture, _ api.Agent, _ *enginetest.Worker) {
 			sends(w, engine.Sent{StatusCode: 500, Problem: "it answered 500"})
+		}},
+		{api.FoundChannelFails, "after 1 tries", func(w *enginetest.Fixture, _ api.Agent, _ *enginetest.Worker) {
+			tells(w, api.ScopeWorkspace, good, bad)
+		}},
+		{api.FoundChannelFails, "Channel chn_", func(w *enginetest.Fixture, _ api.Agent, _ *enginetest.Worker) {
+			tells(w, api.ScopePerson, bad)
+		}},
+		{"", "", func(w *enginetest.Fixture, _ api.Agent, _ *enginetest.Worker) {
+			tells(w, api.ScopeWorkspace, bad, good)
+		}},
+		{api.FoundChannelDisabled, "sends nothing any more: It", func(w *enginetest.Fixture, _ api.Agent, _ *enginetest.Worker) {
+			tells(w, api.ScopeWorkspace)
+			damage(t, w, "UPDATE webhooks SET enabled = 0, disabled_reason = 'It was gone for good.'")
 		}},
 		{api.FoundWebhookDisabled, "gone for good", func(w *enginetest.Fixture, _ api.Agent, _ *enginetest.Worker) {
 			hook := webhookOf(t, w, w.Owner, "https://ann.example/secret")

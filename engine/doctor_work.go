@@ -22,7 +22,7 @@ type doctor struct {
 
 // workspace looks at the workspace of the reader.
 func (d *doctor) workspace(ctx context.Context) error {
-	for _, look := range []func(context.Context) error{d.schedules, d.waits, d.allWorkers, d.webhooks} {
+	for _, look := range []func(context.Context) error{d.schedules, d.waits, d.allWorkers, d.senders} {
 		if err := look(ctx); err != nil {
 			return err
 		}
@@ -205,9 +205,21 @@ func (d *doctor) allWorkers(ctx context.Context) error {
 	return nil
 }
 
-// webhooks looks for those that failures have switched off, and those that fail now. Their
-// addresses aren't named: they may be secret.
-func (d *doctor) webhooks(ctx context.Context) error {
+// sender is how a webhook or a channel is spoken of.
+type sender struct {
+	check, disabled, fails string // the check and its codes
+	word                   string
+	mended, log            string // commands, before the id
+}
+
+var (
+	ofWebhooks = sender{api.CheckWebhooks, api.FoundWebhookDisabled, api.FoundWebhookFails, "Webhook", "mend the other program, then: stint webhook edit %s --enable", "see what the other program answers: stint webhook deliveries %s"}
+	ofChannels = sender{api.CheckChannels, api.FoundChannelDisabled, api.FoundChannelFails, "Channel", "mend its address or its service, then: stint notify edit %s --enable", "see what its service answers: stint notify log %s"}
+)
+
+// senders looks for webhooks, and for channels of the caller's and the workspace's, that failures
+// have switched off or that fail now. Their addresses aren't named: they may be secret.
+func (d *doctor) senders(ctx context.Context) error {
 	if !d.c.CanManageWebhooks() {
 		return nil
 	}
@@ -215,51 +227,67 @@ func (d *doctor) webhooks(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list webhooks: %w", err)
 	}
+	if err := d.sent(ctx, ofWebhooks, hooks); err != nil {
+		return err
+	}
+	channels, err := d.q.ListChannels(ctx, queries.ListChannelsParams{WorkspaceID: d.c.WorkspaceID, Before: math.MaxInt64, Me: d.c.UserID, MayAll: 1, N: examined})
+	if err != nil {
+		return fmt.Errorf("list channels: %w", err)
+	}
+	return d.sent(ctx, ofChannels, channels)
+}
+
+func (d *doctor) sent(ctx context.Context, of sender, all []queries.Webhook) error {
 	var findings []api.Check
-	for i := range hooks {
-		h := &hooks[i]
+	for i := range all {
+		h := &all[i]
+		id := h.ID.String()
+		if h.Scope != "" {
+			id = api.ChannelID(h.ID).String()
+		}
 		if h.DisabledReason != "" && h.Enabled == 0 {
 			findings = append(findings, api.Check{
-				Name: api.CheckWebhooks, Code: api.FoundWebhookDisabled, Detail: fmt.Sprintf("Webhook %s sends nothing any more: %s", h.ID, fullStop(h.DisabledReason)),
-				Mend: fmt.Sprintf("mend the other program, then: stint webhook edit %s --enable", h.ID),
+				Name: of.check, Code: of.disabled, Detail: fmt.Sprintf("%s %s sends nothing any more: %s", of.word, id, fullStop(h.DisabledReason)),
+				Mend: fmt.Sprintf(of.mended, id),
 			})
 			continue
 		}
 		if h.Enabled == 0 {
 			continue
 		}
-		failing, err := d.failing(ctx, h)
+		tries, err := d.failing(ctx, h.ID)
 		if err != nil {
 			return err
 		}
-		if failing != nil {
-			findings = append(findings, *failing)
+		if tries > 0 {
+			findings = append(findings, api.Check{
+				Name: of.check, Code: of.fails, Detail: fmt.Sprintf("%s %s fails: its last message came to nothing after %d tries.", of.word, id, tries),
+				Mend: fmt.Sprintf(of.log, id),
+			})
 		}
 	}
-	d.found(api.CheckWebhooks, findings, len(hooks), "were looked at")
+	d.found(of.check, findings, len(all), "were looked at")
 	return nil
 }
 
-// failing is what to tell of a webhook whose last try failed.
-func (d *doctor) failing(ctx context.Context, h *queries.Webhook) (*api.Check, error) {
-	rows, err := d.q.ListDeliveries(ctx, queries.ListDeliveriesParams{WebhookID: h.ID, Before: math.MaxInt64, N: 20})
+// failing is how often the last message that was tried has come to nothing, 0 when it was
+// delivered.
+func (d *doctor) failing(ctx context.Context, id api.WebhookID) (tries int64, err error) {
+	rows, err := d.q.ListDeliveries(ctx, queries.ListDeliveriesParams{WebhookID: id, Before: math.MaxInt64, N: 20})
 	if err != nil {
-		return nil, fmt.Errorf("list what webhook %s sent: %w", h.ID, err)
+		return 0, fmt.Errorf("list what %s sent: %w", id, err)
 	}
 	rows = slices.DeleteFunc(rows, func(r queries.Delivery) bool {
 		return r.TriedAt == 0 || r.State == string(api.DeliveryWaiting) && r.Problem == ""
 	})
 	if len(rows) == 0 {
-		return nil, nil
+		return 0, nil
 	}
 	last := slices.MaxFunc(rows, func(a, b queries.Delivery) int { return int(a.TriedAt - b.TriedAt) })
 	if last.State == string(api.DeliveryDelivered) {
-		return nil, nil
+		return 0, nil
 	}
-	return &api.Check{
-		Name: api.CheckWebhooks, Code: api.FoundWebhookFails, Detail: fmt.Sprintf("Webhook %s fails: its last message came to nothing after %d tries.", h.ID, last.Tries),
-		Mend: fmt.Sprintf("see what the other program answers: stint webhook deliveries %s", h.ID),
-	}, nil
+	return last.Tries, nil
 }
 
 // fullStop ends a text with a full stop.
