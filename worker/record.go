@@ -78,7 +78,6 @@ func (r *record) eligible() (api.WorkerID, bool) {
 // ends or the record is gone for good. It returns why.
 func (r *record) run(ctx context.Context, a api.Agent) error {
 	var wait backoff
-	said := slog.LevelWarn
 	for {
 		err := r.register(ctx, a)
 		if err == nil {
@@ -91,15 +90,27 @@ func (r *record) run(ctx context.Context, a api.Agent) error {
 			return fmt.Errorf("%w %s: %w", ErrUnfit, a.Slug, err)
 		}
 		pause := wait.next(api.RetryAfter(err))
-		r.log.Log(ctx, said, "not registered", "again in", pause, "error", err)
-		if api.CodeOf(err) == api.CodeWorkerRunning {
-			said = slog.LevelDebug // once is enough: nothing changes until the other one ends
-		}
+		r.unregistered(ctx, pause, err)
 		if !sleep(ctx, pause, nil) {
 			return context.Cause(ctx)
 		}
 	}
 	return r.keepBeating(ctx)
+}
+
+// unregistered logs why the record isn't registered yet. Another worker of this name, such as one
+// that ended without a goodbye, is in the way of every agent until it has been silent for long
+// enough: that is said once for all of them.
+func (r *record) unregistered(ctx context.Context, pause time.Duration, err error) {
+	level := slog.LevelWarn
+	if refused := (*api.Error)(nil); errors.As(err, &refused) && refused.Code == api.CodeWorkerRunning {
+		level = slog.LevelDebug
+		if r.p.first("another worker of this name") {
+			r.p.log.Warn("another worker of this name was heard of a moment ago; agents are served from here once it has ended or been silent for long enough (--name runs both)",
+				"name", refused.Holder, "at the earliest", refused.ExpiresAt)
+		}
+	}
+	r.log.Log(ctx, level, "not registered", "again in", pause, "error", err)
 }
 
 // register makes this process the record's current instance. The claims that an earlier
