@@ -383,3 +383,23 @@ func TestLanding_MovesTheTaskToDone(t *testing.T) {
 		c.Check()
 	}
 }
+
+func TestPrune_ChangesGoWithTheOutput(t *testing.T) {
+	c := changed(t, api.LandMerge)
+	c.put(c.report("one", "a.go"))
+	prints(t, c.Fixture, c.k, c.claim, "hello")
+	c.end()
+	later(c.Fixture, 31*day)
+	prune(t, c.Fixture)
+	if got := c.see(); len(got.Files) != 0 || got.FileCount != 1 || !got.Waits {
+		t.Errorf("after the output went: %d files of %d, waits %v", len(got.Files), got.FileCount, got.Waits)
+	}
+	later(c.Fixture, 150*day)
+	prune(t, c.Fixture)
+	for _, table := range []string{"sessions", "changes", "changed_files", "landings", "review_comments"} {
+		if n := c.Tell("SELECT COUNT(*) FROM " + table)[0]; n != "0" {
+			t.Errorf("%s rows are left in %s", n, table)
+		}
+	}
+	c.Check()
+}

@@ -183,8 +183,10 @@ func dropOutputs(tx *db.Tx, _ *pruneReach, units []pruneUnit) (out dropped, err 
 			out.rest = u.id
 			return out, nil
 		}
-		if _, err := tx.DropOutputOf(tx.Context(), id); err != nil {
-			return out, fmt.Errorf("remove the output of session %s: %w", id, err)
+		for _, drop := range []func(context.Context, api.SessionID) (int64, error){tx.DropOutputOf, tx.DropFilesOf} {
+			if _, err := drop(tx.Context(), id); err != nil {
+				return out, fmt.Errorf("remove the output of session %s: %w", id, err)
+			}
 		}
 		out.n++
 	}

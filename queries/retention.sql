@@ -137,7 +137,9 @@ SELECT id, CAST(1000 + OCTET_LENGTH(title) + OCTET_LENGTH(prompt) + OCTET_LENGTH
 FROM sessions WHERE id < @before ORDER BY id DESC LIMIT @n;
 
 -- name: BytesOfOutputs :many
-SELECT session_id, CAST(head_bytes + tail_bytes AS INTEGER) AS bytes FROM outputs WHERE session_id < @before ORDER BY session_id DESC LIMIT @n;
+SELECT o.session_id, CAST(o.head_bytes + o.tail_bytes
+    + COALESCE((SELECT SUM(200 + OCTET_LENGTH(f.patch)) FROM changed_files f WHERE f.session_id = o.session_id), 0) AS INTEGER) AS bytes
+FROM outputs o WHERE o.session_id < @before ORDER BY o.session_id DESC LIMIT @n;
 
 -- name: BytesOfEvents :many
 SELECT session_id, CAST(150 + SUM(100 + OCTET_LENGTH(data)) AS INTEGER) AS bytes FROM events

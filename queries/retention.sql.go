@@ -166,7 +166,9 @@ func (q *Queries) BytesOfEvents(ctx context.Context, arg BytesOfEventsParams) ([
 }
 
 const bytesOfOutputs = `-- name: BytesOfOutputs :many
-SELECT session_id, CAST(head_bytes + tail_bytes AS INTEGER) AS bytes FROM outputs WHERE session_id < ?1 ORDER BY session_id DESC LIMIT ?2
+SELECT o.session_id, CAST(o.head_bytes + o.tail_bytes
+    + COALESCE((SELECT SUM(200 + OCTET_LENGTH(f.patch)) FROM changed_files f WHERE f.session_id = o.session_id), 0) AS INTEGER) AS bytes
+FROM outputs o WHERE o.session_id < ?1 ORDER BY o.session_id DESC LIMIT ?2
 `
 
 type BytesOfOutputsParams struct {

@@ -38,7 +38,7 @@ type Agent struct {
 	Otherwise    agent.Ruling      `toml:"otherwise,omitempty" comment:"What holds where no rule matches: allow, ask, deny or deny_stop"`
 	OwnSettings  bool              `toml:"own_settings,omitempty" comment:"Let the agent load settings, tool servers and hooks that lie in the folder or the home."`
 	StintTools   bool              `toml:"stint_tools,omitempty" comment:"Give the agent Stint's tools, by which it comments on its task, reports and starts other agents; they act for its run alone."`
-	TaskUpdates  *[]string         `toml:"task_updates,omitempty" comment:"What of its sessions may change the state of their tasks: claimed, awaiting_input, completed, failed, released; all that the agent lets when not said."`
+	TaskUpdates  *[]string         `toml:"task_updates,omitempty" comment:"What of its sessions may change the state of their tasks: claimed, awaiting_input, completed, failed, released, landed; all that the agent lets when not said."`
 	Instructions string            `toml:"instructions,omitempty,multiline" comment:"Trusted text for the agent, up to 2,000 characters."`
 
 	Name     string `toml:"name,omitempty" comment:"What its worker is called, up to 64 characters; the process's own when not said."`
