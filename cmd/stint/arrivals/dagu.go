@@ -16,7 +16,7 @@ import (
 // lines of one command; a graph that branches, and what only Dagu does, is refused.
 func Dagu(name string, text []byte, here Here) []Job {
 	j := Job{Source: path.Base(name)}
-	var d dagu
+	d := dagu{home: here.Home}
 	if err := yaml.Unmarshal(text, &d.top); err != nil {
 		j.refuse("It can't be read: %s", firstLine(yaml.FormatError(err, false, false)))
 		return []Job{j}
@@ -29,7 +29,7 @@ func Dagu(name string, text []byte, here Here) []Job {
 	}
 	base := strings.TrimSuffix(path.Base(name), path.Ext(name))
 	j.Agent = Agent{
-		Slug: cmp.Or(word(d.top["name"]), base), CatchUp: "none", WorkFolder: cmp.Or(word(d.top["workingDir"]), path.Dir(name)),
+		Slug: cmp.Or(word(d.top["name"]), base), CatchUp: "none", WorkFolder: path.Dir(name),
 		Name: limited(strings.TrimSpace(word(d.top["description"])), 100), Description: "Imported from the Dagu file " + path.Base(name) + ".",
 	}
 	schedules, why := d.read(&j)
@@ -61,6 +61,7 @@ func Dagu(name string, text []byte, here Here) []Job {
 }
 
 type dagu struct {
+	home  string
 	top   map[string]any
 	named yaml.MapSlice // the steps in their order, where they are no list
 }
@@ -79,6 +80,16 @@ func (d dagu) read(j *Job) (schedules []string, refused string) {
 	a := &j.Agent
 	if refused = d.fits(d.top, daguKnown, daguLost, "The file", j); refused != "" {
 		return nil, refused
+	}
+	if named := word(d.top["workingDir"]); named != "" {
+		dir, why := d.folder(named)
+		if why != "" {
+			return nil, "Its workingDir " + why + "."
+		}
+		if !path.IsAbs(dir) {
+			dir = path.Join(a.WorkFolder, dir)
+		}
+		a.WorkFolder = dir
 	}
 	if seconds, ok := d.top["timeoutSec"].(uint64); ok {
 		a.Timeout = int64(min(seconds, 1<<31)) //nolint:gosec // it is small by then
@@ -203,7 +214,7 @@ func (d dagu) steps(j *Job) (lines []string, refused string) {
 		if i > 0 && len(on) == 0 && (depends || word(d.top["type"]) == "graph") {
 			return nil, fmt.Sprintf("The step %s runs beside others: an agent's command runs line by line.", name)
 		}
-		line, why := stepLine(s)
+		line, why := d.stepLine(s)
 		if why != "" {
 			return nil, fmt.Sprintf("The step %s %s.", name, why)
 		}
@@ -249,8 +260,31 @@ func (d dagu) ordered() (steps []map[string]any, refused string) {
 	return steps, ""
 }
 
+// folder is a folder as Dagu finds it: ~ and $HOME are whose the files are, and other variables
+// can't be told here. refused says why in words after what names it.
+func (d dagu) folder(named string) (dir, refused string) {
+	for _, home := range []string{"~", "$HOME", "${HOME}"} {
+		rest, ok := strings.CutPrefix(named, home)
+		if !ok || rest != "" && rest[0] != '/' {
+			continue
+		}
+		if d.home == "" {
+			return "", "is in a home folder (" + named + ") that isn't known here: write its whole path"
+		}
+		named = d.home + rest
+		break
+	}
+	switch {
+	case strings.HasPrefix(named, "~"):
+		return "", "is in somebody's home folder (" + named + "): write its whole path"
+	case strings.ContainsAny(named, "$`"):
+		return "", "has a variable (" + named + "), which only Dagu knows: write its whole path"
+	}
+	return named, ""
+}
+
 // stepLine is a step as lines of a shell that ends at the first failure.
-func stepLine(s map[string]any) (line, refused string) {
+func (d dagu) stepLine(s map[string]any) (line, refused string) {
 	switch command := s["command"].(type) {
 	case nil:
 	case string:
@@ -272,7 +306,11 @@ func stepLine(s map[string]any) (line, refused string) {
 	if line == "" {
 		return "", "has no command"
 	}
-	if dir := cmp.Or(word(s["dir"]), word(s["workingDir"])); dir != "" {
+	if named := cmp.Or(word(s["dir"]), word(s["workingDir"])); named != "" {
+		dir, why := d.folder(named)
+		if why != "" {
+			return "", "works in a folder that " + why
+		}
 		line = "cd " + shellquote.Join(dir) + "\n" + line
 	}
 	switch on := s["continueOn"].(type) {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kballard/go-shellquote"
 )
 
 func daguJobs(t *testing.T, text string) []Job {
@@ -80,6 +82,30 @@ func TestDagu_StepsRunInTheirOrder(t *testing.T) {
 	}
 }
 
+// Folders in the home of whose the files are come as whole paths; the shell of an agent would
+// take ~ and variables for names.
+func TestDagu_FoldersAreWholePaths(t *testing.T) {
+	for named, want := range map[string]string{
+		"~": "/home/ann", "~/x y": "/home/ann/x y", "$HOME": "/home/ann", "${HOME}/x": "/home/ann/x", "/srv": "/srv", "sub": "/home/ann/dags/sub",
+	} {
+		jobs := daguJobs(t, "workingDir: '"+named+"'\nsteps: [echo]\n")
+		if got := jobs[0].Agent.WorkFolder; got != want || jobs[0].Refused != "" {
+			t.Errorf("%s is %q, %q", named, got, jobs[0].Refused)
+		}
+		if named == "sub" {
+			want = "sub" // of the folder that its agent works in
+		}
+		jobs = daguJobs(t, "steps:\n  - {dir: '"+named+"', command: echo}\n")
+		if got := strings.Join(jobs[0].Agent.Command, " "); !strings.Contains(got, "cd "+shellquote.Join(want)+"\n") {
+			t.Errorf("a step in %s becomes %q", named, got)
+		}
+	}
+	d := dagu{} // whose the files are isn't known
+	if _, refused := d.folder("~/x"); !strings.Contains(refused, "isn't known") {
+		t.Errorf("refused by %q", refused)
+	}
+}
+
 func TestDagu_Schedules(t *testing.T) {
 	jobs := daguJobs(t, "schedule:\n  - CRON_TZ=Europe/Berlin 0 9 * * 1-5\n  - \"0 12 * * 6\"\n  - 61 * * * *\nsteps: [echo x]\n")
 	if len(jobs) != 3 {
@@ -117,6 +143,10 @@ func TestDagu_WhatOnlyDaguDoesIsRefused(t *testing.T) {
 		"steps:\n  - {command: a, continueOn: {exitCode: 3}}\n":                                                                  "continueOn",
 		"env:\n  A: \"`date`\"\nsteps: [echo]\n":                                                                                 "computes A",
 		"params: first second\nsteps: [echo $1]\n":                                                                               "without names",
+		"steps:\n  - {dir: ~root/x, command: a}\n":                                                                               "somebody's home folder (~root/x)",
+		"steps:\n  - {dir: $HOMEWARD, command: a}\n":                                                                             "has a variable ($HOMEWARD)",
+		"steps:\n  - {dir: '/srv/${NAME}', command: a}\n":                                                                        "has a variable (/srv/${NAME})",
+		"workingDir: /srv/`date`\nsteps: [echo]\n":                                                                               "workingDir has a variable",
 		"steps: ['echo ${DAG_NAME}']\n":                                                                                          "DAG_",
 	} {
 		if j := daguJobs(t, text)[0]; !strings.Contains(j.Refused, reason) || j.Agent.Command != nil {
