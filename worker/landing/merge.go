@@ -217,3 +217,22 @@ func (t *Tree) changed(ctx context.Context, from, to string) ([]string, error) {
 
 // mostListed is where package git cuts a list.
 const mostListed = 8 << 20
+
+// Head is the commit checked out, "" = none yet.
+func (t *Tree) Head(ctx context.Context) (string, error) { return t.commit(ctx, "HEAD") }
+
+// InBase reports whether the base branch has a commit.
+func (t *Tree) InBase(ctx context.Context, commit string) (bool, error) {
+	p, err := t.point(ctx)
+	if err != nil {
+		return false, err
+	}
+	b, err := t.base(ctx, p)
+	if err != nil || b.tip == "" {
+		return false, err
+	}
+	if known, err := t.commit(ctx, commit); err != nil || known == "" {
+		return false, err // it was never made
+	}
+	return t.within(ctx, commit, b.tip)
+}

@@ -32,17 +32,17 @@ func (m Message) split() (title, body string) {
 // PullRequest pushes the branch and opens a pull request for it into the base branch: by gh or glab
 // where one of them is installed and signed in to the remote's host, else it says where to open one.
 func (t *Tree) PullRequest(ctx context.Context, text Message) (api.LandOutcome, error) {
-	if t.place.Kind == api.PlaceFolder {
-		return api.LandOutcome{}, refuse(api.LandUnsupported, "A pull request needs a branch of the session's own. This agent works in the folder itself; push it, or give the agent a worktree.")
-	}
-	s, err := t.send(ctx)
-	switch {
-	case err != nil:
+	s, err := t.send(ctx, func(p point, b base) error {
+		switch b.branch {
+		case "":
+			return refuse(api.LandNoBase, "Nobody can tell which branch the pull request is for.")
+		case p.branch:
+			return refuse(api.LandNothing, "The branch %s is the base branch itself.", Quoted(p.branch))
+		}
+		return nil
+	})
+	if err != nil {
 		return api.LandOutcome{}, err
-	case s.base.branch == "":
-		return api.LandOutcome{}, refuse(api.LandNoBase, "Nobody can tell which branch the pull request is for.")
-	case s.base.branch == s.branch:
-		return api.LandOutcome{}, refuse(api.LandNothing, "The branch %s is the base branch itself.", Quoted(s.branch))
 	}
 	out := api.LandOutcome{Commit: s.head}
 	to, err := t.rewritten(ctx, s.to)

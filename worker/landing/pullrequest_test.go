@@ -118,6 +118,21 @@ func TestPullRequest_Refusals(t *testing.T) {
 	b := hosted(t, "https://github.com/team/repo.git")
 	b.put("tree/more", "x\n")
 	b.refused(api.LandDirty, b.pullRequest)
-	b.place.Kind, b.place.Path = api.PlaceFolder, b.repo
-	b.refused(api.LandUnsupported, b.pullRequest)
+	b.must(os.Remove(b.tree + "/more"))
+	b.git(b.repo, "checkout", "-q", "--detach")
+	b.place.Base = ""
+	b.refused(api.LandNoBase, b.pullRequest)
+}
+
+func TestPullRequest_FromAPlainFolderIsForTheRemotesMainBranch(t *testing.T) {
+	b := hosted(t, "https://github.com/team/repo.git")
+	b.git(b.repo, "checkout", "-q", "-b", "topic")
+	b.put("repo/new", "x\n")
+	b.commit(b.repo, "mine")
+	b.place.Kind, b.place.Path, b.place.Branch = api.PlaceFolder, b.repo, ""
+	b.refused(api.LandNoBase, b.pullRequest)
+	b.git(b.repo, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main")
+	if out := b.done(b.pullRequest); out.URL != "https://github.com/team/repo/compare/main...topic?expand=1" {
+		t.Errorf("%+v", out)
+	}
 }

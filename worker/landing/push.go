@@ -32,7 +32,7 @@ type sent struct {
 
 // Push sends the branch to its remote. Never by force.
 func (t *Tree) Push(ctx context.Context, again Again) (api.LandOutcome, error) {
-	s, err := t.send(ctx)
+	s, err := t.send(ctx, func(point, base) error { return nil })
 	switch {
 	case err != nil:
 		return api.LandOutcome{}, err
@@ -88,8 +88,12 @@ func (p Place) protected(branch string) bool {
 	return false
 }
 
-func (t *Tree) send(ctx context.Context) (s sent, err error) {
+// send sends the branch unless something speaks against it, or fits does.
+func (t *Tree) send(ctx context.Context, fits func(point, base) error) (s sent, err error) {
 	p, b, err := t.ready(ctx)
+	if err == nil {
+		err = fits(p, b)
+	}
 	if err != nil {
 		return s, err
 	}

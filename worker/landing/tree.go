@@ -153,6 +153,13 @@ func (t *Tree) base(ctx context.Context, p point) (b base, err error) {
 		if b.branch, known, err = t.remoteBranch(ctx); err != nil {
 			return b, err
 		}
+	default: // what it is compared with is where the session began
+		if b.branch, _, err = t.remoteBranch(ctx); err != nil {
+			return b, err
+		}
+		if b.branch == p.branch {
+			b.branch = ""
+		}
 	}
 	if b.branch == t.place.Branch && t.place.Branch != "" {
 		b.branch = ""
@@ -162,7 +169,7 @@ func (t *Tree) base(ctx context.Context, p point) (b base, err error) {
 			return b, err
 		}
 	}
-	if known == "" && b.tip != "" && b.branch != p.branch {
+	if known == "" && b.tip != "" && b.branch != p.branch && t.place.Kind != api.PlaceFolder {
 		known = b.tip
 	}
 	b.from, err = t.from(ctx, p.head, known)
