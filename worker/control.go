@@ -31,7 +31,9 @@ func (r *record) hear(w api.Worker) {
 	r.mu.Lock()
 	changed := r.desired != w.DesiredState
 	r.desired, r.told = w.DesiredState, w.PendingSignal
+	r.landing.asked = w.Landing
 	r.mu.Unlock()
+	r.lands()
 	if changed {
 		r.p.wakeClaims()
 	}

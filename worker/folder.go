@@ -198,6 +198,17 @@ func (f *folders) take(ctx context.Context, path string, waiting func(other stri
 	}
 }
 
+// try takes a folder if nobody is in it, above it or below it.
+func (f *folders) try(path string) (leave func(), free bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, busy := f.overlaps(path); busy {
+		return nil, false
+	}
+	f.taken[path] = struct{}{}
+	return func() { f.free(path) }, true
+}
+
 func (f *folders) free(path string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -244,6 +244,13 @@ func (p *Process) heed(e api.Event) {
 		}
 	case e.Type == "signal_sent":
 		p.heedSignal(e)
+	case e.Type == api.EventLandingRequested:
+		p.mu.Lock()
+		rec := p.records[e.AgentID]
+		p.mu.Unlock()
+		if rec != nil {
+			rec.wake() // the beat says whether it is the one that is asked
+		}
 	case e.Type == "stop_requested", e.Type == "session_cancelled", e.Type == "session_stale":
 		for _, s := range p.sessionsOf(e.AgentID) {
 			if s.addr.Session == e.SessionID {

@@ -215,6 +215,7 @@ func (h *host) Next(ctx context.Context, text string) (turn string, more bool) {
 	if len(said) == 0 || h.winding() != nil {
 		return "", false // what is said to an ending session becomes a session of its own
 	}
+	h.c.s.turnChanged(ctx)
 	if !h.turnBegins(ctx, said[len(said)-1].ID) {
 		return "", false
 	}

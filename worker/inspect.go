@@ -29,6 +29,8 @@ type Inspection struct {
 	Workflow  *FlowReport `json:"workflow,omitzero"`
 	Variables []string    `json:"variables,omitzero"` // names out of env files
 	Tools     bool        `json:"tools,omitzero"`     // the agent gets Stint's own
+	Land      string      `json:"land,omitzero"`      // how far changes may be landed from elsewhere
+	Protected []string    `json:"protected,omitzero"` // branches that nothing is landed on then
 	// Rights, Policy and Holds are what the agent may do: its permissions, the rules in words,
 	// and for each area what applies to its type.
 	Rights string            `json:"rights,omitzero"`
@@ -73,6 +75,7 @@ func Inspect(ctx context.Context, stateDir string, record api.Agent, slug string
 		own = i.follow(own, accepted, cmp.Or(own.Type, record.Type))
 	}
 	i.own, i.Tools = own, own.StintTools
+	i.Land, i.Protected = string(cmp.Or(own.Land, api.LandOff)), own.LandProtected
 	kind := cmp.Or(own.Type, record.Type)
 	i.Type = string(kind)
 	set, err := own.Variables()

@@ -161,7 +161,7 @@ func (s *state) crashed(id api.SessionID) (times int, err error) {
 // it found its folder.
 func (s *state) forgetTroubles(id api.SessionID) error {
 	return s.tx("forget the crashes", func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(durable(), "DELETE FROM facts WHERE name IN (?1, ?2)", triesName(id), foundName(id)); err != nil {
+		if _, err := tx.ExecContext(durable(), "DELETE FROM facts WHERE name IN (?1, ?2, ?3)", triesName(id), foundName(id), startName(id)); err != nil {
 			return err
 		}
 		_, err := tx.ExecContext(durable(), "DELETE FROM crashes WHERE session_id = ?1", id.String())

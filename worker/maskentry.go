@@ -13,7 +13,7 @@ import (
 // one of them must not break an entry.
 var codes = map[string]bool{
 	"kind": true, "stream": true, "clientId": true, "callId": true, "at": true, "type": true, "key": true, "code": true, "outcome": true,
-	"status": true, "agentSessionId": true, "notBefore": true,
+	"status": true, "agentSessionId": true, "notBefore": true, "change": true, "place": true, "snapshot": true,
 }
 
 // masked hides secrets in every text of entries. Everything that is reported of a session

@@ -21,6 +21,7 @@ const (
 	entryItem     = "item"
 	entryActivity = "activity"
 	entryPatch    = "patch" // of the session: plan, usage, agent session, the end of a turn
+	entryChanges  = "changes"
 	entryComplete = "complete"
 	entryFail     = "fail"
 	entryRelease  = "release"

@@ -131,7 +131,10 @@ func (s *session) execute(life proc.Record, held bool) (out outcome) {
 	if at == nil {
 		return o
 	}
-	defer func() { at.close(ends(out)) }()
+	defer func() {
+		at.changed(out)
+		at.close(ends(out))
+	}()
 	attempt := func(try int, life proc.Record) (outcome, bool) { return s.converse(ctx, plan, try, life) }
 	if plan.adapter == nil {
 		claim := s.claim

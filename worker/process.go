@@ -161,7 +161,7 @@ func newProcess(o Options, client *api.Client) (*Process, error) {
 		return nil, errors.Join(err, s.close())
 	}
 	p.reporting, p.stopAll = context.WithCancelCause(context.Background())
-	if err := errors.Join(p.nameProcess(), p.sweepPrompts()); err != nil {
+	if err := errors.Join(p.nameProcess(), p.sweepPrompts(), p.sweepScratch()); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	return p, nil

@@ -36,6 +36,7 @@ type record struct {
 	beatEvery time.Duration // guarded by mu
 	desired   api.Desired   // guarded by mu
 	orders                  // guarded by mu
+	landing   landingOrder  // guarded by mu
 	idle      bool          // it only hands in what an earlier process held
 
 	registering int64 // the agent's version that it was made for
@@ -163,6 +164,7 @@ func (r *record) register(ctx context.Context, a api.Agent) error {
 	first := r.worker == 0
 	r.worker, r.beatAt = got.Worker.ID, sent
 	r.desired, r.told = got.Worker.DesiredState, got.Worker.PendingSignal
+	r.landing.asked = got.Worker.Landing
 	r.said, r.version = said, a.Version
 	if got.BeatSeconds > 0 {
 		r.beatEvery = min(r.p.clocks.Beat, time.Duration(got.BeatSeconds)*time.Second)
@@ -173,6 +175,7 @@ func (r *record) register(ctx context.Context, a api.Agent) error {
 		r.p.takeOver(r, got.Claims, sent, got.ServerTime)
 	}
 	r.p.wakeClaims()
+	r.lands()
 	return nil
 }
 
@@ -191,7 +194,7 @@ func (p *Process) registration(a api.Agent, s self) api.WorkerInput {
 		Types: p.types(), Labels: p.opts.Labels, MaxConcurrent: int64(p.opts.Slots), ProcessSlots: int64(p.opts.Slots),
 		Platform: runtime.GOOS + "/" + runtime.GOARCH, Version: p.opts.Version,
 		FolderKey: folderKey(p.machine, s.folder), FolderShared: s.shared, StagingSeconds: int64(p.stages.Total().Round(time.Second) / time.Second),
-		TaskUpdates: s.updates,
+		TaskUpdates: s.updates, Land: s.land,
 	}
 }
 

@@ -41,8 +41,9 @@ type runSettings struct {
 
 	name         string      // of the worker, "" = the process's own
 	taskUpdates  *api.Labels // what it leaves of the agent's; nil = all
-	instructions string      // the owner's; trusted
-	template     string      // the workflow's prompt, filled in for the session
+	land         api.LandLevel
+	instructions string // the owner's; trusted
+	template     string // the workflow's prompt, filled in for the session
 	hooks        workflow.Hooks
 	workspace    setup.Workspace
 	shared       bool
@@ -227,6 +228,7 @@ func (o *runSettings) override(own setup.Agent, flow workflow.Workflow, c api.Cl
 		left := api.Labels(*own.TaskUpdates).Normal()
 		o.taskUpdates = &left
 	}
+	o.land = cmp.Or(own.Land, api.LandOff)
 	if own.Workspace != (setup.Workspace{}) {
 		o.workspace = own.Workspace
 	}

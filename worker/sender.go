@@ -137,6 +137,14 @@ func (s *session) post(ctx context.Context, claim api.ClaimID, batch []entry) er
 			s.overspent(got.SpendExceeded)
 		}
 		return err
+	case entryChanges:
+		in, err := decode[api.ChangesReport](e)
+		if err != nil {
+			return err
+		}
+		in.UnderClaim = proof
+		_, err = s.p.client.ReportChanges(ctx, s.addr, in)
+		return err
 	case entryComplete:
 		in, err := decode[api.CompleteRequest](e)
 		if err != nil {

@@ -41,9 +41,10 @@ type session struct {
 	broken    func(*api.Failure) // ends a conversation that can't go on; guarded by mu
 	used      api.Usage          // reported under this claim; guarded by mu
 
-	life         string // the mark in the journal; owned by what executes the session
-	lateFinishes int    // owned by the sender
-	final        string // the kind of the entry that finished the claim; owned by the sender
+	life         string     // the mark in the journal; owned by what executes the session
+	place        *workplace // owned by what executes the session
+	lateFinishes int        // owned by the sender
+	final        string     // the kind of the entry that finished the claim; owned by the sender
 }
 
 // lease is what one answer says about a lease, on our own clock.

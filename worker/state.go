@@ -51,6 +51,18 @@ CREATE TABLE crashes (
 ) STRICT;
 `, `
 ALTER TABLE held ADD COLUMN said TEXT; -- the agent's last words, once a turn has ended and while no other runs
+`, `
+CREATE TABLE places ( -- where sessions left something that can be landed
+    id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    session_id TEXT NOT NULL UNIQUE,
+    place      TEXT NOT NULL
+) STRICT;
+CREATE TABLE landings ( -- requests to land that were begun and whose answer isn't accepted yet
+    landing_id TEXT PRIMARY KEY,
+    head       TEXT NOT NULL, -- the commit checked out when it was begun
+    planned    TEXT NOT NULL, -- the commit that the base branch was about to get
+    report     TEXT NOT NULL  -- what came of it; empty: unknown
+) STRICT;
 `}
 
 // state is the worker's own file. Whatever this process will need to know after a crash is
@@ -216,7 +228,7 @@ func (s *state) forgetWorker(agent api.AgentID, worker api.WorkerID) error {
 // forgetAll empties the file of what belongs to another account.
 func (s *state) forgetAll() error {
 	return s.tx("forget the other account", func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(durable(), "DELETE FROM workers; DELETE FROM held; DELETE FROM outbox; DELETE FROM drained; DELETE FROM crashes")
+		_, err := tx.ExecContext(durable(), "DELETE FROM workers; DELETE FROM held; DELETE FROM outbox; DELETE FROM drained; DELETE FROM crashes; DELETE FROM places; DELETE FROM landings")
 		return err
 	})
 }

@@ -26,6 +26,7 @@ type workplace struct {
 	s     *session
 	ws    *workspace.Workspace
 	leave func() // frees a plain folder
+	noted landPlace
 }
 
 // enter finds or makes the session's place and points the plan to it.
@@ -84,6 +85,8 @@ func (s *session) enter(ctx context.Context, p *plan) (*workplace, outcome) {
 		f.path = p.folder.path // as its owner names it
 	}
 	p.folder = f
+	out.notes(ctx, workspaceSpec{spec.Mode, spec.Root, spec.Key})
+	s.place = out
 	return out, outcome{}
 }
 
@@ -166,6 +169,7 @@ type self struct {
 	folder  string      // that sessions work in
 	shared  bool        // several may at once
 	updates *api.Labels // what it leaves of the agent's task updates; nil = all
+	land    api.LandLevel
 }
 
 // sameWork reports whether two say the same of how sessions are run.
@@ -179,8 +183,8 @@ func (p *Process) self(a api.Agent) self {
 		AgentSlug: a.Slug, Type: a.Type, Run: a.Run, Instructions: a.Instructions, RunSetBy: p.me.UserID,
 	}})
 	if failure != nil { // its sessions will say why
-		return self{name: p.opts.Name, folder: a.Run.WorkFolder, shared: p.opts.FolderShared}
+		return self{name: p.opts.Name, folder: a.Run.WorkFolder, shared: p.opts.FolderShared, land: api.LandOff}
 	}
 	mode := cmp.Or(t.workspace.Mode, workflow.ModeFolder)
-	return self{cmp.Or(t.name, p.opts.Name), t.workFolder, t.shared || mode != workflow.ModeFolder, t.taskUpdates}
+	return self{cmp.Or(t.name, p.opts.Name), t.workFolder, t.shared || mode != workflow.ModeFolder, t.taskUpdates, t.land}
 }

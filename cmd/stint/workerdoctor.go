@@ -189,6 +189,7 @@ func (c *cli) setupFacts(f *facts, i worker.Inspection) {
 	if i.Tools {
 		f.add("tools", "Stint's own, with the run's token")
 	}
+	f.add("changes", landWords(i))
 	f.add("permissions", i.Rights)
 	for _, rule := range i.Policy {
 		f.add("rule", plain(rule))
@@ -196,4 +197,17 @@ func (c *cli) setupFacts(f *facts, i worker.Inspection) {
 	for _, area := range slices.Sorted(maps.Keys(i.Holds)) {
 		f.add("holds for "+area, i.Holds[area])
 	}
+}
+
+// landWords say how far changes may be landed from elsewhere.
+func landWords(i worker.Inspection) string {
+	words := map[string]string{
+		string(api.LandOff): "shown, and landed by you alone", string(api.LandPush): "may be kept, pushed and discarded from elsewhere",
+		string(api.LandPullRequest): "may be kept, pushed, offered in a pull request and discarded from elsewhere",
+		string(api.LandMerge):       "may be kept, pushed, offered in a pull request, merged and discarded from elsewhere",
+	}[i.Land]
+	if words != "" && i.Land != string(api.LandOff) && len(i.Protected) > 0 {
+		words += ", but nothing on " + plain(strings.Join(i.Protected, ", "))
+	}
+	return words
 }

@@ -24,7 +24,7 @@ type initFlags struct {
 	agent, kind, preset          string
 	folder, mode, base           string
 	workflow, name, instructions string
-	run, state                   string
+	run, state, land             string
 	replace, yes                 bool
 	branches                     bool // the folder is in a git repository
 	settings                     setup.Agent
@@ -62,6 +62,7 @@ func (c *cli) workerInitCommand() *cobra.Command {
 	flags.StringVar(&f.workflow, "workflow", "", "the `FILE` to follow, as WORKFLOW.md")
 	flags.StringVar(&f.name, "name", "", "the `NAME` of its worker (the process's own)")
 	flags.StringVar(&f.instructions, "instructions", "", "a trusted `TEXT` for the agent")
+	flags.StringVar(&f.land, "land", "", "how far the changes of its sessions may be landed from\nelsewhere: a `LEVEL` of "+joined(api.LandLevels)+" (off)")
 	flags.StringVar(&f.state, "state-dir", "", "the worker's own `DIR`, if its settings are to be there")
 	flags.BoolVar(&f.replace, "replace", false, "write anew what is there already")
 	flags.BoolVar(&f.yes, "yes", false, "ask nothing, and accept what the workflow file executes")
@@ -187,6 +188,7 @@ func (f *initFlags) begin(ctx context.Context, asks bool) error {
 	put(&s.Workspace.Mode, f.mode)
 	put(&s.Workspace.BaseBranch, f.base)
 	put(&s.Name, f.name)
+	put(&s.Land, api.LandLevel(strings.ReplaceAll(f.land, "-", "_")))
 	put(&s.Instructions, f.instructions)
 	for _, p := range []struct {
 		to   *string

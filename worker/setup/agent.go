@@ -3,6 +3,7 @@ package setup
 import (
 	"errors"
 	"fmt"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -53,6 +54,9 @@ type Agent struct {
 	// KeepIgnored are patterns of files that git ignores and somebody wants: worktrees that
 	// hold one are never cleaned up.
 	KeepIgnored []string `toml:"keep_ignored,omitempty" comment:"Further ignored files for whose sake a workspace is kept, such as *.log; what fits one that begins with ! is not."`
+
+	Land          api.LandLevel `toml:"land,omitempty" comment:"How far its sessions' changes may be landed from elsewhere: off, push, pull_request or merge, each with those before it; off when not said."`
+	LandProtected []string      `toml:"land_protected,omitempty" comment:"Branches that nothing is merged into or pushed to from elsewhere, such as main or release/*."`
 
 	MaxRetries *int `toml:"max_retries,omitempty" comment:"How often a failed session is tried again."`
 
@@ -139,16 +143,16 @@ func (a Agent) complete(home string) (Agent, error) {
 			bad = append(bad, fmt.Errorf(field+": "+format, args...))
 		}
 	}
-	place := func(field string, path *string) {
-		was := *path
+	place := func(field string, at *string) {
+		was := *at
 		if was == "" {
 			return
 		}
 		if was == "~" || strings.HasPrefix(was, "~/") {
-			*path = filepath.Join(home, was[1:])
+			*at = filepath.Join(home, was[1:])
 		}
-		check(field, filepath.IsAbs(*path), "%q is not an absolute path", was)
-		*path = filepath.Clean(*path)
+		check(field, filepath.IsAbs(*at), "%q is not an absolute path", was)
+		*at = filepath.Clean(*at)
 	}
 	one := func(field string, fine bool, value any, words string) {
 		check(field, fine, "%q is not %s", fmt.Sprint(value), words)
@@ -184,6 +188,11 @@ func (a Agent) complete(home string) (Agent, error) {
 	for _, pattern := range a.MayLeave {
 		_, err := filepath.Match(pattern, "")
 		check("may_leave", err == nil && pattern != "", "%q is no pattern", pattern)
+	}
+	one("land", a.Land == "" || slices.Contains(api.LandLevels, a.Land), a.Land, api.OrList(api.LandLevels))
+	for _, pattern := range a.LandProtected {
+		_, err := path.Match(pattern, "")
+		check("land_protected", err == nil && pattern != "", "%q is no pattern", pattern)
 	}
 	for _, name := range a.Env {
 		check("env", name != "" && !strings.ContainsAny(name, "=\x00") && !strings.HasPrefix(name, "STINT_"), "%q can't be passed on", name)

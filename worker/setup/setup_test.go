@@ -55,6 +55,8 @@ env = ["LANG_X"]
 env_files = ["~/.secrets"]
 wrapper = ["bwrap", "--ro-bind", "/", "/"]
 max_retries = 0
+land = "pull_request"
+land_protected = ["release/*"]
 
 [workspace]
 mode = "worktree"
@@ -81,6 +83,7 @@ func TestAgent_EverySettingIsRead(t *testing.T) {
 		Permissions: agent.Approval, Otherwise: agent.DenyStop, OwnSettings: true, StintTools: true, TaskUpdates: &[]string{"completed", "failed"}, Instructions: "Be kind.",
 		Folder: home + "/app", Shared: true, Workflow: home + "/app/WORKFLOW.md", Env: []string{"LANG_X"}, EnvFiles: []string{home + "/.secrets"},
 		Wrapper: []string{"bwrap", "--ro-bind", "/", "/"}, MaxRetries: &none,
+		Land: api.LandPullRequest, LandProtected: []string{"release/*"},
 		Workspace: Workspace{Mode: "worktree", Root: "/srv/trees", BaseBranch: "main", Directory: "cmd"},
 		Spend:     Spend{SessionUSD: 1.5, SessionTokens: 1000},
 		Rules:     []agent.Rule{{Area: agent.Shell, Pattern: "git push*", Ruling: agent.Deny}},
@@ -147,6 +150,8 @@ func TestAgent_WhatIsUnfitIsNamed(t *testing.T) {
 		"[workspace]\nbase_branch = \"--force\"":             "workspace.base_branch: ",
 		`keep_ignored = ["["]`:                               "keep_ignored: ",
 		`may_leave = ["["]`:                                  "may_leave: ",
+		`land = "everything"`:                                "land: ",
+		`land_protected = ["[x"]`:                            "land_protected: ",
 		`task_updates = ["done"]`:                            "task_updates: ",
 		`name = "` + strings.Repeat("x", 65) + `"`:           "name: ",
 		`max_retries = -1`:                                   "max_retries: ",

@@ -17,13 +17,31 @@ import (
 // ErrGone says that there is no workspace for a key any more.
 var ErrGone = errors.New("the workspace is gone")
 
+// Facts are what is known of a workspace.
+type Facts struct {
+	Path, Mode string
+	Repository string            // the top folder of a worktree's repository
+	Branch     string            // that was made for a worktree
+	Base       string            // the commit that it began at
+	BaseBranch string            // what it would be merged into
+	Remotes    map[string]string // the marks of the repository's remotes when the worktree was made
+	Landed     string            // the commit whose changes are in the base branch already
+}
+
+func (rec record) facts(path string) Facts {
+	return Facts{path, rec.Mode, rec.Repository, rec.Branch, rec.Base, rec.BaseBranch, rec.Remotes, rec.Landed}
+}
+
+// Facts returns what is known of the workspace.
+func (w *Workspace) Facts() Facts {
+	f := w.rec.facts(w.Path)
+	f.Mode = w.spec.Mode
+	return f
+}
+
 // Held is a workspace that nobody else uses until Close, taken for what was left in it.
 type Held struct {
-	Path, Mode, Agent, Session string
-	Repository, Branch, Base   string
-	BaseBranch                 string
-	Remotes                    map[string]string // the marks of the repository's remotes when the worktree was made
-	Landed                     string            // the commit whose changes are in the base branch already
+	Facts
 
 	root *root
 	name string
@@ -67,10 +85,7 @@ func hold(r *root, key string) (*Held, error) {
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	return &Held{
-		Path: filepath.Join(r.path, name), Mode: rec.Mode, Agent: rec.Agent, Session: rec.Session, Repository: rec.Repository, Branch: rec.Branch, Base: rec.Base,
-		BaseBranch: rec.BaseBranch, Remotes: rec.Remotes, Landed: rec.Landed, root: r, name: name, lock: lock,
-	}, nil
+	return &Held{Facts: rec.facts(filepath.Join(r.path, name)), root: r, name: name, lock: lock}, nil
 }
 
 // latest is the name of the workspace of a key that was used last.
