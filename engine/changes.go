@@ -195,6 +195,11 @@ func changesOf(ctx context.Context, q queries.Querier, c Caller, s *sessionRow) 
 	if err != nil {
 		return out, fmt.Errorf("read the changes of session %s: %w", s.ID, err)
 	}
+	return changesFrom(ctx, q, c, s, row)
+}
+
+// changesFrom is changesOf when their row was read.
+func changesFrom(ctx context.Context, q queries.Querier, c Caller, s *sessionRow, row queries.Change) (out api.Changes, err error) {
 	out = api.Changes{
 		SessionID: s.ID, Files: []api.ChangedFile{}, FileCount: row.FileCount, Added: row.Added, Removed: row.Removed,
 		TakenAt: api.At(row.TakenAt), Waits: row.Waiting == 1 && s.Status.Terminal(), Verbs: []api.LandVerb{},

@@ -33,6 +33,7 @@ type SessionView struct {
 	By          string        // name of the person who triggered it, "" for the caller
 	LeaseLength time.Duration // from the last renewal to the end; 0 without a live claim
 	LastLine    string        // the newest output, of running sessions
+	Unlanded    bool          // it has ended, and its changes wait for somebody
 }
 
 // RunView is a past or present run of an agent, as a bar of runs shows it.
@@ -157,6 +158,9 @@ func (r *viewReader) session(ctx context.Context, s *sessionRow) (SessionView, e
 		return out, err
 	}
 	if out.Stretches, err = r.stretches(ctx, s); err != nil {
+		return out, err
+	}
+	if out.Unlanded, err = r.waits(ctx, s); err != nil {
 		return out, err
 	}
 	if s.ClaimID != 0 {

@@ -21,9 +21,10 @@ const (
 	recentScan  = 2000
 	barLength   = 30
 	workersScan = 200
-
-	homeUnlanded = 1000
 )
+
+// MostUnlanded is as far as sessions with changes that wait are counted.
+const MostUnlanded = 1000
 
 // HomeView is what the home page shows.
 type HomeView struct {
@@ -43,7 +44,7 @@ type HomeView struct {
 	Trouble *api.Error           // why nothing can be written now, or nil
 	Low     string               // how little space is left, or ""
 
-	Unlanded int64 // ended sessions with changes that nobody has landed, at most homeUnlanded
+	Unlanded int64 // ended sessions with changes that nobody has landed, at most MostUnlanded
 
 	TodayMarked int64 // of those of Today that are complete: no plain success
 }
@@ -66,11 +67,10 @@ func (e *Engine) Home(ctx context.Context, c Caller, zone *time.Location) (out H
 		if err := r.homeAgents(ctx, &out); err != nil {
 			return err
 		}
-		unlanded, err := r.q.CountUnlanded(ctx, queries.CountUnlandedParams{WorkspaceID: c.WorkspaceID, Me: c.UserID, Most: homeUnlanded})
-		if err != nil {
-			return fmt.Errorf("count the changes that wait: %w", err)
+		var err error
+		if out.Unlanded, err = r.unlanded(ctx, MostUnlanded); err != nil {
+			return err
 		}
-		out.Unlanded = unlanded
 		day := api.At(r.now).In(zone)
 		midnight := time.Date(day.Year(), day.Month(), day.Day(), 0, 0, 0, 0, zone)
 		today, err := (&sessionSearch{q: r.q, c: c, f: api.SessionFilter{Since: api.Time{Time: midnight}}}).find(ctx, homeScan)

@@ -31,6 +31,7 @@ type SessionPage struct {
 	Expected   time.Duration // median length of the last complete runs; 0 = unknown
 	LastItem   int64         // sequence number of the newest output
 	MayAnswer  bool          // the caller may answer its prompts and write to it
+	Changes    *ChangesView  // nil when none were recorded
 }
 
 // SessionPageOf reads a session's page. Errors: not_found.
@@ -44,6 +45,9 @@ func (e *Engine) SessionPageOf(ctx context.Context, c Caller, id api.SessionID) 
 			return err
 		}
 		out.MayAnswer = c.MayWith(s, account.ToAnswer) == nil
+		if out.Changes, err = r.changes(ctx, s); err != nil {
+			return err
+		}
 		a, err := r.agent(ctx, s.AgentID)
 		if err != nil {
 			return err

@@ -26,6 +26,7 @@ type SessionListView struct {
 	Counts     map[api.Status]int64 // over the filter without its statuses
 	CountsOf   int64                // of how many, newest first, the counts are taken; 0 = of all
 	Agents     []string             // slugs to filter by
+	Unlanded   bool                 // there are sessions whose changes wait, of whatever filter
 }
 
 // SessionList reads a page of sessions that the caller may see, newest first,
@@ -60,6 +61,11 @@ func (e *Engine) SessionList(ctx context.Context, c Caller, f api.SessionFilter,
 			return err
 		}
 		out.Counts, out.CountsOf, _ = found.counts()
+		waiting, err := r.unlanded(ctx, 1)
+		if err != nil {
+			return err
+		}
+		out.Unlanded = waiting > 0
 		out.Agents, err = r.slugs(ctx)
 		return err
 	})
@@ -74,6 +80,7 @@ type SessionChanges struct {
 	Newer    int64         // sessions of the filter after newest
 	Counts   map[api.Status]int64
 	CountsOf int64
+	Unlanded bool
 }
 
 // SessionsAgain reads rows of a list again.
@@ -97,18 +104,35 @@ func (e *Engine) SessionsAgain(ctx context.Context, c Caller, f api.SessionFilte
 			}
 			out.Rows = append(out.Rows, v)
 		}
-		out.Newer, err = r.q.ViewNewer(ctx, queries.ViewNewerParams{
-			WorkspaceID: c.WorkspaceID, After: newest, Me: c.UserID, AgentID: int64(agent), Statuses: statusSet(f.Statuses),
-			Trigger: string(f.Trigger), Query: strings.ToLower(f.Query), Scan: listScan,
-		})
-		if err != nil {
-			return fmt.Errorf("count newer sessions: %w", err)
+		if out.Newer, err = r.newer(ctx, f, agent, newest); err != nil {
+			return err
 		}
+		waiting, err := r.unlanded(ctx, 1)
+		if err != nil {
+			return err
+		}
+		out.Unlanded = waiting > 0
 		found, err := (&sessionSearch{q: r.q, c: c, f: f, agent: agent}).find(ctx, listScan)
 		out.Counts, out.CountsOf, _ = found.counts()
 		return err
 	})
 	return out, err
+}
+
+// newer counts the sessions of a filter after one. Of those whose changes wait none is counted:
+// what comes to wait needn't be a newer session.
+func (r *viewReader) newer(ctx context.Context, f api.SessionFilter, agent api.AgentID, newest api.SessionID) (int64, error) {
+	if f.Unlanded {
+		return 0, nil
+	}
+	n, err := r.q.ViewNewer(ctx, queries.ViewNewerParams{
+		WorkspaceID: r.c.WorkspaceID, After: newest, Me: r.c.UserID, AgentID: int64(agent), Statuses: statusSet(f.Statuses),
+		Trigger: string(f.Trigger), Query: strings.ToLower(f.Query), Scan: listScan,
+	})
+	if err != nil {
+		return 0, fmt.Errorf("count newer sessions: %w", err)
+	}
+	return n, nil
 }
 
 func (r *viewReader) slugs(ctx context.Context) ([]string, error) {

@@ -20,6 +20,7 @@ type TaskPage struct {
 	Earlier  bool              // there are older comments
 	History  []api.AuditEntry  // what happened to it, newest first
 	Sessions []SessionView     // about it, newest first, those that the caller may see
+	Changes  *ChangesView      // of the newest of these sessions that has any; nil for none
 }
 
 // How much of a task its page shows.
@@ -97,6 +98,11 @@ func (r *viewReader) taskSessions(ctx context.Context, t *taskRow, out *TaskPage
 			return err
 		}
 		out.Sessions = append(out.Sessions, shown)
+		if out.Changes == nil {
+			if out.Changes, err = r.changes(ctx, &s); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

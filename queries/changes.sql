@@ -1,6 +1,10 @@
 -- name: Changes :one
 SELECT * FROM changes WHERE session_id = @session_id;
 
+-- Whether a session's changes wait for somebody.
+-- name: ChangesWait :one
+SELECT waiting FROM changes WHERE session_id = @session_id;
+
 -- name: PutChanges :exec
 INSERT INTO changes (session_id, thread_id, workspace_id, worker_id, snapshot, state, file_count, added, removed, taken_at, waiting)
 VALUES (@session_id, @thread_id, @workspace_id, @worker_id, @snapshot, @state, @file_count, @added, @removed, @taken_at, @waiting)

@@ -152,6 +152,18 @@ func (q *Queries) Changes(ctx context.Context, sessionID api.SessionID) (Change,
 	return i, err
 }
 
+const changesWait = `-- name: ChangesWait :one
+SELECT waiting FROM changes WHERE session_id = ?1
+`
+
+// Whether a session's changes wait for somebody.
+func (q *Queries) ChangesWait(ctx context.Context, sessionID api.SessionID) (int64, error) {
+	row := q.db.QueryRowContext(ctx, changesWait, sessionID)
+	var waiting int64
+	err := row.Scan(&waiting)
+	return waiting, err
+}
+
 const closeLanding = `-- name: CloseLanding :execrows
 UPDATE landings SET state = ?1, outcome = ?2, closed_at = ?3 WHERE id = ?4 AND state = ?5
 `

@@ -60,6 +60,8 @@ type Querier interface {
 	BytesOfSessions(ctx context.Context, arg BytesOfSessionsParams) ([]BytesOfSessionsRow, error)
 	ChangedFiles(ctx context.Context, arg ChangedFilesParams) ([]ChangedFile, error)
 	Changes(ctx context.Context, sessionID api.SessionID) (Change, error)
+	// Whether a session's changes wait for somebody.
+	ChangesWait(ctx context.Context, sessionID api.SessionID) (int64, error)
 	Claim(ctx context.Context, id api.ClaimKey) (Claim, error)
 	ClaimByRequest(ctx context.Context, arg ClaimByRequestParams) (Claim, error)
 	// What a session's trace is made of. LIMIT keeps one that was claimed or asked without end from

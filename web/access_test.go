@@ -16,15 +16,20 @@ import (
 // admin, owner. + is allowed, 3 is 403, 4 is 404. The sessions are local ones of the owner's:
 // nobody else sees them (contract 8.3).
 var pageAccess = map[string]string{
-	"GET /":                                               "+ + + +",
-	"GET /inbox":                                          "+ + + +",
-	"GET /sessions":                                       "+ + + +",
-	"GET /sessions/{session}":                             "4 4 4 +",
-	"GET /sessions/{session}/output.txt":                  "4 4 4 +",
-	"GET /sessions/{session}/{verb}":                      "4 4 4 +",
-	"POST /sessions/{session}/{verb}":                     "4 4 4 +",
-	"POST /sessions/{session}/answer":                     "4 4 4 +",
-	"POST /sessions/{session}/say":                        "4 4 4 +",
+	"GET /":                                                "+ + + +",
+	"GET /inbox":                                           "+ + + +",
+	"GET /sessions":                                        "+ + + +",
+	"GET /sessions/{session}":                              "4 4 4 +",
+	"GET /sessions/{session}/output.txt":                   "4 4 4 +",
+	"GET /sessions/{session}/{verb}":                       "4 4 4 +",
+	"POST /sessions/{session}/{verb}":                      "4 4 4 +",
+	"POST /sessions/{session}/answer":                      "4 4 4 +",
+	"POST /sessions/{session}/say":                         "4 4 4 +",
+	"POST /sessions/{session}/review":                      "4 4 4 +",
+	"POST /sessions/{session}/review/send":                 "4 4 4 +",
+	"POST /sessions/{session}/review/{comment}/drop":       "4 4 4 +",
+	"POST /sessions/{session}/land":                        "4 4 4 +",
+	"POST /sessions/{session}/landings/{landing}/withdraw": "4 4 4 +",
 	"GET /run":                                            "3 + + +",
 	"POST /run":                                           "3 + + +",
 	"GET /agents":                                         "+ + + +",
@@ -178,9 +183,15 @@ func (s *fixture) request(t *testing.T, r route) *http.Request {
 		}
 		return part
 	})
-	path = strings.NewReplacer("{task}", "T-4", "{session}", s.sessions[api.Queued].ID.String(), "{agent}", "log-summary", "{user}", viewer.UserID.String(),
+	session := s.sessions[api.Queued].ID.String()
+	if strings.Contains(path, "/review") || strings.Contains(path, "/land") {
+		j := s.reviewed(t)
+		session = j.claim.SessionID.String()
+		path = strings.NewReplacer("{comment}", j.drafts()[0].ID.String(), "{landing}", j.pendingFor(path)).Replace(path)
+	}
+	path = strings.NewReplacer("{task}", "T-4", "{session}", session, "{agent}", "log-summary", "{user}", viewer.UserID.String(),
 		"{invitation}", invitation.ID.String(), "{key}", key.ID.String(), "{signin}", "tok_0000000000", "{identity}", "idn_0000000001", "{program}", "app_0000000001", "{webhook}", hook.ID.String(), "{channel}", channel.ID.String(), "{trigger}", trigger.ID.String(), "{worker}", s.workers["backup"].ID.String(), "{delivery}", "dlv_0000000001", "{page}", "states", "{page:[a-z-]+}", "states", "{name}", "createSession").Replace(path)
-	form := formValues([]string{"role", "viewer", "agent", "log-summary", "workspace", "default", "name", "x", "title", "x", "state", "review", "text", "x", "read", "true", "slug", "x", "command", "true", "url", "https://example.org/"})
+	form := formValues([]string{"role", "viewer", "agent", "log-summary", "workspace", "default", "name", "x", "title", "x", "state", "review", "text", "x", "verb", "push", "read", "true", "slug", "x", "command", "true", "url", "https://example.org/"})
 	req := httptest.NewRequest(r.method, path, strings.NewReader(form.Encode()))
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	return req

@@ -41,6 +41,11 @@ var phrases = map[string]phrase{
 	"message_posted":         {"wrote to", "session", ""},
 	"prompt_closed":          {"closed the question of", "session", ""},
 	"lease_extended":         {"extended the lease of", "session", ""},
+	"changes_recorded":       {"recorded the changes of", "session", ""},
+	"landing_requested":      {"asked what to do with the changes of", "session", ""},
+	"landing_done":           {"did as asked with the changes of", "session", ""},
+	"landing_refused":        {"did nothing yet with the changes of", "session", ""},
+	"landing_withdrawn":      {"took back a request about the changes of", "session", ""},
 	"agent_created":          {"made the agent", "agent", ""},
 	"agent_edited":           {"changed the agent", "agent", ""},
 	"agent_paused":           {"paused the agent", "agent", ""},
@@ -158,7 +163,7 @@ func doer(e api.AuditEntry) string {
 
 // plainFacts are names that the sentence has already mentioned, or that mean nothing to a
 // reader.
-var plainFacts = []string{"version", "fence", "prompt", "thread", "id", "key", "invitation", "trigger", "signIn", "message", "identity", "knownName", "worker"}
+var plainFacts = []string{"version", "fence", "prompt", "thread", "id", "key", "invitation", "trigger", "signIn", "message", "identity", "knownName", "worker", "landing"}
 
 // factsOf puts the rest of an event's data into words.
 func factsOf(e api.AuditEntry) string {
@@ -176,9 +181,7 @@ func factsOf(e api.AuditEntry) string {
 			}
 			text = string(line)
 		}
-		if words := reasons[text]; words != "" {
-			text = words
-		}
+		text = cmp.Or(reasons[text], landCodes[text], text)
 		if text == "" || key == "outcome" && text == api.OutcomeSuccess || key == "type" && text == "progress" {
 			continue // as the sentence says already
 		}

@@ -29,6 +29,7 @@ type fixture struct {
 	handler  http.Handler
 	signedIn atomic.Bool
 	printed  int // batches of output
+	coder    *talkJob
 }
 
 // job is a claimed session that ends when its time comes.

@@ -44,6 +44,7 @@ func (v *visit) watchHome() watcher {
 			{target: "home-status", draw: homeStatus(p)},
 			{target: "home-trouble", draw: homeTrouble(p)},
 			{target: "needs", draw: homeNeeds(p)},
+			{target: "unlanded", draw: homeUnlanded(p)},
 			{target: "active", draw: homeActive(p)},
 			{target: "next", draw: homeNext(p)},
 			{target: "recent", draw: homeRecent(p)},
@@ -69,6 +70,17 @@ func (p homePage) sentence() string {
 		parts = append(parts, Count(n, "session waits", "sessions wait"))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// unlandedWords count sessions whose changes wait.
+func unlandedWords(n int64) string {
+	if n >= engine.MostUnlanded {
+		return fmt.Sprintf("The changes of %d sessions or more wait to be landed", n)
+	}
+	if n == 1 {
+		return "The changes of 1 session wait to be landed"
+	}
+	return fmt.Sprintf("The changes of %d sessions wait to be landed", n)
 }
 
 // running are the active sessions that don't wait for a person.

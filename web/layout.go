@@ -15,6 +15,7 @@ type Shell struct {
 	Prose    bool   // the page is a long text
 	Audits   bool   // the reader may see the activity
 	Talk     bool   // the page holds a conversation or questions
+	Changes  bool   // … or diffs
 	Now      time.Time
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,14 +22,16 @@ import (
 // sessionPage is what session.templ draws.
 type sessionPage struct {
 	engine.SessionPage
-	by     engine.Caller
-	view   string // transcript, output, timeline, input, json
-	log    Log
-	talk   talkView
-	json   string
-	answer answerForm // the refused one
-	sayKey string     // makes a second press of the button count as the same message
-	zone   *time.Location
+	by      engine.Caller
+	view    string // transcript, output, changes, timeline, input, json
+	log     Log
+	talk    talkView
+	changes changesView
+	json    string
+	answer  answerForm // the refused one
+	asked   filled     // the refused request to land
+	sayKey  string     // makes a second press of the button count as the same message
+	zone    *time.Location
 }
 
 type sessionTab struct{ key, word string }
@@ -40,17 +43,27 @@ var (
 
 // tabs are the views of the session; the first is what its page opens with.
 func (p sessionPage) tabs() []sessionTab {
+	tabs, at := commandTabs, 1
 	if p.conversed() {
-		return talkTabs
+		tabs, at = talkTabs, 2
 	}
-	return commandTabs
+	if p.Changes != nil {
+		return slices.Insert(slices.Clone(tabs), at, sessionTab{"changes", "Changes"})
+	}
+	return tabs
 }
 
 func (v *visit) session() error {
-	return v.drawSession(http.StatusOK, answerForm{})
+	q := v.r.URL.Query()
+	return v.drawView(http.StatusOK, q.Get("view"), sessionPage{changes: changesView{at: readChangesAt(q), form: readReviewForm(q)}})
 }
 
 func (v *visit) drawSession(status int, answer answerForm) error {
+	return v.drawView(status, v.r.URL.Query().Get("view"), sessionPage{answer: answer})
+}
+
+// drawView draws one of the views of a session. p has the forms that are open or were refused.
+func (v *visit) drawView(status int, name string, p sessionPage) error {
 	id, err := v.sessionID()
 	if err != nil {
 		return err
@@ -59,13 +72,13 @@ func (v *visit) drawSession(status int, answer answerForm) error {
 	if err != nil {
 		return err
 	}
-	p := sessionPage{SessionPage: view, by: v.caller, answer: answer, sayKey: rand.Text(), zone: v.prefs.zone}
-	if key := answer.typed.Get("key"); key != "" {
+	p.SessionPage, p.by, p.sayKey, p.zone = view, v.caller, rand.Text(), v.prefs.zone
+	if key := p.answer.typed.Get("key"); key != "" {
 		p.sayKey = key
 	}
 	p.view = p.tabs()[0].key
 	for _, known := range p.tabs() {
-		if v.r.URL.Query().Get("view") == known.key {
+		if name == known.key {
 			p.view = known.key
 		}
 	}
@@ -87,6 +100,10 @@ func (v *visit) drawSession(status int, answer answerForm) error {
 		if p.log, at.item, err = v.readLog(v.r.Context(), view, before); err != nil {
 			return err
 		}
+	case "changes":
+		if err := v.readChanges(&p); err != nil {
+			return err
+		}
 	case "json":
 		text, err := json.Marshal(view.Session.Session, jsontext.WithIndent("  "))
 		if err != nil {
@@ -95,10 +112,19 @@ func (v *visit) drawSession(status int, answer answerForm) error {
 		p.json = string(text)
 	}
 	shell := Shell{
-		Talk: true, Title: titleOf(view.Session.Session) + " · " + StatusWord(view.Session.Status), Place: "sessions", Now: view.At,
-		Stream: streamFrom("session", at.String(), "id", id.String(), "view", p.view),
+		Talk: true, Changes: p.view == "changes", Title: titleOf(view.Session.Session) + " · " + StatusWord(view.Session.Status), Place: "sessions", Now: view.At,
+		Stream: streamFrom("session", at.String(), p.followed(id)...),
 	}
 	return v.page(status, shell, session(p))
+}
+
+// followed are the parameters of the page's live stream.
+func (p sessionPage) followed(id api.SessionID) []string {
+	out := []string{"id", id.String(), "view", p.view}
+	if p.view == "changes" {
+		out = append(out, "snapshot", p.Changes.Snapshot)
+	}
+	return out
 }
 
 // watchSession draws the parts of a session's page again, and appends output.
@@ -132,16 +158,19 @@ func (v *visit) watchSession(q url.Values, at position) (watch watcher, woken fu
 		parts := []part{
 			{target: "session-head", draw: sessionHead(p)},
 			{target: "session-notices", draw: sessionNotices(p)},
+			{target: "session-tabs", draw: sessionTabs(p)},
 			{target: "session-answer", draw: sessionAnswer(p)},
 			{target: "session-aside", draw: sessionAside(p)},
 		}
-		if p.maySay() {
+		if p.maySay() && p.view != "changes" {
 			parts = append(parts, part{target: "say-hint", draw: sayHint(p)})
 		}
 		now := position{seq: view.Seq}
 		switch {
 		case p.view == "timeline":
 			parts = append(parts, part{target: "timeline", draw: timeline(p)})
+		case p.view == "changes" && p.Changes != nil:
+			parts = append(parts, changesParts(p, q.Get("snapshot"))...)
 		case tail != nil:
 			more, err := tail.read(ctx, c, view)
 			if err != nil {

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -39,6 +40,31 @@ type entry struct {
 	detail string
 }
 
+// landedWords are the titles of what was asked to be done with changes, in place of those below:
+// they depend on the verb.
+func landedWords(ev api.Event) string {
+	verb := landVerbs[api.LandVerb(eventText(ev, "verb"))]
+	switch {
+	case verb.do == "":
+	case ev.Type == api.EventLandingRequested:
+		return "Asked to " + verb.do + " by {who}"
+	case ev.Type == api.EventLandingDone:
+		return verb.done
+	case ev.Type == api.EventLandingRefused && eventText(ev, "code") == "":
+		return verb.not + " yet: the worker said what would be lost"
+	case ev.Type == api.EventLandingRefused:
+		return verb.not
+	case ev.Type == api.EventLandingWithdrawn:
+		return "The request to " + verb.do + " was taken back by {who}"
+	}
+	return ""
+}
+
+func eventText(ev api.Event, key string) string {
+	s, _ := ev.Data[key].(string)
+	return s
+}
+
 // eventLook says how an event is shown. In words, {who} is who did it.
 type eventLook struct {
 	icon   string
@@ -66,6 +92,11 @@ var eventLooks = map[string]eventLook{
 	"lease_extended":         {"timer", "", "Lease extended by {who}"},
 	"late_result":            {"history", "", "A late result was kept"},
 	"message_posted":         {"message-square", "", "{who} wrote a message"},
+	"changes_recorded":       {"file-diff", "", "Its changes were recorded"},
+	"landing_requested":      {"git-branch", "", "{who} asked what to do with its changes"},
+	"landing_done":           {"git-merge", "", "Done with its changes"},
+	"landing_refused":        {"circle-alert", "", "Not done with its changes"},
+	"landing_withdrawn":      {"corner-down-left", "", "{who} took a request back"},
 }
 
 // timelineOf merges events and activities, newest first.
@@ -81,7 +112,8 @@ func (p sessionPage) timeline() []entry {
 			out = append(out, activityEntry(activities[0]))
 			activities = activities[1:]
 		}
-		e := entry{at: ev.At.Time, icon: look.icon, title: strings.ReplaceAll(look.words, "{who}", p.who(ev.Actor)), detail: eventDetail(ev)}
+		words := cmp.Or(landedWords(ev), look.words)
+		e := entry{at: ev.At.Time, icon: look.icon, title: strings.ReplaceAll(words, "{who}", p.who(ev.Actor)), detail: eventDetail(ev)}
 		if look.status != "" {
 			e.class = statusClass(look.status)
 		}
@@ -140,19 +172,18 @@ var reasons = map[string]string{
 }
 
 func eventDetail(ev api.Event) string {
-	text := func(key string) string {
-		s, _ := ev.Data[key].(string)
-		return s
-	}
+	text := func(key string) string { return eventText(ev, key) }
 	var parts []string
+	if ev.Type == api.EventChangesRecorded {
+		n := func(key string) int64 { f, _ := ev.Data[key].(float64); return int64(f) }
+		parts = append(parts, filesWords(n("files"), n("added"), n("removed")))
+	}
 	for _, key := range []string{"reason", "code", "resolution", "outcome"} {
 		s := text(key)
 		if s == "" || s == api.OutcomeSuccess {
 			continue
 		}
-		if words := reasons[s]; words != "" {
-			s = words
-		}
+		s = cmp.Or(reasons[s], capitalised(landCodes[s]), s)
 		parts = append(parts, s)
 	}
 	if n, ok := ev.Data["fence"].(float64); ok && ev.Type == "session_claimed" {
@@ -226,13 +257,16 @@ func (p sessionPage) remaining() string {
 	return "about " + Span(p.Expected-ran) + " left"
 }
 
-func sessionTabs(p sessionPage) []Tab {
+func tabsOf(p sessionPage) []Tab {
 	known := p.tabs()
 	tabs := make([]Tab, 0, len(known))
 	for i, v := range known {
 		t := Tab{Label: v.word, URL: sessionURL(p.Session.ID), Current: v.key == p.view}
 		if i > 0 {
 			t.URL += "?view=" + v.key
+		}
+		if v.key == "changes" {
+			t.Count = int(p.Changes.FileCount)
 		}
 		tabs = append(tabs, t)
 	}

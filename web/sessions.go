@@ -28,6 +28,8 @@ type listQuery struct {
 	agent   string
 	trigger api.Trigger
 	text    string
+
+	unlanded bool // only those whose changes wait
 }
 
 var triggers = []api.Trigger{api.ByUser, api.ByScheduler, api.ByWebhook, api.ByAgent}
@@ -35,7 +37,7 @@ var triggers = []api.Trigger{api.ByUser, api.ByScheduler, api.ByWebhook, api.ByA
 // readList reads the filter; invalid parts are left out, so that a mistyped address shows the
 // list and not an error.
 func readList(q url.Values) listQuery {
-	out := listQuery{agent: q.Get("agent"), text: strings.TrimSpace(q.Get("q"))}
+	out := listQuery{agent: q.Get("agent"), text: strings.TrimSpace(q.Get("q")), unlanded: q.Get(unlandedParam) == "true"}
 	out.status = knownWords(q.Get("status"), api.Statuses)
 	if t := api.Trigger(q.Get("by")); slices.Contains(triggers, t) {
 		out.trigger = t
@@ -44,12 +46,28 @@ func readList(q url.Values) listQuery {
 }
 
 func (q listQuery) filter() api.SessionFilter {
-	return api.SessionFilter{Agent: q.agent, Statuses: q.status, Trigger: q.trigger, Query: q.text}
+	return api.SessionFilter{Agent: q.agent, Statuses: q.status, Trigger: q.trigger, Query: q.text, Unlanded: q.unlanded}
 }
 
 // values writes the filter back; empty parts are left out.
 func (q listQuery) values() url.Values {
-	return filterValues("status", commaWords(q.status), "agent", q.agent, "by", string(q.trigger), "q", q.text)
+	return filterValues("status", commaWords(q.status), "agent", q.agent, "by", string(q.trigger), "q", q.text, unlandedParam, trueOr(q.unlanded))
+}
+
+// unlandedParam narrows a list to sessions whose changes wait.
+const unlandedParam = "unlanded"
+
+func trueOr(on bool) string {
+	if on {
+		return "true"
+	}
+	return ""
+}
+
+// waiting is the same filter with or without only those whose changes wait.
+func (q listQuery) waiting(only bool) listQuery {
+	q.unlanded = only
+	return q
 }
 
 func (q listQuery) url(more ...string) string {
@@ -124,7 +142,7 @@ func (v *visit) watchSessions(q url.Values) watcher {
 		if err != nil {
 			return nil, position{}, err
 		}
-		parts := []part{{target: "state-chips", draw: stateChips(query, now.Counts, now.CountsOf)}}
+		parts := []part{{target: "state-chips", draw: stateChips(query, now.Counts, now.CountsOf, now.Unlanded)}}
 		for _, r := range rowsOf(now.Rows, now.At, longest(now.Rows, now.At)) {
 			parts = append(parts, part{target: "row-" + r.ID.String(), draw: SessionRow(r)})
 		}

@@ -45,6 +45,7 @@ func (v *visit) watchTask(ref string) watcher {
 		return []part{
 			{target: "task-head", draw: taskHead(p)},
 			{target: "task-body", draw: taskBody(p)},
+			{target: "task-changes", draw: taskChanges(p)},
 			{target: "task-comments", draw: taskComments(p)},
 			{target: "task-sessions", draw: taskSessions(p)},
 			{target: "task-history", draw: taskHistory(p)},

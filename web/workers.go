@@ -258,6 +258,13 @@ func slotMarks(w api.Worker) []bool {
 	return marks
 }
 
+// landLevels say how far a worker's owner lets changes be landed.
+var landLevels = map[api.LandLevel]string{
+	api.LandOff: "Not from here", api.LandPush: "Changes may be committed, pushed and discarded",
+	api.LandPullRequest: "Changes may be committed, pushed, discarded and put into pull requests",
+	api.LandMerge:       "Changes may be committed, pushed, discarded, put into pull requests and merged",
+}
+
 // noticeTitle says in a few words what a worker wants looked at.
 func noticeTitle(n api.Notice) string {
 	switch n.Code {
