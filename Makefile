@@ -23,7 +23,7 @@ race := -race -gcflags='modernc.org/sqlite/lib=-race=false'
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
 
-generate: ## write the generated files again: queries/*.sql.go, web/*_templ.go, api/openapi.json
+generate: ## write the generated files again: queries/*.sql.go, web/*_templ.go, api/openapi.*.gz
 	$(tool) sqlc generate
 	$(tool) templ generate -log-level warn
 	go generate ./api

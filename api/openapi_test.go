@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"compress/gzip"
 	"flag"
 	"os"
 	"testing"
@@ -12,31 +13,53 @@ import (
 	validator "github.com/pb33f/libopenapi-validator"
 )
 
-var update = flag.Bool("update", false, "write openapi.json anew")
+var update = flag.Bool("update", false, "pack the documents anew")
 
-func TestOpenAPI_JSONIsTheYAML(t *testing.T) {
-	var doc map[string]any
-	if err := yaml.Unmarshal(OpenAPIYAML, &doc); err != nil {
-		t.Fatal(err)
-	}
-	want, err := json.Marshal(doc, json.Deterministic(true))
+func TestOpenAPI_PackedIsTheYAML(t *testing.T) {
+	source, err := os.ReadFile("openapi.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want = append(want, '\n')
+	var doc map[string]any
+	if err := yaml.Unmarshal(source, &doc); err != nil {
+		t.Fatal(err)
+	}
+	asJSON, err := json.Marshal(doc, json.Deterministic(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	asJSON = append(asJSON, '\n')
 	if *update {
-		if err := os.WriteFile("openapi.json", want, 0o644); err != nil {
-			t.Fatal(err)
+		for name, text := range map[string][]byte{"openapi.yaml.gz": source, "openapi.json.gz": asJSON} {
+			if err := os.WriteFile(name, pack(t, text), 0o644); err != nil {
+				t.Fatal(err)
+			}
 		}
 		return
 	}
-	if !bytes.Equal(OpenAPIJSON, want) {
-		t.Error("api/openapi.json is not what api/openapi.yaml says: run go generate ./api")
+	if !bytes.Equal(OpenAPIYAML(), source) || !bytes.Equal(OpenAPIJSON(), asJSON) {
+		t.Error("the packed documents are not what api/openapi.yaml says: run go generate ./api")
 	}
 }
 
+func pack(t *testing.T, text []byte) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	z, err := gzip.NewWriterLevel(&buf, gzip.BestCompression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := z.Write(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return buf.Bytes()
+}
+
 func TestOpenAPI_DocumentIsValid(t *testing.T) {
-	doc, err := libopenapi.NewDocument(OpenAPIYAML)
+	doc, err := libopenapi.NewDocument(OpenAPIYAML())
 	if err != nil {
 		t.Fatal(err)
 	}

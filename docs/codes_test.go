@@ -76,7 +76,7 @@ var examples = regexp.MustCompile(`examples: \[([^\]]*)\]`)
 // examplesOf are the examples of a property of a schema, sorted.
 func examplesOf(t *testing.T, schema, property string) []string {
 	t.Helper()
-	_, text, found := strings.Cut(string(api.OpenAPIYAML), "\n"+schema)
+	_, text, found := strings.Cut(string(api.OpenAPIYAML()), "\n"+schema)
 	if !found {
 		t.Fatalf("there is no schema %s", schema)
 	}

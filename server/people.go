@@ -63,9 +63,9 @@ func (s *Server) ready(x *exchange) (response, error) {
 var rooted = regexp.MustCompile(`(?m)("?servers"?:[\s[{-]+"?url"?: ?"?)/("|$)`)
 
 func (s *Server) openAPI(x *exchange) (response, error) {
-	kind, text := "application/yaml", api.OpenAPIYAML
+	kind, text := "application/yaml", api.OpenAPIYAML()
 	if strings.HasSuffix(x.r.URL.Path, ".json") {
-		kind, text = "application/json", api.OpenAPIJSON
+		kind, text = "application/json", api.OpenAPIJSON()
 	}
 	if base := web.BaseOf(x.r.Context()); base != "" {
 		text = rooted.ReplaceAll(text, []byte("${1}"+base+"${2}"))

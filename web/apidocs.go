@@ -122,7 +122,7 @@ var theReference = sync.OnceValues(readReference)
 
 func readReference() (reference, error) {
 	var doc openAPI
-	if err := json.Unmarshal(api.OpenAPIJSON, &doc); err != nil {
+	if err := json.Unmarshal(api.OpenAPIJSON(), &doc); err != nil {
 		return reference{}, err
 	}
 	out := reference{Intro: markdown(doc.Info.Description)}

@@ -34,7 +34,7 @@ var theDocument = sync.OnceValue(func() *document {
 		Paths      map[string]map[string]json.RawMessage `json:"paths"`
 		Components object                                `json:"components"`
 	}
-	if err := json.Unmarshal(api.OpenAPIJSON, &all); err != nil {
+	if err := json.Unmarshal(api.OpenAPIJSON(), &all); err != nil {
 		panic(fmt.Errorf("read the OpenAPI document: %w", err))
 	}
 	d := &document{parts: all.Components, operations: map[string]operation{}}

@@ -53,7 +53,7 @@ type contract struct {
 }
 
 var document = sync.OnceValue(func() *contract {
-	doc, err := libopenapi.NewDocument(api.OpenAPIYAML)
+	doc, err := libopenapi.NewDocument(api.OpenAPIYAML())
 	if err != nil {
 		panic(err)
 	}
@@ -79,7 +79,7 @@ func readOperations() []Operation {
 	var paths struct {
 		Paths map[string]map[string]any `yaml:"paths"`
 	}
-	if err := yaml.Unmarshal(api.OpenAPIYAML, &paths); err != nil {
+	if err := yaml.Unmarshal(api.OpenAPIYAML(), &paths); err != nil {
 		panic(err)
 	}
 	for _, item := range paths.Paths {
