@@ -44,7 +44,7 @@ func (b *bench) hostile() {
 		{"merge.tool", "odd"},
 		{"merge.verifySignatures", "true"},
 		{"mergetool.odd.cmd", script("mergetool")},
-		{"branch.main.mergeOptions", "--squash --verify-signatures"},
+		{"branch.main.mergeOptions", "--squash --verify-signatures --no-such-option"},
 		{"branch.main.remote", "origin"},
 		{"branch.main.pushRemote", "evil"},
 		{"remote.pushDefault", "evil"},

@@ -179,19 +179,13 @@ func TestMerge_RefusesWhenTheBaseMovesMeanwhile(t *testing.T) {
 			b := newBench(t)
 			b.put("tree/new", "x\n")
 			b.commit(b.tree, "mine")
-			where := b.repo
 			if !checkedOut {
 				b.git(b.repo, "checkout", "-q", "-b", "other")
-				b.git(b.repo, "worktree", "add", "-q", "../beside", "main")
-				where = b.dir + "/beside"
 			}
 			theirs := ""
 			_, err := b.open().Merge(b.Context(), Merge{Plan: func(string) error {
-				b.put("repo/../"+where[len(b.dir)+1:]+"/theirs", "x\n")
-				theirs = b.commit(where, "theirs, just now")
-				if !checkedOut {
-					b.git(b.repo, "worktree", "remove", "../beside")
-				}
+				theirs = b.git(b.repo, "commit-tree", "-m", "theirs, just now", "-p", "main", "main^{tree}")
+				b.git(b.repo, "update-ref", "refs/heads/main", theirs)
 				return nil
 			}})
 			r, ok := err.(*Refusal)
