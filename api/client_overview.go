@@ -18,6 +18,15 @@ type Overview struct {
 	Agents   []Agent       `json:"agents"`
 	Workers  []Worker      `json:"workers"`
 	Inbox    []InboxItem   `json:"inbox"` // what needs a person
+
+	Processes WorkerCount `json:"processes"`
+}
+
+// WorkerCount counts worker processes as people do: one has a record for each agent that it
+// serves, and counts once.
+type WorkerCount struct {
+	All    int64 `json:"all"`
+	Online int64 `json:"online"` // those with a record that is
 }
 
 // Overview returns how things stand in the workspace.

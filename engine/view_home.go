@@ -36,8 +36,7 @@ type HomeView struct {
 	Next    []api.Agent   // by their next slot
 	Recent  []SessionView
 	Agents  []AgentView // those with runs or a schedule, at most a few
-	Online  int
-	Workers int
+	Workers api.WorkerCount
 	Today   map[api.Status]int64 // since midnight in zone
 	TodayOf int64                // of how many, newest first, Today is taken; 0 = of all
 	Slowest time.Duration        // of Recent, to compare ribbons
@@ -154,27 +153,25 @@ func (r *viewReader) homeAgents(ctx context.Context, out *HomeView) error {
 	if out.Agents, err = r.agentViews(ctx, agents); err != nil {
 		return err
 	}
-	workers, err := r.workerRows(ctx, 0)
-	if err != nil {
+	out.Workers, err = processes(ctx, r.q, r.c)
+	return err
+}
+
+// WorkerCount counts the worker processes that the caller may see.
+func (e *Engine) WorkerCount(ctx context.Context, c Caller) (out api.WorkerCount, err error) {
+	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
+		out, err = processes(ctx, tx, c)
 		return err
+	})
+	return out, err
+}
+
+func processes(ctx context.Context, q queries.Querier, c Caller) (api.WorkerCount, error) {
+	n, err := q.CountProcesses(ctx, queries.CountProcessesParams{WorkspaceID: c.WorkspaceID, Me: c.UserID, Admin: db.Flag(c.Role.AtLeast(api.Admin))})
+	if err != nil {
+		return api.WorkerCount{}, fmt.Errorf("count workers: %w", err)
 	}
-	// One process counts once, however many agents it serves.
-	type process struct {
-		owner api.UserID
-		name  string
-	}
-	online := map[process]bool{}
-	for _, w := range workers {
-		p := process{w.OwnerUserID, w.ProcessID}
-		online[p] = online[p] || w.State == api.Online
-	}
-	out.Workers = len(online)
-	for _, is := range online {
-		if is {
-			out.Online++
-		}
-	}
-	return nil
+	return api.WorkerCount{All: n.N, Online: n.Online}, nil
 }
 
 func (r *viewReader) workerRows(ctx context.Context, agent api.AgentID) ([]workerRow, error) {

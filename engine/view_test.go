@@ -118,7 +118,7 @@ func TestView_OthersLocalSessionsAreNotShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(home.Active)+len(home.Queued)+len(home.Recent)+len(home.Needs)+len(home.Today) != 0 || home.Workers != 0 {
+	if len(home.Active)+len(home.Queued)+len(home.Recent)+len(home.Needs)+len(home.Today) != 0 || home.Workers != (api.WorkerCount{}) {
 		t.Errorf("the home page of somebody else shows %+v", home)
 	}
 	if len(home.Agents) != 1 || len(home.Agents[0].Runs) != 0 {

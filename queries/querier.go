@@ -93,6 +93,9 @@ type Querier interface {
 	// among the newest sessions; complete is, so no index holds it.
 	CountOpenSessions(ctx context.Context, arg CountOpenSessionsParams) (int64, error)
 	CountOwners(ctx context.Context, workspaceID api.WorkspaceID) (int64, error)
+	// Processes: one has a record for each agent that it serves. One that doesn't say which it is
+	// goes by its name.
+	CountProcesses(ctx context.Context, arg CountProcessesParams) (CountProcessesRow, error)
 	CountSessionsOfThread(ctx context.Context, arg CountSessionsOfThreadParams) ([]CountSessionsOfThreadRow, error)
 	// Counts a session that an agent starts, as long as its claim holds and allows more.
 	CountStart(ctx context.Context, arg CountStartParams) (int64, error)

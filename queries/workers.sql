@@ -54,6 +54,15 @@ WHERE workspace_id = @workspace_id AND deleted_at = 0 AND id < @before
   AND (mode = 'cloud' OR owner_user_id = @me OR CAST(@admin AS INTEGER) = 1)
 ORDER BY id DESC LIMIT @n;
 
+-- Processes: one has a record for each agent that it serves. One that doesn't say which it is
+-- goes by its name.
+-- name: CountProcesses :one
+SELECT COUNT(*) AS n, CAST(COALESCE(SUM(p.online), 0) AS INTEGER) AS online FROM (
+    SELECT MAX(CASE WHEN state = 'online' THEN 1 ELSE 0 END) AS online FROM workers
+    WHERE workspace_id = @workspace_id AND deleted_at = 0 AND (mode = 'cloud' OR owner_user_id = @me OR CAST(@admin AS INTEGER) = 1)
+    GROUP BY owner_user_id, process_id, CASE WHEN process_id = '' THEN name ELSE '' END
+) p;
+
 -- name: ReregisterWorker :execrows
 UPDATE workers SET
     instance_id = @instance_id, process_id = @process_id, mode = @mode, instructions = @instructions,

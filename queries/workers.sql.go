@@ -92,6 +92,34 @@ func (q *Queries) ClampBeats(ctx context.Context, now int64) (int64, error) {
 	return result.RowsAffected()
 }
 
+const countProcesses = `-- name: CountProcesses :one
+SELECT COUNT(*) AS n, CAST(COALESCE(SUM(p.online), 0) AS INTEGER) AS online FROM (
+    SELECT MAX(CASE WHEN state = 'online' THEN 1 ELSE 0 END) AS online FROM workers
+    WHERE workspace_id = ?1 AND deleted_at = 0 AND (mode = 'cloud' OR owner_user_id = ?2 OR CAST(?3 AS INTEGER) = 1)
+    GROUP BY owner_user_id, process_id, CASE WHEN process_id = '' THEN name ELSE '' END
+) p
+`
+
+type CountProcessesParams struct {
+	WorkspaceID api.WorkspaceID
+	Me          api.UserID
+	Admin       int64
+}
+
+type CountProcessesRow struct {
+	N      int64
+	Online int64
+}
+
+// Processes: one has a record for each agent that it serves. One that doesn't say which it is
+// goes by its name.
+func (q *Queries) CountProcesses(ctx context.Context, arg CountProcessesParams) (CountProcessesRow, error) {
+	row := q.db.QueryRowContext(ctx, countProcesses, arg.WorkspaceID, arg.Me, arg.Admin)
+	var i CountProcessesRow
+	err := row.Scan(&i.N, &i.Online)
+	return i, err
+}
+
 const deleteWorker = `-- name: DeleteWorker :execrows
 UPDATE workers SET deleted_at = ?1, state = 'offline' WHERE id = ?2 AND deleted_at = 0
 `

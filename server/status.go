@@ -27,6 +27,9 @@ func (s *Server) overview(x *exchange) (response, error) {
 	if o.Workers, err = newest(func(p api.Page) (api.List[api.Worker], error) { return s.engine.Workers(ctx, x.caller, "", p) }); err != nil {
 		return response{}, err
 	}
+	if o.Processes, err = s.engine.WorkerCount(ctx, x.caller); err != nil {
+		return response{}, err
+	}
 	view, err := s.engine.Inbox(ctx, x.caller)
 	o.Inbox = view.Items
 	return reply(o, err)

@@ -61,7 +61,7 @@ func (c *cli) printOverview(o api.Overview) error {
 	f := &facts{}
 	f.add("server", c.shown(o.URL)+" (stint "+plain(o.Version)+")")
 	f.add("signed in as", plain(o.User))
-	paused, scheduled := 0, []api.Agent{}
+	paused, scheduled := int64(0), []api.Agent{}
 	for _, a := range o.Agents {
 		if a.Paused {
 			paused++
@@ -70,9 +70,8 @@ func (c *cli) printOverview(o api.Overview) error {
 			scheduled = append(scheduled, a)
 		}
 	}
-	f.add("agents", counted(len(o.Agents), paused, "paused"))
-	workers, online := workersCounted(o.Workers)
-	f.add("workers", counted(workers, online, "online"))
+	f.add("agents", counted(int64(len(o.Agents)), paused, "paused"))
+	f.add("workers", counted(o.Processes.All, o.Processes.Online, "online"))
 	f.add("needs you", needs(o.Inbox))
 	f.add("running", c.counts(o, api.Active))
 	f.add("waiting", c.counts(o, api.Queued, api.Pending))
@@ -83,33 +82,13 @@ func (c *cli) printOverview(o api.Overview) error {
 	if err := f.print(c); err != nil {
 		return err
 	}
-	if online == 0 {
+	if o.Processes.Online == 0 {
 		c.hint("%s", c.errLook.sgr("33", "! No worker is online. Start one with: stint worker run"))
 	}
 	return nil
 }
 
-// workersCounted counts workers as people do: one has a record for each agent that it serves, of one
-// owner and one name, and counts once.
-func workersCounted(records []api.Worker) (all, online int) {
-	type worker struct {
-		owner api.UserID
-		name  string
-	}
-	up := map[worker]bool{}
-	for _, w := range records {
-		one := worker{w.OwnerUserID, w.Name}
-		up[one] = up[one] || w.State == api.Online
-	}
-	for _, is := range up {
-		if is {
-			online++
-		}
-	}
-	return len(up), online
-}
-
-func counted(n, of int, word string) string {
+func counted(n, of int64, word string) string {
 	return fmt.Sprintf("%d (%d %s)", n, of, word)
 }
 
