@@ -54,7 +54,10 @@ func offerVerbs(ctx context.Context, q queries.Querier, c Caller, s *sessionRow,
 			out.Verbs = append(out.Verbs, v)
 		}
 	}
-	if out.Allows != api.LandMerge {
+	if len(out.Verbs) == 0 {
+		out.Why = fits(api.VerbDiscard, out)
+	}
+	if out.Why == "" && out.Allows != api.LandMerge {
 		out.Why = fmt.Sprintf("The owner of its worker lets changes be landed as far as %q, by the setting land.", out.Allows)
 	}
 	return nil
@@ -103,10 +106,10 @@ var landWords = map[api.LandVerb]string{
 // fits says why a verb makes no sense for changes, "" when it does.
 func fits(v api.LandVerb, now *api.Changes) string {
 	switch {
-	case now.Place == api.PlaceFolder && v != api.VerbPush && v != api.VerbPullRequest:
-		return "The agent works in a folder that is not its own: use a worktree, or do it there by hand."
 	case now.Landing != nil && now.Landing.Verb == api.VerbDiscard && now.Landing.State == api.LandDone:
 		return "The changes were discarded."
+	case now.Place == api.PlaceFolder && v != api.VerbPush && v != api.VerbPullRequest:
+		return "The agent works in a folder that is not its own: use a worktree, or do it there by hand."
 	case v == api.VerbKeep && !now.Dirty:
 		return "Everything is committed already."
 	case v == api.VerbMerge && now.BaseBranch == "":
@@ -144,7 +147,7 @@ func (e *Engine) RequestLanding(ctx context.Context, c Caller, session api.Sessi
 		}
 		if !slices.Contains(now.Verbs, in.Verb) {
 			detail := now.Why
-			if why := fits(in.Verb, &now); why != "" && len(now.Verbs) > 0 {
+			if why := fits(in.Verb, &now); why != "" && (len(now.Verbs) > 0 || detail == "") {
 				detail = why
 			}
 			return &api.Error{Code: api.CodeConflict, Status: s.Status, Detail: detail}
