@@ -250,6 +250,14 @@ func landIcon(l *api.Landing) string {
 	return landTone(l).icon()
 }
 
+// lossToken is what confirms the loss that the worker spoke of; "" when it asks nothing.
+func (p sessionPage) lossToken() string {
+	if l := p.Changes.Landing; l != nil && l.State == api.LandAsks {
+		return l.Token
+	}
+	return ""
+}
+
 // isWeb reports whether an address is one that a page may lead to.
 func isWeb(address string) bool {
 	return strings.HasPrefix(address, "https://") || strings.HasPrefix(address, "http://")

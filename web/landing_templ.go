@@ -123,7 +123,7 @@ func landPanel(p sessionPage) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				}
-				if p.offers(api.VerbDiscard) {
+				if p.offers(api.VerbDiscard) && p.lossToken() == "" {
 					templ_7745c5c3_Err = discardForm(p, "").Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
@@ -738,8 +738,8 @@ func landCard(p sessionPage, l *api.Landing) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if l.State == api.LandAsks && l.Token != "" && p.offers(api.VerbDiscard) {
-			templ_7745c5c3_Err = discardForm(p, l.Token).Render(ctx, templ_7745c5c3_Buffer)
+		if p.lossToken() != "" && p.offers(api.VerbDiscard) {
+			templ_7745c5c3_Err = discardForm(p, p.lossToken()).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
