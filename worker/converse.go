@@ -76,6 +76,9 @@ func (c *conversation) run(ctx context.Context, life proc.Record) (o outcome, ag
 	}
 	job := c.job(known, hidden)
 	job.Used = m.Total
+	if failure := c.mayUse(job); failure != nil {
+		return failed(failure, ""), false
+	}
 	cmd, err := c.plan.adapter.Command(job)
 	if refused := (*agent.Refusal)(nil); errors.As(err, &refused) {
 		return failed(&refused.Failure, ""), false
@@ -132,7 +135,7 @@ func (c *conversation) job(resume string, hidden []string) agent.Job {
 		StateDir: s.p.agentState(p.kind),
 		Hidden:   hidden,
 		System:   c.brief.system(p.instructions), Turn: c.brief.turn(p.template, c.before), Session: resume, Begin: agent.NewID(),
-		Model: p.model, MaxTurns: p.maxTurns, Permissions: p.permissions, Policy: p.policy, OwnSettings: p.ownSettings,
+		Model: p.model, MaxTurns: p.maxTurns, Permissions: p.permissions, Policy: p.policy, Uses: p.uses,
 		Hook: ourselves(agent.HookArg), Tools: p.tools(), AnswerLimit: p.answerLimit, Grace: s.p.stages.Interrupt,
 	}
 }

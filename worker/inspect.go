@@ -36,6 +36,10 @@ type Inspection struct {
 	Rights string            `json:"rights,omitzero"`
 	Policy []string          `json:"policy,omitzero"`
 	Holds  map[string]string `json:"holds,omitzero"`
+	// Uses says for each switch of the settings whether the agent may use that; Loads are the files
+	// and folders there now that it lets be loaded.
+	Uses  []string `json:"uses,omitzero"`
+	Loads []string `json:"loads,omitzero"`
 
 	own      setup.Agent // with what it leaves to the workflow filled in
 	flow     workflow.Workflow
@@ -93,6 +97,7 @@ func Inspect(ctx context.Context, stateDir string, record api.Agent, slug string
 	}
 	i.allow(kind, own)
 	i.workplace(ctx, own, record, stateDir, env)
+	i.uses(kind, own, record, env)
 	i.program(ctx, kind, own, record, env)
 	return i
 }
@@ -284,9 +289,9 @@ func (i *Inspection) signIn(ctx context.Context, kind api.AgentType, own setup.A
 		i.check("sign-in", refuse("AGENT_NOT_SIGNED_IN", "%s", words))
 		return
 	}
-	if !own.OwnSettings {
+	if used := own.Used(); !used.Settings && !used.Provider {
 		if name := agent.CodexProvider(env); name != "" {
-			words += fmt.Sprintf(", or, as its own settings, which a worker doesn't read, name the model provider %q, name that in the executable or set own_settings = true", name)
+			words += fmt.Sprintf(", or, as its own settings, which a worker doesn't read, name the model provider %q, let it be used (provider = true in [uses]) or name it in the executable", name)
 		}
 		empty, err := os.MkdirTemp("", "stint-")
 		if err != nil {

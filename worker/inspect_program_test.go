@@ -80,6 +80,7 @@ esac`})
 	}{
 		"executable = ['codex', '-c', 'model_provider=mine']\n": {true, "needs no Codex sign-in"},
 		"own_settings = true\nenv = ['CODEX_HOME']\n":           {true, "needs no Codex sign-in"},
+		"env = ['CODEX_HOME']\n[uses]\nprovider = true\n":       {true, "needs no Codex sign-in"},
 		"env = ['CODEX_HOME']\n":                                {false, `"mine"`},
 		"":                                                      {false, "codex login"},
 	} {

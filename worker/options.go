@@ -85,9 +85,6 @@ type Options struct {
 	// PromptHold is how long an agent that has asked people waits with its claim kept;
 	// then its session is parked and the slot freed. 0 = 10 min. contract 6.5
 	PromptHold time.Duration
-	// OwnSettings lets agents load settings, tool servers and hooks that lie in the
-	// work folder or in the home of this user. contract 10.2
-	OwnSettings bool
 	// Hidden are absolute paths that agents must not read, besides those of Stint's that this
 	// process knows by itself: its own, those that every installation has, and those in
 	// Places.

@@ -36,7 +36,7 @@ type runSettings struct {
 	maxTurns    int
 	permissions agent.Permissions
 	policy      agent.Policy
-	ownSettings bool
+	uses        agent.Uses // of what there is already; the owner's file alone says so
 	stintTools  bool
 
 	name         string      // of the worker, "" = the process's own
@@ -182,7 +182,7 @@ func recordSettings(t api.Trusted, o Options) runSettings {
 	run := t.Run
 	out := runSettings{
 		trusted: t, kind: t.Type, workFolder: run.WorkFolder, argv: run.Command, checkArgv: run.Check, model: run.Model, maxTurns: int(run.MaxTurns),
-		permissions: cmp.Or(agent.Permissions(run.Permissions), agent.Approval), ownSettings: o.OwnSettings, shared: o.FolderShared,
+		permissions: cmp.Or(agent.Permissions(run.Permissions), agent.Approval), shared: o.FolderShared,
 		workspace: setup.Workspace{Mode: run.Workspace, BaseBranch: run.BaseBranch}, envNames: run.Env,
 		turnLimit: seconds(t.TurnTimeoutSeconds), stallLimit: seconds(t.StallTimeoutSeconds),
 		tries: o.MaxRetryAttempts, tryPause: o.MaxRetryBackoff,
@@ -221,7 +221,7 @@ func (o *runSettings) override(own setup.Agent, flow workflow.Workflow, c api.Cl
 		// The owner's policy replaces the record's: no rule of anybody else may widen it.
 		o.permissions, o.policy = own.Rights(), own.Policy()
 	}
-	o.ownSettings, o.stintTools = o.ownSettings || own.OwnSettings, own.StintTools
+	o.uses, o.stintTools = own.Used(), own.StintTools
 	o.shared = o.shared || own.Shared
 	o.name, o.instructions = own.Name, own.Instructions
 	if own.TaskUpdates != nil {

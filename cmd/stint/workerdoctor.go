@@ -190,6 +190,12 @@ func (c *cli) setupFacts(f *facts, i worker.Inspection) {
 		f.add("tools", "Stint's own, with the run's token")
 	}
 	f.add("changes", landWords(i))
+	for _, words := range i.Uses {
+		f.add("uses", plain(words))
+	}
+	for _, name := range i.Loads {
+		f.add("loads", plain(name))
+	}
 	f.add("permissions", i.Rights)
 	for _, rule := range i.Policy {
 		f.add("rule", plain(rule))

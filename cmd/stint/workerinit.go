@@ -14,6 +14,7 @@ import (
 
 	"stint/api"
 	"stint/worker"
+	"stint/worker/agent"
 	"stint/worker/git"
 	"stint/worker/setup"
 	"stint/worker/workflow"
@@ -25,6 +26,7 @@ type initFlags struct {
 	folder, mode, base           string
 	workflow, name, instructions string
 	run, state, land             string
+	uses                         []string
 	replace, yes                 bool
 	branches                     bool // the folder is in a git repository
 	settings                     setup.Agent
@@ -42,7 +44,9 @@ func (c *cli) workerInitCommand() *cobra.Command {
 		Long: "Writes your settings for an agent: its type, where it works and with which\n" +
 			"rights. On a terminal it asks for what no flag says. It looks at git, at the\n" +
 			"agent's program and at its sign-in, and makes the agent's record where a\n" +
-			"coordinator answers and has none.",
+			"coordinator answers and has none.\n\n" +
+			"A program gets nothing of what you, or the folder, have already, but what\n" +
+			"--uses names (or [uses] in the settings later):\n" + usesHelp(),
 		Example: "stint worker init\n" +
 			"stint worker init --agent reviewer --type claude_code --folder ~/app \\\n" +
 			"    --mode worktree\n" +
@@ -63,6 +67,7 @@ func (c *cli) workerInitCommand() *cobra.Command {
 	flags.StringVar(&f.name, "name", "", "the `NAME` of its worker (the process's own)")
 	flags.StringVar(&f.instructions, "instructions", "", "a trusted `TEXT` for the agent")
 	flags.StringVar(&f.land, "land", "", "how far the changes of its sessions may be landed from\nelsewhere: a `LEVEL` of "+joined(api.LandLevels)+" (off)")
+	flags.StringSliceVar(&f.uses, "uses", nil, "the `NAMES` of what its program may use, with commas")
 	flags.StringVar(&f.state, "state-dir", "", "the worker's own `DIR`, if its settings are to be there")
 	flags.BoolVar(&f.replace, "replace", false, "write anew what is there already")
 	flags.BoolVar(&f.yes, "yes", false, "ask nothing, and accept what the workflow file executes")
@@ -213,6 +218,11 @@ func (f *initFlags) begin(ctx context.Context, asks bool) error {
 	}
 	_, err = git.Open(ctx, s.Folder, os.Environ())
 	f.branches = err == nil
+	if len(f.uses) > 0 {
+		if s.Uses, err = agent.UsesOf(f.uses); err != nil {
+			return fmt.Errorf("--uses: %w", err)
+		}
+	}
 	f.settings = s
 	return nil
 }
@@ -322,6 +332,11 @@ func (c *cli) hintInspection(i worker.Inspection) {
 	}
 	if i.Program.Path != "" {
 		c.hint("%s %s", c.errLook.good("✓"), strings.TrimSpace(plain(i.Program.Path)+" "+i.Program.Version))
+	}
+	for _, words := range i.Uses {
+		if !strings.HasSuffix(words, " off") {
+			c.hint("%s uses %s", c.errLook.good("✓"), plain(words))
+		}
 	}
 	for _, check := range i.Checks {
 		if check.Detail != "" {

@@ -14,26 +14,30 @@ import (
 
 	"stint/api"
 	"stint/worker"
+	"stint/worker/agent"
 	"stint/worker/setup"
 	"stint/worker/workflow"
 )
 
 func (c *cli) workerTrustCommand() *cobra.Command {
 	var yes bool
-	var state string
+	var state, in string
 	cmd := &cobra.Command{
 		Use:   "trust AGENT",
 		Short: "Accept what an agent executes here",
 		Long: "Shows what others decide about what your worker executes for an agent, and\n" +
 			"accepts exactly this: the run block, type and instructions of the agent's\n" +
-			"record where somebody else changed them last, and the hooks, command and\n" +
-			"workspace of the workflow file. When any of it changes, it is not run until you\n" +
-			"accept it again; of a workflow file, what you accepted last goes on.",
+			"record where somebody else changed them last, the hooks, command and workspace\n" +
+			"of the workflow file, and what [uses] in your settings lets its program load\n" +
+			"where others, or the agent, could have changed it. When any of it changes, it is\n" +
+			"not run until you accept it again; of a workflow file, what you accepted last\n" +
+			"goes on.",
 		Example: "stint worker trust reviewer\nstint worker trust reviewer --yes",
 		Args:    cobra.ExactArgs(1),
-		RunE:    func(cmd *cobra.Command, args []string) error { return c.trust(cmd.Context(), args[0], state, yes) },
+		RunE:    func(cmd *cobra.Command, args []string) error { return c.trust(cmd.Context(), args[0], state, in, yes) },
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "accept it without being asked")
+	cmd.Flags().StringVar(&in, "in", "", "the `DIR` whose files its program may load, in place of\nits work folder: a session's worktree")
 	cmd.Flags().StringVar(&state, "state-dir", "", "the worker's own `DIR`, if its settings are there")
 	return cmd
 }
@@ -43,9 +47,12 @@ type offer struct {
 	Agent    string         `json:"agent"`
 	Run      *offeredRun    `json:"run,omitzero"`      // nil: set by yourself, or the coordinator wasn't asked
 	Workflow *offeredFlow   `json:"workflow,omitzero"` // nil: there is none, or it executes nothing
+	Uses     []offeredUse   `json:"uses,omitzero"`     // what the program may load and others could have written
 	Accepted bool           `json:"accepted"`          // now all of it is
 	was      setup.Accepted // before
+	record   api.Agent      // the zero value where the coordinator wasn't asked
 	flow     workflow.Executing
+	uses     []agent.Source
 }
 
 type offeredRun struct {
@@ -64,14 +71,18 @@ type offeredFlow struct {
 	Accepted  bool              `json:"accepted"`
 }
 
-func (c *cli) trust(ctx context.Context, ref, state string, yes bool) error {
+func (c *cli) trust(ctx context.Context, ref, state, in string, yes bool) error {
 	what := "cannot accept what the agent " + ref + " executes"
 	files := setup.Find(state)
 	o, err := c.offered(ctx, files, ref, what)
 	if err != nil {
 		return err
 	}
-	fresh := o.Run != nil && !o.Run.Accepted || o.Workflow != nil && !o.Workflow.Accepted
+	if err := o.offeredUses(state, in); err != nil {
+		return explain(what, err, "stint worker doctor "+o.Agent)
+	}
+	fresh := o.Run != nil && !o.Run.Accepted || o.Workflow != nil && !o.Workflow.Accepted ||
+		slices.ContainsFunc(o.Uses, func(u offeredUse) bool { return !u.Accepted })
 	if !c.flags.json && !c.flags.quiet {
 		if err := c.showOffer(o); err != nil {
 			return err
@@ -112,7 +123,7 @@ func (o offer) accepting(now api.Time) setup.Accepted {
 	if o.Workflow != nil {
 		a.Workflow = &setup.AcceptedWorkflow{Path: o.Workflow.Path, Digest: o.Workflow.Digest, At: now.UTC(), Executing: o.flow}
 	}
-	return a
+	return a.With(o.uses, now.UTC())
 }
 
 // offered gathers what there is to accept. Without a coordinator that is only the workflow
@@ -164,7 +175,7 @@ func (c *cli) offeredRecord(ctx context.Context, client *api.Client, o *offer, r
 	if err != nil {
 		return nil, noAgent(ctx, client, what, ref, err)
 	}
-	o.Agent = a.Slug
+	o.Agent, o.record = a.Slug, a
 	me, err := client.Whoami(ctx)
 	if err != nil {
 		return nil, explain(what, err, "stint status")
@@ -203,6 +214,9 @@ func (c *cli) showOffer(o offer) error {
 		f.add("digest", r.Digest)
 	} else {
 		f.add("record", "yours, or not asked for")
+	}
+	for _, u := range o.Uses {
+		useFacts(f, u)
 	}
 	w := o.Workflow
 	if w == nil {

@@ -75,10 +75,6 @@ func setOpencode(job Job, out *Command) error {
 		asks[tool] = "allow"
 	}
 	asks["task"] = "deny" // what its helpers ask never gets here: they would wait for ever
-	permission, err := json.Marshal(asks, json.Deterministic(true))
-	if err != nil {
-		return fmt.Errorf("encode the permissions for opencode: %w", err)
-	}
 	config := map[string]any{}
 	// The owner may have set some of it by the same variable. What isn't JSON opencode refuses too.
 	_ = json.Unmarshal([]byte(variable(job.Env, "OPENCODE_CONFIG_CONTENT")), &config, lenient)
@@ -88,16 +84,18 @@ func setOpencode(job Job, out *Command) error {
 		said, _ := config["instructions"].([]any)
 		config["instructions"] = append(said, filepath.Join(job.StateDir, file))
 	}
+	opencodeUses(job, config, asks, out)
+	permission, err := json.Marshal(asks, json.Deterministic(true))
+	if err != nil {
+		return fmt.Errorf("encode the permissions for opencode: %w", err)
+	}
 	content, err := json.Marshal(config, json.Deterministic(true))
 	if err != nil {
 		return fmt.Errorf("encode the settings for opencode: %w", err)
 	}
-	out.Env = []string{
-		"OPENCODE_CONFIG_CONTENT=" + string(content), "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1",
-	}
-	if !job.OwnSettings {
-		out.Env = append(out.Env, "OPENCODE_PERMISSION="+string(permission), "OPENCODE_DISABLE_PROJECT_CONFIG=1",
-			"OPENCODE_DISABLE_CLAUDE_CODE=1", "OPENCODE_DISABLE_EXTERNAL_SKILLS=1")
+	out.Env = append(out.Env, "OPENCODE_CONFIG_CONTENT="+string(content), "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1")
+	if !job.Uses.Settings {
+		out.Env = append(out.Env, "OPENCODE_PERMISSION="+string(permission))
 	}
 	return nil
 }
@@ -120,7 +118,7 @@ func acpInstructions(job Job) string {
 // setGemini keeps Gemini CLI from settings, hooks and tool servers of the work folder, which it
 // takes from folders that it trusts, and from updating itself. Its file wins over its user's.
 func setGemini(job Job, out *Command) error {
-	if !filepath.IsAbs(job.StateDir) || job.OwnSettings {
+	if !filepath.IsAbs(job.StateDir) || job.Uses.Settings {
 		return nil
 	}
 	settings, err := json.Marshal(map[string]any{
@@ -139,7 +137,7 @@ func setGemini(job Job, out *Command) error {
 // acpUnheld says which parts of the policy nothing enforces here.
 func acpUnheld(job Job, program api.ACPProgram) []string {
 	name := or(program.Word, "This program")
-	if program.Name == "opencode" && !job.OwnSettings {
+	if program.Name == "opencode" && !job.Uses.Settings {
 		return []string{"opencode has no sandbox: a command that is allowed can do whatever the worker's user can. Give it a wrapper, such as bubblewrap, to fence it in."}
 	}
 	return []string{name + " asks only before what its own settings make it ask, and has no sandbox that the worker knows of: whatever it does without asking is not judged. Give it a wrapper, such as bubblewrap, to fence it in."}

@@ -143,7 +143,7 @@ func (t *acpTalk) choose(s acpSession) error {
 	settings := acpSettings(s)
 	mode := settings["mode"]
 	for _, asking := range []string{"default"} {
-		if mode.has(asking) && mode.current != asking && !t.job.OwnSettings {
+		if mode.has(asking) && mode.current != asking && !t.job.Uses.Settings {
 			t.set(mode, asking)
 		}
 	}

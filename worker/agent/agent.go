@@ -107,9 +107,8 @@ type Job struct {
 	Policy      Policy
 	// Approvals are the standing ones; nil = there are none, and none are offered.
 	Approvals Approvals
-	// OwnSettings lets the program load settings, tool servers and hooks that lie in the work
-	// folder or in its user's home. contract 10.2
-	OwnSettings bool
+	// Uses says what of its user's, and of the work folder's, the program may take.
+	Uses Uses
 	// Used is what earlier conversations of the agent session have reported, for programs that
 	// tell of each alone; zero for a new one.
 	Used api.Usage

@@ -50,16 +50,6 @@ func (Claude) Command(job Job) (Command, error) {
 	} else {
 		argv = append(argv, "--session-id", job.Begin)
 	}
-	if !job.OwnSettings {
-		argv = append(argv, "--setting-sources", "", "--strict-mcp-config")
-	}
-	servers, err := claudeTools(job)
-	if err != nil {
-		return Command{}, err
-	}
-	if servers != "" {
-		argv = append(argv, "--mcp-config", servers)
-	}
 	if job.System != "" {
 		argv = append(argv, "--append-system-prompt", job.System)
 	}
@@ -75,7 +65,7 @@ func (Claude) Command(job Job) (Command, error) {
 		off = append(slices.Clone(off), "AskUserQuestion")
 	}
 	argv = append(argv, "--settings", string(settings), "--disallowedTools", strings.Join(off, ","))
-	return Command{
+	out := Command{
 		Argv: argv,
 		Env: []string{
 			"DISABLE_AUTOUPDATER=1",           // the program stays the version that was checked
@@ -86,8 +76,12 @@ func (Claude) Command(job Job) (Command, error) {
 			"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1",
 			"CLAUDE_CODE_STARTUP_FAILURE_RESULTS=1",
 		},
-		Unheld: claudeUnheld(job),
-	}, nil
+		Files: map[string]string{}, Links: map[string]string{}, Unheld: claudeUnheld(job),
+	}
+	if err := claudeUses(job, &out); err != nil {
+		return Command{}, err
+	}
+	return out, claudeTools(job, &out)
 }
 
 // Converse holds the conversation.
@@ -102,7 +96,7 @@ func (Claude) Converse(ctx context.Context, pipes Pipes, job Job, host Host) (Re
 func claudeJob(job Job) Job {
 	all := claudeTalks(job.Env)
 	job.Hidden = slices.Concat(job.Hidden, slices.DeleteFunc(private(job.Env), func(path string) bool { return path == all }))
-	if all != "" && !job.OwnSettings { // else it keeps memories among them
+	if all != "" && !job.Uses.Settings { // else it keeps memories among them
 		job.talks = resolve(all)
 	}
 	return job

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -96,7 +97,7 @@ func claudeSandbox(job Job) bool {
 // The policy's rules aren't among them: the program asks about each tool call before it runs
 // (see claudeTalk.hook), whatever its settings allow.
 func claudeSettings(job Job) map[string]any {
-	hidden, parts, rules, refused := job.hidden(), []string{}, []string{}, []string{}
+	hidden, parts, rules, refused, opened := job.hidden(), []string{}, []string{}, []string{}, []string{}
 	for _, path := range hidden {
 		parts = append(parts, beside(path, resolve(job.Dir))...)
 		rules = append(rules, claudeBeside(path, resolve(job.Dir))...)
@@ -110,8 +111,11 @@ func claudeSettings(job Job) map[string]any {
 		refused = append(refused, "Read(/"+pattern+")", "Edit(/"+pattern+")")
 	}
 	out := map[string]any{
-		"autoMemoryEnabled": job.OwnSettings, // one session's notes would be orders to the next
+		"autoMemoryEnabled": job.Uses.Settings, // one session's notes would be orders to the next
 		"permissions":       map[string]any{"deny": refused, "disableBypassPermissionsMode": "disable"},
+	}
+	if job.Uses.Provider && !job.Uses.Settings {
+		maps.Copy(out, claudeProvider(job.Env).rest)
 	}
 	if !claudeSandbox(job) {
 		out["sandbox"] = map[string]any{"enabled": false}
@@ -121,13 +125,19 @@ func claudeSettings(job Job) map[string]any {
 	for i, name := range claudeKeys {
 		keys[i] = map[string]any{"name": name, "mode": "deny"}
 	}
+	if job.Uses.Skills && !job.Uses.Settings { // their scripts are reached by links there
+		opened = append(opened, filepath.Join(job.StateDir, "skills"))
+	}
 	if job.Policy.open(Filesystem) { // then a hidden folder isn't opened again even for what may be written
 		hidden = parts
 	}
 	files := map[string]any{"denyRead": hidden, "denyWrite": hidden}
 	if job.talks != "" {
 		files["denyRead"] = append(slices.Clone(hidden), job.talks)
-		files["allowRead"] = []string{claudeOwn(job)}
+		opened = append(opened, claudeOwn(job))
+	}
+	if len(opened) > 0 {
+		files["allowRead"] = opened
 	}
 	switch {
 	case job.Policy.shut(Filesystem):

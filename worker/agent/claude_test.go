@@ -288,7 +288,7 @@ func TestClaude_CommandIsTheOwnersAlone(t *testing.T) {
 	if slices.Contains(cmd.Argv, job.Turn) || slices.Contains(cmd.Argv, "--resume") {
 		t.Errorf("argv %q", cmd.Argv)
 	}
-	job.Session, job.OwnSettings, job.MaxTurns, job.Executable = "other", true, 3, []string{"/opt/claude", "--debug"}
+	job.Session, job.Uses, job.MaxTurns, job.Executable = "other", agent.UsesAll, 3, []string{"/opt/claude", "--debug"}
 	cmd, err = agent.Claude{}.Command(job)
 	if err != nil {
 		t.Fatal(err)

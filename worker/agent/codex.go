@@ -2,13 +2,11 @@ package agent
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/pelletier/go-toml/v2"
 	"golang.org/x/sys/unix"
 	"stint/api"
 )
@@ -18,7 +16,7 @@ import (
 //
 // [Job.StateDir] is its CODEX_HOME: it holds Codex's threads and none of the user's own
 // settings. The sign-in is the user's: auth.json there is a link to theirs, through which
-// Codex reads and renews it. With [Job.OwnSettings] the user's own CODEX_HOME is used instead.
+// Codex reads and renews it. With [Uses.Settings] the user's own CODEX_HOME is used instead.
 type Codex struct{}
 
 // Command starts codex app-server. The conversation's own settings are sent within it.
@@ -29,13 +27,13 @@ func (Codex) Command(job Job) (Command, error) {
 		argv = []string{"codex"}
 	}
 	out := Command{Argv: append(argv, "app-server"), Unheld: codexUnheld(job)}
-	if job.OwnSettings {
+	if job.Uses.Settings {
 		return out, nil
 	}
 	if !filepath.IsAbs(job.StateDir) {
 		return Command{}, &Refusal{api.Failure{Code: CodeCrashed, Message: "Codex needs a folder of its own for its state."}}
 	}
-	if name := CodexProvider(job.Env); name != "" {
+	if name := CodexProvider(job.Env); name != "" && !job.Uses.Provider {
 		out.Notes = append(out.Notes, providerIgnored(name))
 	}
 	if tmp := resolve(or(variable(job.Env, "TMPDIR"), "/tmp")); strings.HasPrefix(resolve(job.StateDir), tmp+"/") {
@@ -62,8 +60,8 @@ func (Codex) Converse(ctx context.Context, pipes Pipes, job Job, host Host) (Res
 // what the user keeps there for its commands.
 func codexJob(job Job) Job {
 	home := codexHome(job.Env)
-	hidden := slices.DeleteFunc(private(job.Env), func(path string) bool { return job.OwnSettings && path == home })
-	if job.OwnSettings && home != "" {
+	hidden := slices.DeleteFunc(private(job.Env), func(path string) bool { return job.Uses.Settings && path == home })
+	if job.Uses.Settings && home != "" {
 		for _, name := range []string{"auth.json", "config.toml", "history.jsonl", "sessions", "archived_sessions", "log"} {
 			hidden = append(hidden, filepath.Join(home, name))
 		}
@@ -97,7 +95,7 @@ func codexApproval(job Job) string {
 // that submits each tool call to us before it runs, "" for none.
 func codexConfig(job Job, hook string) map[string]any {
 	out := map[string]any{
-		"features": map[string]any{"default_mode_request_user_input": !job.Policy.Unattended, "apps": job.OwnSettings, "plugins": job.OwnSettings},
+		"features": map[string]any{"default_mode_request_user_input": !job.Policy.Unattended},
 		"tools":    map[string]any{"update_plan": map[string]any{"enabled": true}},
 		// The search runs on the model's side: there is no call to ask about.
 		"web_search":                  map[bool]string{true: "live", false: "disabled"}[job.Policy.open(Network)],
@@ -107,12 +105,7 @@ func codexConfig(job Job, hook string) map[string]any {
 		"shell_environment_policy": map[string]any{"inherit": "all", "ignore_default_excludes": true, "exclude": []string{"*OPENAI*KEY*", "CODEX_*KEY*", "CODEX_*TOKEN*"}},
 	}
 	out["default_permissions"], out["permissions"] = "stint", map[string]any{"stint": codexProfile(job)}
-	if !job.OwnSettings {
-		out["projects"] = untrusted(job.Dir)
-	}
-	if len(job.Tools) > 0 {
-		out["mcp_servers"] = codexTools(job)
-	}
+	codexUses(job, out)
 	if hook != "" {
 		out["bypass_hook_trust"] = true // nobody is there to review it; in an untrusted folder no other hook runs
 		out["hooks"] = map[string]any{"PreToolUse": []any{map[string]any{"hooks": []any{
@@ -154,27 +147,9 @@ func codexProfile(job Job) map[string]any {
 	return profile
 }
 
-// CodexProvider is the model provider that the user's own Codex settings name, "" for OpenAI
-// or when they can't be read.
-func CodexProvider(env []string) string {
-	text, err := os.ReadFile(filepath.Join(codexHome(env), "config.toml"))
-	var config struct {
-		Provider string `toml:"model_provider"`
-	}
-	if err != nil || toml.Unmarshal(text, &config) != nil || config.Provider == "openai" {
-		return ""
-	}
-	return config.Provider
-}
-
-func providerIgnored(name string) string {
-	return fmt.Sprintf("Codex's own settings name the model provider %q, and a worker doesn't read them: name it in the executable "+
-		"(executable = [\"codex\", \"-c\", \"model_provider=…\", …]), or let them be read (own_settings = true).", clip(name, 100))
-}
-
 // codexState is the CODEX_HOME of a conversation.
 func codexState(job Job) string {
-	if job.OwnSettings {
+	if job.Uses.Settings {
 		return codexHome(job.Env)
 	}
 	return job.StateDir

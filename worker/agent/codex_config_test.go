@@ -83,7 +83,7 @@ func TestCodex_CommandAndConfiguration(t *testing.T) {
 	if _, err := (agent.Codex{}).Command(job); err == nil {
 		t.Error("a state folder that Codex can't work from was taken")
 	}
-	job.OwnSettings = true
+	job.Uses = agent.UsesAll
 	cmd, err := agent.Codex{}.Command(job)
 	if err != nil || len(cmd.Env)+len(cmd.Links)+len(cmd.Files) != 0 {
 		t.Errorf("with the user's own settings: %+v, %v", cmd, err)

@@ -74,8 +74,8 @@ func (t *codexTalk) open(jsontext.Value) error {
 	params := map[string]any{
 		"cwd": t.job.Dir, "approvalPolicy": codexApproval(t.job), "config": codexConfig(t.job, hook),
 	}
-	if t.job.System != "" {
-		params["developerInstructions"] = t.job.System
+	if system := codexSystem(t.job); system != "" {
+		params["developerInstructions"] = system
 	}
 	if t.job.Model != "" {
 		params["model"] = t.job.Model

@@ -187,7 +187,7 @@ func TestHidden_OtherConversationsOfClaudeCode(t *testing.T) {
 		"one resumed":  {other, false, map[string]bool{own: true, own + ".jsonl": true, other: false, "memory": true}},
 		"own settings": {"", true, map[string]bool{own: false, other: false, "memory": false}},
 	} {
-		job.Session, job.OwnSettings = c.session, c.own
+		job.Session, job.Uses.Settings = c.session, c.own
 		hides := refused(job)
 		for path, want := range c.want {
 			if hides(filepath.Join(talks, "-work-some-folder", path)) != want {

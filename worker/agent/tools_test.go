@@ -39,7 +39,7 @@ func TestTools_TheProgramsStartTheServerWithTheRunsToken(t *testing.T) {
 	}
 	claude.Tools, codex.Tools = toolServer, toolServer
 	argv, config := without()
-	if want := "--mcp-config\n" + `{"mcpServers":{"stint":{"args":["mcp","--run"],"command":"/opt/my stint","type":"stdio"}}}` + "\n--"; !strings.Contains(argv, want) {
+	if want := "--mcp-config\n" + `{"mcpServers":{"stint":{"args":["mcp","--run"],"command":"/opt/my stint","type":"stdio"}}}`; !strings.Contains(argv, want) {
 		t.Errorf("Claude Code is started with %s", argv)
 	}
 	for _, want := range []string{`"command":"/opt/my stint"`, `"args":["mcp","--run"]`, `"env_vars":["PATH","STINT_TOKEN"]`} {

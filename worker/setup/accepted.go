@@ -4,11 +4,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
 
 	"stint/api"
+	"stint/worker/agent"
 	"stint/worker/workflow"
 )
 
@@ -17,6 +19,37 @@ import (
 type Accepted struct {
 	Run      *AcceptedRun      `toml:"run,omitempty"`
 	Workflow *AcceptedWorkflow `toml:"workflow,omitempty"`
+	Uses     []AcceptedUse     `toml:"uses,omitempty" comment:"Files and folders that the agent's program may load, in exactly this form."`
+}
+
+// AcceptedUse is something that a program may load (see [agent.Source]) in the form in which it was
+// accepted. Several forms of one name may be: worktrees are of several commits.
+type AcceptedUse struct {
+	Use    string    `toml:"use"`
+	Name   string    `toml:"name"`
+	Digest string    `toml:"digest"`
+	At     time.Time `toml:"at"`
+}
+
+const mostAcceptedUses = 200 // the oldest go first
+
+// Unaccepted are those sources that have to be accepted and aren't in the form that they have now.
+func (a Accepted) Unaccepted(sources []agent.Source) (out []agent.Source) {
+	for _, s := range sources {
+		if s.Asks() && !slices.ContainsFunc(a.Uses, func(u AcceptedUse) bool { return u.Use == s.Use && u.Name == s.Name && u.Digest == s.Digest }) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// With is what was accepted with further sources, as they are now.
+func (a Accepted) With(sources []agent.Source, at time.Time) Accepted {
+	for _, s := range a.Unaccepted(sources) {
+		a.Uses = append(slices.Clip(a.Uses), AcceptedUse{Use: s.Use, Name: s.Name, Digest: s.Digest, At: at})
+	}
+	a.Uses = a.Uses[max(0, len(a.Uses)-mostAcceptedUses):]
+	return a
 }
 
 // AcceptedRun is what an agent record executed when it was accepted.

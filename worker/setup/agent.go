@@ -37,7 +37,7 @@ type Agent struct {
 	Preset       Preset            `toml:"preset,omitempty" comment:"ask, unattended, autonomous or command"`
 	Permissions  agent.Permissions `toml:"permissions,omitempty" comment:"approval or autonomous; the preset's when not said"`
 	Otherwise    agent.Ruling      `toml:"otherwise,omitempty" comment:"What holds where no rule matches: allow, ask, deny or deny_stop"`
-	OwnSettings  bool              `toml:"own_settings,omitempty" comment:"Let the agent load settings, tool servers and hooks that lie in the folder or the home."`
+	OwnSettings  bool              `toml:"own_settings,omitempty" comment:"All of [uses] at once."`
 	StintTools   bool              `toml:"stint_tools,omitempty" comment:"Give the agent Stint's tools, by which it comments on its task, reports and starts other agents; they act for its run alone."`
 	TaskUpdates  *[]string         `toml:"task_updates,omitempty" comment:"What of its sessions may change the state of their tasks: claimed, awaiting_input, completed, failed, released, landed; all that the agent lets when not said."`
 	Instructions string            `toml:"instructions,omitempty,multiline" comment:"Trusted text for the agent, up to 2,000 characters."`
@@ -65,6 +65,7 @@ type Agent struct {
 	AnswerWithin int64 `toml:"answer_within_seconds,omitempty" comment:"How long a question waits for a person; then an approval is refused, and a question gets its first option."`
 
 	Workspace Workspace    `toml:"workspace,omitempty"`
+	Uses      agent.Uses   `toml:"uses,omitempty" comment:"What the agent may use of what you, or the folder, have already."`
 	Spend     Spend        `toml:"spend,omitempty"`
 	Rules     []agent.Rule `toml:"rules,omitempty"`
 }
@@ -107,6 +108,14 @@ func (a Agent) Rights() agent.Permissions {
 		return agent.Permissions(p.Run.Permissions)
 	}
 	return agent.Approval
+}
+
+// Used are the switches for what the agent may use of what there is already.
+func (a Agent) Used() agent.Uses {
+	if a.OwnSettings {
+		return agent.UsesAll
+	}
+	return a.Uses
 }
 
 // Under fills in from a workflow what the file leaves open. The file comes first: it belongs
@@ -213,6 +222,9 @@ func (a Agent) complete(home string) (Agent, error) {
 	s := a.Spend
 	check("spend", s.SessionUSD >= 0 && s.SessionTokens >= 0, "a limit is negative")
 	check("spend", s.SessionUSD <= 1e9, "a limit is more than all the money there is")
+	if err := a.Used().Refused(a.Type, a.Executable); err != nil && (a.Type != api.TypeACP || len(a.Executable) > 0) {
+		bad = append(bad, err) // of type acp the record may name the program
+	}
 	for i, r := range a.Rules {
 		field := fmt.Sprintf("rules[%d]", i)
 		one(field+".area", slices.Contains(api.Areas, r.Area), r.Area,

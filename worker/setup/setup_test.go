@@ -68,6 +68,9 @@ directory = "cmd"
 session_usd = 1.5
 session_tokens = 1000
 
+[uses]
+skills = true
+
 [[rules]]
 area = "shell"
 pattern = "git push*"
@@ -85,8 +88,8 @@ func TestAgent_EverySettingIsRead(t *testing.T) {
 		Wrapper: []string{"bwrap", "--ro-bind", "/", "/"}, MaxRetries: &none,
 		Land: api.LandPullRequest, LandProtected: []string{"release/*"},
 		Workspace: Workspace{Mode: "worktree", Root: "/srv/trees", BaseBranch: "main", Directory: "cmd"},
-		Spend:     Spend{SessionUSD: 1.5, SessionTokens: 1000},
-		Rules:     []agent.Rule{{Area: agent.Shell, Pattern: "git push*", Ruling: agent.Deny}},
+		Spend:     Spend{SessionUSD: 1.5, SessionTokens: 1000}, Uses: agent.Uses{Skills: true},
+		Rules: []agent.Rule{{Area: agent.Shell, Pattern: "git push*", Ruling: agent.Deny}},
 	}
 	got, found, err := f.Agent("robot")
 	if err != nil || !found {
@@ -155,6 +158,8 @@ func TestAgent_WhatIsUnfitIsNamed(t *testing.T) {
 		`task_updates = ["done"]`:                            "task_updates: ",
 		`name = "` + strings.Repeat("x", 65) + `"`:           "name: ",
 		`max_retries = -1`:                                   "max_retries: ",
+		"[uses]\nmagic = true":                               "uses.magic: ",
+		"type = \"codex\"\n[uses]\nsettings = true":          "uses.settings: ",
 		"[spend]\nsession_tokens = -1":                       "spend: ",
 		"[[rules]]\narea = \"sky\"\nruling = \"ask\"":        "rules[0].area: ",
 		"[[rules]]\narea = \"shell\"":                        "rules[0].ruling: ",
@@ -361,6 +366,37 @@ func TestAccept_IsStoredExactly(t *testing.T) {
 	put(t, filepath.Join(string(f), "accepted", "robot.toml"), strings.Replace(string(text), "echo", "evil", 1))
 	if _, err := f.Accepted("robot"); err == nil {
 		t.Error("content that isn't what the digest names is taken as accepted")
+	}
+}
+
+// What is accepted counts for exactly that content of that name; several forms of one name may be.
+func TestUnaccepted_IsWhatChanged(t *testing.T) {
+	one := agent.Source{Use: "tool_servers", Name: ".mcp.json", Runs: true, Digest: "1"}
+	two, own, elsewhere := one, one, one
+	two.Digest, own.Home, elsewhere.Name = "2", true, "../.mcp.json"
+	all := []agent.Source{one, own}
+	a := Accepted{}.With(all, time.Now())
+	if len(a.Uses) != 1 || len(a.Unaccepted(all)) != 0 {
+		t.Errorf("accepted %+v", a)
+	}
+	for _, other := range []agent.Source{two, elsewhere} {
+		if left := a.Unaccepted([]agent.Source{one, other}); len(left) != 1 || left[0] != other {
+			t.Errorf("left %+v", left)
+		}
+	}
+	if a = a.With([]agent.Source{two}, time.Now()); len(a.Unaccepted([]agent.Source{one, two})) != 0 {
+		t.Error("the form of another worktree is forgotten")
+	}
+	f := owned(t, "")
+	if err := f.Accept("robot", a); err != nil {
+		t.Fatal(err)
+	}
+	got, err := f.Accepted("robot")
+	if err != nil || len(got.Unaccepted([]agent.Source{one, two})) != 0 {
+		t.Error(got, err)
+	}
+	if used := (Agent{OwnSettings: true}).Used(); used != agent.UsesAll {
+		t.Errorf("own_settings is %+v", used)
 	}
 }
 
