@@ -13,6 +13,9 @@ type Run struct {
 	// Of an agent that converses:
 	Executable  string    `json:"executable,omitzero"`  // empty = the type's own program, looked up in PATH; for acp one of [ACPPrograms] or its path
 	Model       string    `json:"model,omitzero"`       // empty = the program's own choice
+	Effort      string    `json:"effort,omitzero"`      // see [RunChoice]
+	PlanMode    bool      `json:"planMode,omitzero"`    // likewise
+	Models      []string  `json:"models,omitzero"`      // that a run may choose, besides Model; none = any
 	Permissions string    `json:"permissions,omitzero"` // approval or autonomous; empty = approval
 	Unattended  bool      `json:"unattended,omitzero"`  // nobody is asked: what no rule allows is refused
 	Rules       []RunRule `json:"rules,omitzero"`

@@ -62,10 +62,10 @@ func (l *Labels) Scan(src any) error {
 
 // Value is the run block's JSON in the store; an empty block is the empty text.
 func (r Run) Value() (driver.Value, error) {
-	if len(r.Command) == 0 && r.WorkFolder == "" && len(r.Env) == 0 {
-		return "", nil
-	}
 	b, err := json.Marshal(r)
+	if string(b) == "{}" {
+		return "", err
+	}
 	return string(b), err
 }
 

@@ -12,6 +12,7 @@ type SessionInput struct {
 	After            SessionID `json:"after"`    // wait until this one is complete
 	AfterAny         bool      `json:"afterAny"` // … or has ended in any way
 	Task             string    `json:"task"`     // id, T-42 or slug of the task that it is about; its briefing joins the untrusted context
+	RunChoice                  // in place of what the agent says; its models bound that
 }
 
 // Failure says why a session ended in error or was cancelled.
@@ -73,6 +74,7 @@ type Session struct {
 	Prompt              string      `json:"prompt"`
 	TrustedInstructions string      `json:"trustedInstructions"`
 	UntrustedContext    string      `json:"untrustedContext"`
+	RunChoice                       // what it says in place of its agent
 	Priority            int64       `json:"priority"`
 	NotBefore           Time        `json:"notBefore,omitzero"`
 	Task                *TaskRef    `json:"task,omitzero"` // that it is about

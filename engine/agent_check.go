@@ -102,6 +102,7 @@ func checkRun(v *api.Invalid, in *api.AgentInput) {
 			v.Add("type", "must be "+api.AgentTypeNames())
 		}
 	}
+	in.Run.Choice().Check(v, "run.", in.Type)
 	checkArgv(v, "run.command", in.Run.Command)
 	checkArgv(v, "run.check", in.Run.Check)
 	if len(in.Run.Check) > 0 && in.Type != api.TypeCommand {
@@ -157,6 +158,17 @@ func checkRules(v *api.Invalid, run *api.Run) {
 		}
 	}
 	among("run.permissions", run.Permissions, permissions)
+	if len(run.Models) > 100 {
+		v.Add("run.models", "has more than 100 names")
+	}
+	for i, name := range run.Models {
+		field := fmt.Sprintf("run.models[%d]", i)
+		v.CheckText(field, name, 200)
+		v.CheckPlace(field, name)
+		if strings.TrimSpace(name) == "" {
+			v.Add(field, "is empty: name a model")
+		}
+	}
 	among("run.workspace", run.Workspace, workspaces)
 	for _, f := range []struct{ field, text string }{{"run.executable", run.Executable}, {"run.model", run.Model}, {"run.baseBranch", run.BaseBranch}} {
 		v.CheckText(f.field, f.text, 1000)

@@ -57,6 +57,7 @@ func (e *Engine) toAgent(a *agentRow, setBy *queries.User) api.Agent {
 func input(a *agentRow) api.AgentInput {
 	run := a.Run
 	run.Command, run.Env, run.Rules = slices.Clone(run.Command), slices.Clone(run.Env), slices.Clone(run.Rules)
+	run.Models = slices.Clone(run.Models)
 	return api.AgentInput{
 		Slug: a.Slug, Name: a.Name, Description: a.Description, Mode: a.Mode, Type: a.Type, Run: run, Prompt: a.Prompt,
 		Instructions: a.Instructions, Schedule: a.Schedule, TimeZone: a.TimeZone, CatchUp: a.CatchUp,
@@ -89,8 +90,8 @@ func same(a, b api.AgentInput) bool {
 
 func sameRun(a, b api.Run) bool {
 	x, y := a, b
-	x.Command, x.Env, x.Rules, y.Command, y.Env, y.Rules = nil, nil, nil, nil, nil, nil
-	return reflect.DeepEqual(x, y) && slices.Equal(a.Command, b.Command) && slices.Equal(a.Env, b.Env) && slices.Equal(a.Rules, b.Rules)
+	x.Command, x.Env, x.Rules, x.Models, y.Command, y.Env, y.Rules, y.Models = nil, nil, nil, nil, nil, nil, nil, nil
+	return reflect.DeepEqual(x, y) && slices.Equal(a.Command, b.Command) && slices.Equal(a.Env, b.Env) && slices.Equal(a.Rules, b.Rules) && slices.Equal(a.Models, b.Models)
 }
 
 // putAgent writes a new agent, or the next version of one.

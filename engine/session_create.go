@@ -60,6 +60,9 @@ func (e *Engine) createTx(tx *db.Tx, c Caller, agentRef string, in api.SessionIn
 			return s, true, err
 		}
 	}
+	if err := checkChoice(c, a, in.RunChoice); err != nil {
+		return api.Session{}, false, err
+	}
 	n := newSession{by: api.ByUser, user: c.UserID, actor: c.Actor(), at: manualTrigger(a, db.Micros(tx.Now)), in: in, attempt: 1}
 	if c.Run != nil {
 		if err := e.startedBy(tx, c.Run, &n); err != nil {
@@ -172,6 +175,7 @@ func (e *Engine) newRow(id api.SessionID, a *agentRow, n newSession, now int64) 
 		Title: n.in.Title, Prompt: a.Prompt, Instructions: a.Instructions, UntrustedContext: n.in.UntrustedContext,
 		NotBefore: api.Micros(n.in.NotBefore.Time), AfterID: n.in.After, AfterAny: db.Flag(n.in.AfterAny),
 		OverlapHeld: db.Flag(n.held), Attempt: n.attempt, TaskID: n.task, CreatedAt: now,
+		Model: n.in.Model, Effort: n.in.Effort, PlanMode: db.Flag(n.in.PlanMode),
 	}
 	s.ThreadID, s.ParentID, s.Depth = api.ThreadID(s.ID), n.parent, n.depth
 	if n.in.Prompt != nil {
@@ -199,6 +203,7 @@ func (e *Engine) newRow(id api.SessionID, a *agentRow, n newSession, now int64) 
 	}
 	if r := cmp.Or(n.retryOf, n.goesOn); r != nil {
 		s.ThreadID, s.AgentSessionID, s.ProcessID, s.TaskID = r.ThreadID, r.AgentSessionID, r.ProcessID, r.TaskID
+		s.Model, s.Effort, s.PlanMode = cmp.Or(s.Model, r.Model), cmp.Or(s.Effort, r.Effort), max(s.PlanMode, r.PlanMode)
 		if s.AgentSessionID != "" {
 			s.AffinityUntil = now + db.Span(e.cfg.AffinityWait)
 		}
@@ -216,7 +221,7 @@ func insertSession(tx *db.Tx, s *sessionRow) error {
 		AdmitAt: s.AdmitAt, AfterID: s.AfterID, AfterAny: s.AfterAny, OverlapHeld: s.OverlapHeld, Attempt: s.Attempt,
 		RetryOf: s.RetryOf, ParentID: s.ParentID, Depth: s.Depth, AgentSessionID: s.AgentSessionID, ProcessID: s.ProcessID,
 		AffinityUntil: s.AffinityUntil, CreatedAt: s.CreatedAt, QueuedAt: s.QueuedAt,
-		TaskID: s.TaskID,
+		TaskID: s.TaskID, Model: s.Model, Effort: s.Effort, PlanMode: s.PlanMode,
 	})
 	if err != nil {
 		return fmt.Errorf("insert a session of agent %s: %w", s.AgentID, err)
@@ -252,6 +257,17 @@ func (e *Engine) follow(tx *db.Tx, s *sessionRow) error {
 		return nil
 	}
 	return db.One(tx.AddFollower(tx.Context(), p.ID))
+}
+
+// checkChoice refuses a model, effort or mode that the agent can't have or doesn't let its runs choose.
+func checkChoice(c Caller, a *agentRow, choice api.RunChoice) error {
+	var v api.Invalid
+	choice.Check(&v, "", a.Type)
+	a.Run.Allows(&v, choice.Model)
+	if c.Run != nil && (choice.Model != "" || choice.Effort != "") {
+		v.Add("model", "is for people to choose, and effort too: what a run starts runs by what its agent says")
+	}
+	return v.Err()
 }
 
 func checkSession(in *api.SessionInput) error {

@@ -58,6 +58,7 @@ func toSession(s *sessionRow, agentSlug string) api.Session {
 		Status: s.Status, Phase: s.Status.Phase(), TriggeredBy: s.TriggeredBy, TriggeredByUserID: s.TriggeredByUserID,
 		TriggeredAt: api.At(s.TriggeredAt), OwnerUserID: s.OwnerUserID, Title: title(s), Prompt: s.Prompt,
 		TrustedInstructions: s.Instructions, UntrustedContext: s.UntrustedContext, Priority: s.Priority,
+		RunChoice: api.RunChoice{Model: s.Model, Effort: s.Effort, PlanMode: s.PlanMode != 0},
 		NotBefore: api.At(s.NotBefore), After: s.AfterID, AfterAny: s.AfterAny != 0, Labels: s.Labels, Fence: s.Fence,
 		WorkerID: s.WorkerID, Attempt: s.Attempt, RetryOf: s.RetryOf, Parent: s.ParentID, Depth: s.Depth,
 		AgentSessionID: s.AgentSessionID, WorkPath: s.WorkPath, ResumeCommand: s.ResumeCommand, StopRequestedAt: api.At(s.StopRequestedAt), Lapses: s.Lapses, Releases: s.Releases, Tries: s.Tries, Plan: s.Plan,

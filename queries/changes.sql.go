@@ -489,7 +489,7 @@ func (q *Queries) LatestChangesOfThread(ctx context.Context, threadID api.Thread
 }
 
 const listUnlanded = `-- name: ListUnlanded :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason FROM changes c CROSS JOIN sessions s
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason, s.model, s.effort, s.plan_mode FROM changes c CROSS JOIN sessions s
 WHERE c.workspace_id = ?1 AND c.waiting = 1 AND c.session_id < ?2 AND s.id = c.session_id
   AND s.ended_at <> 0 AND (s.mode = 'cloud' OR s.owner_user_id = ?3)
   AND (CAST(?4 AS INTEGER) = 0 OR s.agent_id = CAST(?4 AS INTEGER))
@@ -606,6 +606,9 @@ func (q *Queries) ListUnlanded(ctx context.Context, arg ListUnlandedParams) ([]S
 			&i.ToolsFailed,
 			&i.Unmet,
 			&i.MarkReason,
+			&i.Model,
+			&i.Effort,
+			&i.PlanMode,
 		); err != nil {
 			return nil, err
 		}

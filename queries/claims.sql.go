@@ -314,7 +314,7 @@ func (q *Queries) GraceDrains(ctx context.Context, arg GraceDrainsParams) (int64
 }
 
 const holdersOfAgent = `-- name: HoldersOfAgent :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason, a.slug FROM claims c JOIN sessions s ON s.id = c.session_id JOIN agents a ON a.id = s.agent_id
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason, s.model, s.effort, s.plan_mode, a.slug FROM claims c JOIN sessions s ON s.id = c.session_id JOIN agents a ON a.id = s.agent_id
 WHERE c.drained = 0 AND c.agent_id = ?1 ORDER BY c.id LIMIT ?2
 `
 
@@ -403,6 +403,9 @@ func (q *Queries) HoldersOfAgent(ctx context.Context, arg HoldersOfAgentParams) 
 			&i.Session.ToolsFailed,
 			&i.Session.Unmet,
 			&i.Session.MarkReason,
+			&i.Session.Model,
+			&i.Session.Effort,
+			&i.Session.PlanMode,
 			&i.Slug,
 		); err != nil {
 			return nil, err
@@ -419,7 +422,7 @@ func (q *Queries) HoldersOfAgent(ctx context.Context, arg HoldersOfAgentParams) 
 }
 
 const holdersOfFolder = `-- name: HoldersOfFolder :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason, a.slug FROM claims f JOIN sessions s ON s.id = f.session_id JOIN agents a ON a.id = s.agent_id
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason, s.model, s.effort, s.plan_mode, a.slug FROM claims f JOIN sessions s ON s.id = f.session_id JOIN agents a ON a.id = s.agent_id
 WHERE f.drained = 0 AND f.folder_key <> '' AND CAST(?1 AS TEXT) <> ''
   AND (f.folder_key = CAST(?1 AS TEXT) OR f.folder_key LIKE CAST(?1 AS TEXT) || '/%' OR CAST(?1 AS TEXT) LIKE f.folder_key || '/%')
 ORDER BY f.id + 0 LIMIT ?2
@@ -512,6 +515,9 @@ func (q *Queries) HoldersOfFolder(ctx context.Context, arg HoldersOfFolderParams
 			&i.Session.ToolsFailed,
 			&i.Session.Unmet,
 			&i.Session.MarkReason,
+			&i.Session.Model,
+			&i.Session.Effort,
+			&i.Session.PlanMode,
 			&i.Slug,
 		); err != nil {
 			return nil, err
@@ -528,7 +534,7 @@ func (q *Queries) HoldersOfFolder(ctx context.Context, arg HoldersOfFolderParams
 }
 
 const holdersOfThread = `-- name: HoldersOfThread :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason, a.slug FROM claims c JOIN sessions s ON s.id = c.session_id JOIN agents a ON a.id = s.agent_id
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason, s.model, s.effort, s.plan_mode, a.slug FROM claims c JOIN sessions s ON s.id = c.session_id JOIN agents a ON a.id = s.agent_id
 WHERE c.drained = 0 AND c.thread_id = ?1 AND c.session_id <> ?2 ORDER BY c.id LIMIT ?3
 `
 
@@ -618,6 +624,9 @@ func (q *Queries) HoldersOfThread(ctx context.Context, arg HoldersOfThreadParams
 			&i.Session.ToolsFailed,
 			&i.Session.Unmet,
 			&i.Session.MarkReason,
+			&i.Session.Model,
+			&i.Session.Effort,
+			&i.Session.PlanMode,
 			&i.Slug,
 		); err != nil {
 			return nil, err

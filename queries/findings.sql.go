@@ -86,7 +86,7 @@ func (q *Queries) Findings(ctx context.Context) ([]Finding, error) {
 }
 
 const firedUpTo = `-- name: FiredUpTo :one
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason FROM sessions s
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason, s.model, s.effort, s.plan_mode FROM sessions s
 WHERE s.id = (SELECT f.session_id FROM ledger f WHERE f.agent_id = ?1 AND f.verdict = 'fired' AND f.last_slot <= ?2 ORDER BY f.last_slot DESC LIMIT 1)
 `
 
@@ -165,6 +165,9 @@ func (q *Queries) FiredUpTo(ctx context.Context, arg FiredUpToParams) (Session, 
 		&i.ToolsFailed,
 		&i.Unmet,
 		&i.MarkReason,
+		&i.Model,
+		&i.Effort,
+		&i.PlanMode,
 	)
 	return i, err
 }
@@ -262,7 +265,7 @@ func (q *Queries) IdleSchedules(ctx context.Context, arg IdleSchedulesParams) ([
 }
 
 const lostSessions = `-- name: LostSessions :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason FROM agents a JOIN sessions s ON s.agent_id = a.id
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason, s.model, s.effort, s.plan_mode FROM agents a JOIN sessions s ON s.agent_id = a.id
 WHERE a.deleted_at = 0 AND s.ended_at = 0 AND s.status = 'stale' AND s.prompt_id = 0
 LIMIT ?1
 `
@@ -342,6 +345,9 @@ func (q *Queries) LostSessions(ctx context.Context, n int64) ([]Session, error) 
 			&i.ToolsFailed,
 			&i.Unmet,
 			&i.MarkReason,
+			&i.Model,
+			&i.Effort,
+			&i.PlanMode,
 		); err != nil {
 			return nil, err
 		}

@@ -546,6 +546,9 @@ type Session struct {
 	ToolsFailed       int64
 	Unmet             int64
 	MarkReason        string
+	Model             string
+	Effort            string
+	PlanMode          int64
 }
 
 type Signal struct {

@@ -5,14 +5,14 @@ INSERT INTO sessions (
     after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of,
     parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, plan,
     external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns,
-    created_at, queued_at, started_at, ended_at, archived_at, place_at, task_id
+    created_at, queued_at, started_at, ended_at, archived_at, place_at, task_id, model, effort, plan_mode
 ) VALUES (
     @id, @workspace_id, @agent_id, @thread_id, @status, @mode, @triggered_by, @triggered_by_user_id, @triggered_at,
     @owner_user_id, @lane, @labels, @priority, @title, @prompt, @instructions, @untrusted_context, @not_before, @admit_at,
     @after_id, @after_any, 0, @overlap_held, 0, 0, 0, 0, @attempt, @retry_of,
     @parent_id, @depth, @agent_session_id, @process_id, @affinity_until, 0, 0, 0, '',
     '', '', '', '', '', 0, 0, 0, 0,
-    @created_at, @queued_at, 0, 0, 0, @queued_at, @task_id
+    @created_at, @queued_at, 0, 0, 0, @queued_at, @task_id, @model, @effort, @plan_mode
 ) ON CONFLICT (agent_id, triggered_at) DO NOTHING;
 
 -- name: SessionByTrigger :one

@@ -472,7 +472,7 @@ func (q *Queries) FirstWaitingSince(ctx context.Context, arg FirstWaitingSincePa
 }
 
 const followers = `-- name: Followers :many
-SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command, task_id, kept_at, output_removed_at, events_removed_at, refused, tools_failed, unmet, mark_reason FROM sessions WHERE after_id = ?1 AND status = 'pending' AND after_id > 0 ORDER BY id
+SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command, task_id, kept_at, output_removed_at, events_removed_at, refused, tools_failed, unmet, mark_reason, model, effort, plan_mode FROM sessions WHERE after_id = ?1 AND status = 'pending' AND after_id > 0 ORDER BY id
 `
 
 func (q *Queries) Followers(ctx context.Context, afterID api.SessionID) ([]Session, error) {
@@ -550,6 +550,9 @@ func (q *Queries) Followers(ctx context.Context, afterID api.SessionID) ([]Sessi
 			&i.ToolsFailed,
 			&i.Unmet,
 			&i.MarkReason,
+			&i.Model,
+			&i.Effort,
+			&i.PlanMode,
 		); err != nil {
 			return nil, err
 		}
@@ -565,7 +568,7 @@ func (q *Queries) Followers(ctx context.Context, afterID api.SessionID) ([]Sessi
 }
 
 const heldByOverlap = `-- name: HeldByOverlap :many
-SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command, task_id, kept_at, output_removed_at, events_removed_at, refused, tools_failed, unmet, mark_reason FROM sessions WHERE agent_id = ?1 AND status = 'pending' AND overlap_held = 1 ORDER BY id
+SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command, task_id, kept_at, output_removed_at, events_removed_at, refused, tools_failed, unmet, mark_reason, model, effort, plan_mode FROM sessions WHERE agent_id = ?1 AND status = 'pending' AND overlap_held = 1 ORDER BY id
 `
 
 func (q *Queries) HeldByOverlap(ctx context.Context, agentID api.AgentID) ([]Session, error) {
@@ -643,6 +646,9 @@ func (q *Queries) HeldByOverlap(ctx context.Context, agentID api.AgentID) ([]Ses
 			&i.ToolsFailed,
 			&i.Unmet,
 			&i.MarkReason,
+			&i.Model,
+			&i.Effort,
+			&i.PlanMode,
 		); err != nil {
 			return nil, err
 		}
@@ -664,14 +670,14 @@ INSERT INTO sessions (
     after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of,
     parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, plan,
     external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns,
-    created_at, queued_at, started_at, ended_at, archived_at, place_at, task_id
+    created_at, queued_at, started_at, ended_at, archived_at, place_at, task_id, model, effort, plan_mode
 ) VALUES (
     ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,
     ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
     ?20, ?21, 0, ?22, 0, 0, 0, 0, ?23, ?24,
     ?25, ?26, ?27, ?28, ?29, 0, 0, 0, '',
     '', '', '', '', '', 0, 0, 0, 0,
-    ?30, ?31, 0, 0, 0, ?31, ?32
+    ?30, ?31, 0, 0, 0, ?31, ?32, ?33, ?34, ?35
 ) ON CONFLICT (agent_id, triggered_at) DO NOTHING
 `
 
@@ -708,6 +714,9 @@ type InsertSessionParams struct {
 	CreatedAt         int64
 	QueuedAt          int64
 	TaskID            api.TaskID
+	Model             string
+	Effort            string
+	PlanMode          int64
 }
 
 func (q *Queries) InsertSession(ctx context.Context, arg InsertSessionParams) (int64, error) {
@@ -744,6 +753,9 @@ func (q *Queries) InsertSession(ctx context.Context, arg InsertSessionParams) (i
 		arg.CreatedAt,
 		arg.QueuedAt,
 		arg.TaskID,
+		arg.Model,
+		arg.Effort,
+		arg.PlanMode,
 	)
 	if err != nil {
 		return 0, err
@@ -800,7 +812,7 @@ func (q *Queries) LiftedByTime(ctx context.Context, arg LiftedByTimeParams) ([]a
 }
 
 const listEndedSessions = `-- name: ListEndedSessions :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason FROM sessions s
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason, s.model, s.effort, s.plan_mode FROM sessions s
 WHERE s.id IN (
     SELECT x.id FROM agents a CROSS JOIN sessions x
     WHERE x.agent_id = a.id AND a.workspace_id = ?1 AND (CAST(?2 AS INTEGER) = 0 OR a.id = CAST(?2 AS INTEGER))
@@ -912,6 +924,9 @@ func (q *Queries) ListEndedSessions(ctx context.Context, arg ListEndedSessionsPa
 			&i.ToolsFailed,
 			&i.Unmet,
 			&i.MarkReason,
+			&i.Model,
+			&i.Effort,
+			&i.PlanMode,
 		); err != nil {
 			return nil, err
 		}
@@ -927,7 +942,7 @@ func (q *Queries) ListEndedSessions(ctx context.Context, arg ListEndedSessionsPa
 }
 
 const listOpenSessions = `-- name: ListOpenSessions :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason FROM sessions s
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason, s.model, s.effort, s.plan_mode FROM sessions s
 WHERE s.id IN (
     SELECT x.id FROM agents a CROSS JOIN sessions x
     WHERE x.agent_id = a.id AND a.workspace_id = ?1 AND (CAST(?2 AS INTEGER) = 0 OR a.id = CAST(?2 AS INTEGER))
@@ -1042,6 +1057,9 @@ func (q *Queries) ListOpenSessions(ctx context.Context, arg ListOpenSessionsPara
 			&i.ToolsFailed,
 			&i.Unmet,
 			&i.MarkReason,
+			&i.Model,
+			&i.Effort,
+			&i.PlanMode,
 		); err != nil {
 			return nil, err
 		}
@@ -1057,7 +1075,7 @@ func (q *Queries) ListOpenSessions(ctx context.Context, arg ListOpenSessionsPara
 }
 
 const listSessions = `-- name: ListSessions :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason FROM sessions s
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason, s.model, s.effort, s.plan_mode FROM sessions s
 WHERE s.workspace_id = ?1 AND s.id < ?2 AND s.id >= ?3
   AND (s.mode = 'cloud' OR s.owner_user_id = ?4)
   AND (CAST(?5 AS TEXT) = '' OR CAST(?5 AS TEXT) LIKE '%,' || s.status || ',%')
@@ -1166,6 +1184,9 @@ func (q *Queries) ListSessions(ctx context.Context, arg ListSessionsParams) ([]S
 			&i.ToolsFailed,
 			&i.Unmet,
 			&i.MarkReason,
+			&i.Model,
+			&i.Effort,
+			&i.PlanMode,
 		); err != nil {
 			return nil, err
 		}
@@ -1181,7 +1202,7 @@ func (q *Queries) ListSessions(ctx context.Context, arg ListSessionsParams) ([]S
 }
 
 const listSessionsOfAgent = `-- name: ListSessionsOfAgent :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason FROM sessions s
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason, s.model, s.effort, s.plan_mode FROM sessions s
 WHERE s.agent_id = ?1 AND s.id < ?2 AND s.id >= ?3
   AND (s.mode = 'cloud' OR s.owner_user_id = ?4)
   AND (CAST(?5 AS TEXT) = '' OR CAST(?5 AS TEXT) LIKE '%,' || s.status || ',%')
@@ -1290,6 +1311,9 @@ func (q *Queries) ListSessionsOfAgent(ctx context.Context, arg ListSessionsOfAge
 			&i.ToolsFailed,
 			&i.Unmet,
 			&i.MarkReason,
+			&i.Model,
+			&i.Effort,
+			&i.PlanMode,
 		); err != nil {
 			return nil, err
 		}
@@ -1305,7 +1329,7 @@ func (q *Queries) ListSessionsOfAgent(ctx context.Context, arg ListSessionsOfAge
 }
 
 const listSessionsOfThread = `-- name: ListSessionsOfThread :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason FROM sessions s
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason, s.model, s.effort, s.plan_mode FROM sessions s
 WHERE s.id IN (
     SELECT CAST(?1 AS INTEGER) UNION ALL
     SELECT x.id FROM sessions x WHERE x.thread_id = CAST(?1 AS INTEGER) AND x.thread_id <> x.id
@@ -1426,6 +1450,9 @@ func (q *Queries) ListSessionsOfThread(ctx context.Context, arg ListSessionsOfTh
 			&i.ToolsFailed,
 			&i.Unmet,
 			&i.MarkReason,
+			&i.Model,
+			&i.Effort,
+			&i.PlanMode,
 		); err != nil {
 			return nil, err
 		}
@@ -1548,7 +1575,7 @@ func (q *Queries) MoveSession(ctx context.Context, arg MoveSessionParams) (int64
 }
 
 const newestOfThread = `-- name: NewestOfThread :one
-SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command, task_id, kept_at, output_removed_at, events_removed_at, refused, tools_failed, unmet, mark_reason FROM sessions WHERE thread_id = ?1 AND thread_id <> id ORDER BY id DESC LIMIT 1
+SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command, task_id, kept_at, output_removed_at, events_removed_at, refused, tools_failed, unmet, mark_reason, model, effort, plan_mode FROM sessions WHERE thread_id = ?1 AND thread_id <> id ORDER BY id DESC LIMIT 1
 `
 
 func (q *Queries) NewestOfThread(ctx context.Context, threadID api.ThreadID) (Session, error) {
@@ -1620,6 +1647,9 @@ func (q *Queries) NewestOfThread(ctx context.Context, threadID api.ThreadID) (Se
 		&i.ToolsFailed,
 		&i.Unmet,
 		&i.MarkReason,
+		&i.Model,
+		&i.Effort,
+		&i.PlanMode,
 	)
 	return i, err
 }
@@ -1749,7 +1779,7 @@ func (q *Queries) OldestWaiting(ctx context.Context, arg OldestWaitingParams) ([
 }
 
 const openOfAgent = `-- name: OpenOfAgent :many
-SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command, task_id, kept_at, output_removed_at, events_removed_at, refused, tools_failed, unmet, mark_reason FROM sessions
+SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command, task_id, kept_at, output_removed_at, events_removed_at, refused, tools_failed, unmet, mark_reason, model, effort, plan_mode FROM sessions
 WHERE agent_id = ?1 AND ended_at = 0 ORDER BY status, id
 `
 
@@ -1828,6 +1858,9 @@ func (q *Queries) OpenOfAgent(ctx context.Context, agentID api.AgentID) ([]Sessi
 			&i.ToolsFailed,
 			&i.Unmet,
 			&i.MarkReason,
+			&i.Model,
+			&i.Effort,
+			&i.PlanMode,
 		); err != nil {
 			return nil, err
 		}
@@ -1843,7 +1876,7 @@ func (q *Queries) OpenOfAgent(ctx context.Context, agentID api.AgentID) ([]Sessi
 }
 
 const openRetry = `-- name: OpenRetry :one
-SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command, task_id, kept_at, output_removed_at, events_removed_at, refused, tools_failed, unmet, mark_reason FROM sessions
+SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command, task_id, kept_at, output_removed_at, events_removed_at, refused, tools_failed, unmet, mark_reason, model, effort, plan_mode FROM sessions
 WHERE thread_id = ?1 AND thread_id <> id AND retry_of = ?2 AND ended_at = 0 ORDER BY id DESC LIMIT 1
 `
 
@@ -1922,6 +1955,9 @@ func (q *Queries) OpenRetry(ctx context.Context, arg OpenRetryParams) (Session, 
 		&i.ToolsFailed,
 		&i.Unmet,
 		&i.MarkReason,
+		&i.Model,
+		&i.Effort,
+		&i.PlanMode,
 	)
 	return i, err
 }
@@ -2043,7 +2079,7 @@ func (q *Queries) RequestStop(ctx context.Context, arg RequestStopParams) (int64
 }
 
 const session = `-- name: Session :one
-SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command, task_id, kept_at, output_removed_at, events_removed_at, refused, tools_failed, unmet, mark_reason FROM sessions WHERE id = ?1
+SELECT id, workspace_id, agent_id, thread_id, status, mode, triggered_by, triggered_by_user_id, triggered_at, owner_user_id, lane, labels, priority, title, prompt, instructions, untrusted_context, not_before, admit_at, after_id, after_any, followers, overlap_held, prompt_id, claim_id, worker_id, fence, attempt, retry_of, parent_id, depth, agent_session_id, process_id, affinity_until, reclaim_at, stop_requested_at, lapses, "plan", external_url, result, outcome, error_code, error_message, input_tokens, output_tokens, cost_micros, turns, created_at, queued_at, started_at, ended_at, archived_at, releases, tries, place_at, work_path, resume_command, task_id, kept_at, output_removed_at, events_removed_at, refused, tools_failed, unmet, mark_reason, model, effort, plan_mode FROM sessions WHERE id = ?1
 `
 
 func (q *Queries) Session(ctx context.Context, id api.SessionID) (Session, error) {
@@ -2115,6 +2151,9 @@ func (q *Queries) Session(ctx context.Context, id api.SessionID) (Session, error
 		&i.ToolsFailed,
 		&i.Unmet,
 		&i.MarkReason,
+		&i.Model,
+		&i.Effort,
+		&i.PlanMode,
 	)
 	return i, err
 }
@@ -2178,7 +2217,7 @@ func (q *Queries) SessionVisibility(ctx context.Context, id api.SessionID) (Sess
 }
 
 const sessionsWithoutClaim = `-- name: SessionsWithoutClaim :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason FROM agents a CROSS JOIN sessions s
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason, s.model, s.effort, s.plan_mode FROM agents a CROSS JOIN sessions s
 WHERE s.agent_id = a.id AND s.ended_at = 0 AND s.status IN ('active', 'awaiting_input')
   AND NOT EXISTS (SELECT 1 FROM claims c WHERE c.id = s.claim_id AND c.closed_at = 0)
 `
@@ -2259,6 +2298,9 @@ func (q *Queries) SessionsWithoutClaim(ctx context.Context) ([]Session, error) {
 			&i.ToolsFailed,
 			&i.Unmet,
 			&i.MarkReason,
+			&i.Model,
+			&i.Effort,
+			&i.PlanMode,
 		); err != nil {
 			return nil, err
 		}

@@ -209,7 +209,7 @@ func (q *Queries) ViewAgents(ctx context.Context, arg ViewAgentsParams) ([]Agent
 }
 
 const viewAsking = `-- name: ViewAsking :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason FROM sessions s
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason, s.model, s.effort, s.plan_mode FROM sessions s
 WHERE s.workspace_id = ?1 AND s.prompt_id > 0 AND s.status IN ('pending', 'awaiting_input', 'stale')
   AND (s.mode = 'cloud' OR s.owner_user_id = ?2)
 ORDER BY s.prompt_id DESC LIMIT ?3
@@ -297,6 +297,9 @@ func (q *Queries) ViewAsking(ctx context.Context, arg ViewAskingParams) ([]Sessi
 			&i.ToolsFailed,
 			&i.Unmet,
 			&i.MarkReason,
+			&i.Model,
+			&i.Effort,
+			&i.PlanMode,
 		); err != nil {
 			return nil, err
 		}
@@ -436,7 +439,7 @@ func (q *Queries) ViewDisabledWebhooks(ctx context.Context, arg ViewDisabledWebh
 }
 
 const viewFailed = `-- name: ViewFailed :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason FROM sessions s
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason, s.model, s.effort, s.plan_mode FROM sessions s
 WHERE s.id IN (
     SELECT MAX(y.id) FROM sessions y
     WHERE y.id IN (
@@ -541,6 +544,9 @@ func (q *Queries) ViewFailed(ctx context.Context, arg ViewFailedParams) ([]Sessi
 			&i.ToolsFailed,
 			&i.Unmet,
 			&i.MarkReason,
+			&i.Model,
+			&i.Effort,
+			&i.PlanMode,
 		); err != nil {
 			return nil, err
 		}
@@ -638,7 +644,7 @@ func (q *Queries) ViewFailingAgents(ctx context.Context, arg ViewFailingAgentsPa
 }
 
 const viewFinished = `-- name: ViewFinished :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason FROM sessions s
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason, s.model, s.effort, s.plan_mode FROM sessions s
 WHERE s.id IN (SELECT x.id FROM sessions x WHERE x.workspace_id = ?1 ORDER BY x.id DESC LIMIT ?2)
   AND s.status IN ('complete', 'error', 'cancelled') AND s.archived_at = 0
   AND (s.mode = 'cloud' OR s.owner_user_id = ?3)
@@ -734,6 +740,9 @@ func (q *Queries) ViewFinished(ctx context.Context, arg ViewFinishedParams) ([]S
 			&i.ToolsFailed,
 			&i.Unmet,
 			&i.MarkReason,
+			&i.Model,
+			&i.Effort,
+			&i.PlanMode,
 		); err != nil {
 			return nil, err
 		}
@@ -872,7 +881,7 @@ func (q *Queries) ViewNextSlots(ctx context.Context, arg ViewNextSlotsParams) ([
 
 const viewRunning = `-- name: ViewRunning :many
 
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason FROM claims c CROSS JOIN sessions s
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason, s.model, s.effort, s.plan_mode FROM claims c CROSS JOIN sessions s
 WHERE c.closed_at = 0 AND s.id = c.session_id AND s.workspace_id = ?1 AND (s.mode = 'cloud' OR s.owner_user_id = ?2)
 ORDER BY s.started_at DESC, s.id DESC LIMIT ?3
 `
@@ -960,6 +969,9 @@ func (q *Queries) ViewRunning(ctx context.Context, arg ViewRunningParams) ([]Ses
 			&i.ToolsFailed,
 			&i.Unmet,
 			&i.MarkReason,
+			&i.Model,
+			&i.Effort,
+			&i.PlanMode,
 		); err != nil {
 			return nil, err
 		}
@@ -1069,7 +1081,7 @@ func (q *Queries) ViewTurns(ctx context.Context, arg ViewTurnsParams) ([]ViewTur
 }
 
 const viewWaiting = `-- name: ViewWaiting :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason FROM agents a JOIN sessions s ON s.agent_id = a.id
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason, s.model, s.effort, s.plan_mode FROM agents a JOIN sessions s ON s.agent_id = a.id
 WHERE a.workspace_id = ?1 AND a.deleted_at = 0
   AND s.ended_at = 0 AND s.status = ?2
   AND (s.mode = 'cloud' OR s.owner_user_id = ?3)
@@ -1164,6 +1176,9 @@ func (q *Queries) ViewWaiting(ctx context.Context, arg ViewWaitingParams) ([]Ses
 			&i.ToolsFailed,
 			&i.Unmet,
 			&i.MarkReason,
+			&i.Model,
+			&i.Effort,
+			&i.PlanMode,
 		); err != nil {
 			return nil, err
 		}
@@ -1179,7 +1194,7 @@ func (q *Queries) ViewWaiting(ctx context.Context, arg ViewWaitingParams) ([]Ses
 }
 
 const viewWorkerSessions = `-- name: ViewWorkerSessions :many
-SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason FROM claims c JOIN sessions s ON s.id = c.session_id
+SELECT s.id, s.workspace_id, s.agent_id, s.thread_id, s.status, s.mode, s.triggered_by, s.triggered_by_user_id, s.triggered_at, s.owner_user_id, s.lane, s.labels, s.priority, s.title, s.prompt, s.instructions, s.untrusted_context, s.not_before, s.admit_at, s.after_id, s.after_any, s.followers, s.overlap_held, s.prompt_id, s.claim_id, s.worker_id, s.fence, s.attempt, s.retry_of, s.parent_id, s.depth, s.agent_session_id, s.process_id, s.affinity_until, s.reclaim_at, s.stop_requested_at, s.lapses, s."plan", s.external_url, s.result, s.outcome, s.error_code, s.error_message, s.input_tokens, s.output_tokens, s.cost_micros, s.turns, s.created_at, s.queued_at, s.started_at, s.ended_at, s.archived_at, s.releases, s.tries, s.place_at, s.work_path, s.resume_command, s.task_id, s.kept_at, s.output_removed_at, s.events_removed_at, s.refused, s.tools_failed, s.unmet, s.mark_reason, s.model, s.effort, s.plan_mode FROM claims c JOIN sessions s ON s.id = c.session_id
 WHERE c.worker_id = ?1 AND c.drained = 0 AND (s.mode = 'cloud' OR s.owner_user_id = ?2)
 ORDER BY c.id LIMIT ?3
 `
@@ -1265,6 +1280,9 @@ func (q *Queries) ViewWorkerSessions(ctx context.Context, arg ViewWorkerSessions
 			&i.ToolsFailed,
 			&i.Unmet,
 			&i.MarkReason,
+			&i.Model,
+			&i.Effort,
+			&i.PlanMode,
 		); err != nil {
 			return nil, err
 		}

@@ -40,14 +40,16 @@ func preset(name string, values map[string]string) map[string]string {
 // talkForm fills in the fields of conversing agents, and what agents may spend.
 func talkForm(in api.AgentInput, out url.Values) {
 	for name, value := range map[string]string{
-		"model": in.Run.Model, "executable": programText(in), "permissions": in.Run.Permissions, "rules": rulesText(in.Run.Rules),
+		"model": in.Run.Model, "effort": in.Run.Effort, "models": strings.Join(in.Run.Models, ", "), "executable": programText(in), "permissions": in.Run.Permissions, "rules": rulesText(in.Run.Rules),
 		"workspaceMode": in.Run.Workspace, "baseBranch": in.Run.BaseBranch,
 		"maxTurns": strconv.FormatInt(in.Run.MaxTurns, 10), "sessionLimit": amount(in.SessionSpendLimitMicros), "dailyLimit": amount(in.DailySpendLimitMicros),
 	} {
 		out.Set(name, value)
 	}
-	if in.Run.Unattended {
-		out.Set("unattended", "true")
+	for name, on := range map[string]bool{"unattended": in.Run.Unattended, "planMode": in.Run.PlanMode} {
+		if on {
+			out.Set(name, "true")
+		}
 	}
 }
 
@@ -65,7 +67,7 @@ func fillTalk(in *api.AgentInput, form url.Values, bad map[string]string) {
 	run := &in.Run
 	run.Command, run.Check = nil, nil
 	for name, to := range map[string]*string{
-		"model": &run.Model, "executable": &run.Executable, "permissions": &run.Permissions, "workspaceMode": &run.Workspace, "baseBranch": &run.BaseBranch,
+		"model": &run.Model, "effort": &run.Effort, "executable": &run.Executable, "permissions": &run.Permissions, "workspaceMode": &run.Workspace, "baseBranch": &run.BaseBranch,
 	} {
 		text := strings.TrimSpace(form.Get(name))
 		unsaid := *to == "" && (text == permissionOptions[0].Value || text == workspaceOptions[0].Value) // which mean the same as nothing
@@ -83,7 +85,10 @@ func fillTalk(in *api.AgentInput, form url.Values, bad map[string]string) {
 		}
 		run.MaxTurns = n
 	}
-	run.Unattended = form.Get("unattended") == "true"
+	run.Unattended, run.PlanMode = form.Get("unattended") == "true", form.Get("planMode") == "true"
+	if form.Has("models") {
+		run.Models = append([]string(nil), strings.FieldsFunc(form.Get("models"), func(r rune) bool { return r == ',' || r == ' ' })...)
+	}
 	if form.Has("rules") {
 		rules, wrong := rulesFrom(form.Get("rules"))
 		if wrong != "" {

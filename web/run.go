@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"crypto/rand"
 	"net/http"
 	"net/url"
@@ -91,6 +92,7 @@ func (v *visit) drawRun(status int, typed url.Values, bad map[string]string) err
 func (v *visit) run() error {
 	form, slug := v.r.PostForm, v.path("agent")
 	in := api.SessionInput{Title: form.Get("title"), UntrustedContext: lines(form.Get("untrustedContext")), Task: strings.TrimSpace(form.Get("task"))}
+	in.RunChoice = api.RunChoice{Model: strings.TrimSpace(form.Get("model")), Effort: strings.TrimSpace(form.Get("effort")), PlanMode: form.Get("planMode") == "true"}
 	if form.Has("prompt") { // the form shows the agent's own: an emptied field means none
 		in.Prompt = new(lines(form.Get("prompt")))
 	}
@@ -149,6 +151,24 @@ func (p runPage) priority() Input {
 	in := p.input("priority", "Priority", "Higher goes first")
 	in.Type = "number"
 	return in
+}
+
+// model is the field for another model than the agent's, with those to choose from.
+func (p runPage) model() Input {
+	hint := "Empty: " + cmp.Or(p.Run.Model, "the program's own choice")
+	if len(p.Run.Models) > 0 {
+		hint += ". Or " + api.OrList(p.Run.Models)
+	}
+	return p.input("model", "Model", hint)
+}
+
+func (p runPage) effort() Input {
+	return p.input("effort", "Effort", "How much the model is to think, such as low or high. Empty: "+cmp.Or(p.Run.Effort, "the program's own choice"))
+}
+
+// chosen reports whether the form says anything of how the program is to think.
+func (p runPage) chosen() bool {
+	return p.typed.Get("model")+p.typed.Get("effort")+p.typed.Get("planMode")+p.errors["model"]+p.errors["effort"]+p.errors["planMode"] != ""
 }
 
 // waits says beforehand what would keep the session waiting; "" = nothing.

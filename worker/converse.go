@@ -135,7 +135,7 @@ func (c *conversation) job(resume string, hidden []string) agent.Job {
 		StateDir: s.p.agentState(p.kind),
 		Hidden:   hidden,
 		System:   c.brief.system(p.instructions), Turn: c.brief.turn(p.template, c.before), Session: resume, Begin: agent.NewID(),
-		Model: p.model, MaxTurns: p.maxTurns, Permissions: p.permissions, Policy: p.policy, Uses: p.uses,
+		Model: p.choice.Model, Effort: p.choice.Effort, PlanMode: p.choice.PlanMode, MaxTurns: p.maxTurns, Permissions: p.permissions, Policy: p.policy, Uses: p.uses,
 		Hook: ourselves(agent.HookArg), Tools: p.tools(), AnswerLimit: p.answerLimit, Grace: s.p.stages.Interrupt,
 	}
 }
@@ -200,10 +200,25 @@ func (c *conversation) startWords(cmd agent.Command, job agent.Job) string {
 		what = "Resumed the agent session with"
 	}
 	words := fmt.Sprintf("%s %s in %s", what, filepath.Base(cmd.Argv[0]), c.plan.folder.path)
+	words += choiceWords(job)
 	if c.try > 1 {
 		words += fmt.Sprintf(", try %d", c.try)
 	}
 	return words + "."
+}
+
+// choiceWords say what the program was told about how to think.
+func choiceWords(job agent.Job) (out string) {
+	if job.Model != "" {
+		out += ", model " + job.Model
+	}
+	if job.Effort != "" {
+		out += ", effort " + job.Effort
+	}
+	if job.PlanMode {
+		out += ", to plan only"
+	}
+	return out
 }
 
 // with is env plus additions, which win.

@@ -32,7 +32,8 @@ type runSettings struct {
 	wrapper    []string    // a sandbox to start it in
 	mayLeave   []string    // of a command: names of processes that it may leave running
 
-	model       string
+	choice      api.RunChoice
+	models      []string // that a run may choose; none = any
 	maxTurns    int
 	permissions agent.Permissions
 	policy      agent.Policy
@@ -93,6 +94,9 @@ func (p *Process) runSettingsFor(c api.Claim) (runSettings, *api.Failure) {
 	if err := out.override(own, flow, c); err != nil {
 		return runSettings{}, refuse(CodePolicyBlocked, "The agent's variables can't be read: %v.", err)
 	}
+	if failure := out.choose(c.Session.RunChoice); failure != nil {
+		return runSettings{}, failure
+	}
 	out.adapt(p.opts.adapters)
 	for _, f := range ineffective(out.kind, flow) {
 		if p.first("no effect: " + t.AgentSlug + " " + f.Field) {
@@ -100,6 +104,23 @@ func (p *Process) runSettingsFor(c api.Claim) (runSettings, *api.Failure) {
 		}
 	}
 	return out, nil
+}
+
+// choose takes what a run says in place of its agent, within what the owner lets runs choose.
+func (o *runSettings) choose(run api.RunChoice) *api.Failure {
+	if o.kind == api.TypeCommand {
+		return nil // the owner's file made it one
+	}
+	var v api.Invalid
+	run.Check(&v, "", o.kind)
+	if err := v.Err(); err != nil {
+		return refuse(CodePolicyBlocked, "This worker runs the agent as %s, which can't have what the run says: %s.", o.kind.Word(), api.Plain(err))
+	}
+	if run.Model != "" && run.Model != o.choice.Model && len(o.models) > 0 && !slices.Contains(o.models, run.Model) {
+		return refuse(CodePolicyBlocked, "This worker's user lets runs of this agent use no model %q: choose %s, or leave the model out.", run.Model, api.OrList(o.models))
+	}
+	o.choice = run.Over(o.choice)
+	return nil
 }
 
 // ineffective are the fields that are valid in a workflow file, but not for an agent of this
@@ -181,7 +202,7 @@ func trusted(t api.Trusted, byOwner bool, owner string, own setup.Agent, accepte
 func recordSettings(t api.Trusted, o Options) runSettings {
 	run := t.Run
 	out := runSettings{
-		trusted: t, kind: t.Type, workFolder: run.WorkFolder, argv: run.Command, checkArgv: run.Check, model: run.Model, maxTurns: int(run.MaxTurns),
+		trusted: t, kind: t.Type, workFolder: run.WorkFolder, argv: run.Command, checkArgv: run.Check, choice: run.Choice(), maxTurns: int(run.MaxTurns),
 		permissions: cmp.Or(agent.Permissions(run.Permissions), agent.Approval), shared: o.FolderShared,
 		workspace: setup.Workspace{Mode: run.Workspace, BaseBranch: run.BaseBranch}, envNames: run.Env,
 		turnLimit: seconds(t.TurnTimeoutSeconds), stallLimit: seconds(t.StallTimeoutSeconds),
@@ -216,7 +237,8 @@ func (o *runSettings) override(own setup.Agent, flow workflow.Workflow, c api.Cl
 		o.strict = own.Strict
 	}
 	o.wrapper, o.mayLeave = own.Wrapper, own.MayLeave
-	o.model, o.workFolder = cmp.Or(own.Model, o.model), cmp.Or(own.Folder, o.workFolder)
+	o.workFolder = cmp.Or(own.Folder, o.workFolder)
+	o.choice, o.models = own.Choice().Over(o.choice), own.Models
 	if own.Preset != "" || own.Permissions != "" || own.Otherwise != "" || len(own.Rules) > 0 {
 		// The owner's policy replaces the record's: no rule of anybody else may widen it.
 		o.permissions, o.policy = own.Rights(), own.Policy()

@@ -24,6 +24,9 @@ type agentFlags struct {
 	paused, strict                                          bool
 
 	preset, executable, model, permissions string // of agents that converse
+	effort                                 string
+	planMode                               bool
+	models                                 []string
 	target, branch                         string
 	unattended                             bool
 	maxTurns, sessionLimit, dailyLimit     int64

@@ -21,6 +21,9 @@ func (f *agentFlags) addTalk(flags *pflag.FlagSet) {
 	flags.StringVar(&f.permissions, "permissions", "", "approval (ask to leave the sandbox) or autonomous (never)")
 	flags.BoolVar(&f.unattended, "unattended", false, "nobody is asked: what neither sandbox nor rule\nallows is refused")
 	flags.StringVar(&f.model, "model", "", "the `MODEL` (the program's own choice)")
+	flags.StringSliceVar(&f.models, "models", nil, "the `MODELS` that a run may choose, with commas (any)")
+	flags.StringVar(&f.effort, "effort", "", "how much the model is to think, such as `HIGH`")
+	flags.BoolVar(&f.planMode, "plan-mode", false, "it only looks and plans, and changes nothing")
 	flags.StringVar(&f.executable, "executable", "", "the `PROGRAM` (the type's own, from PATH); for acp\nopencode, gemini, copilot, qwen, goose, kimi, cursor;\nany other with its arguments as --run")
 	flags.Int64Var(&f.maxTurns, "max-turns", 0, "rounds with the model in one turn; 0 is 200")
 	flags.StringVar(&f.target, "workspace-mode", "", "folder (itself) or worktree (one per thread)")
@@ -54,6 +57,9 @@ func (f *agentFlags) talkBlock(flags *pflag.FlagSet, run map[string]any, what st
 	set("permissions", "permissions", f.permissions)
 	set("unattended", "unattended", f.unattended)
 	set("model", "model", f.model)
+	set("models", "models", f.models)
+	set("effort", "effort", f.effort)
+	set("plan-mode", "planMode", f.planMode)
 	set("executable", "executable", f.executable)
 	set("max-turns", "maxTurns", f.maxTurns)
 	set("workspace-mode", "workspace", f.target)
@@ -116,6 +122,11 @@ func (d dollars) Type() string { return "dollars" }
 // talkFacts are what an agent's record says about its conversations and costs.
 func talkFacts(f *facts, a api.Agent) {
 	f.add("model", plain(a.Run.Model))
+	f.add("effort", plain(a.Run.Effort))
+	if a.Run.PlanMode {
+		f.add("plan mode", "yes: it only looks and plans")
+	}
+	f.add("models of runs", plain(strings.Join(a.Run.Models, ", ")))
 	f.add("executable", plain(a.Run.Executable))
 	f.add("permissions", a.Run.Permissions)
 	if a.Run.Unattended {

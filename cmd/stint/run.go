@@ -18,6 +18,8 @@ type runFlags struct {
 	watch, wait, afterAny            bool
 	title, at, after, key, untrusted string
 	task                             string
+	model, effort                    string
+	plan                             bool
 	priority                         int64
 	limit                            time.Duration
 }
@@ -45,6 +47,9 @@ func (c *cli) runCommand() *cobra.Command {
 	flags.StringVar(&f.title, "title", "", "what the session is called")
 	flags.StringVar(&f.untrusted, "context", "", "a `TEXT` from elsewhere that the agent is not to trust")
 	flags.StringVar(&f.task, "task", "", "the `TASK` that it is about; its briefing joins the\ncontext, and it isn't claimed")
+	flags.StringVar(&f.model, "model", "", "the `MODEL` in place of the agent's")
+	flags.StringVar(&f.effort, "effort", "", "how much the model is to think, such as `HIGH`, in place\nof the agent's")
+	flags.BoolVar(&f.plan, "plan", false, "it only looks and plans, and changes nothing")
 	flags.StringVar(&f.at, "at", "", "not before this `TIME`: 2h, tomorrow, 2026-11-28T09:00:00Z")
 	flags.Int64Var(&f.priority, "priority", 0, "higher goes first (the agent's)")
 	flags.StringVar(&f.after, "after", "", "only when this `SESSION` is complete")
@@ -88,6 +93,7 @@ func (c *cli) runAgent(cmd *cobra.Command, args []string, f runFlags) error {
 
 func (c *cli) sessionInput(cmd *cobra.Command, args []string, f runFlags, what string) (api.SessionInput, error) {
 	in := api.SessionInput{Title: f.title, Task: f.task, UntrustedContext: f.untrusted, AfterAny: f.afterAny}
+	in.RunChoice = api.RunChoice{Model: f.model, Effort: f.effort, PlanMode: f.plan}
 	if len(args) > 1 {
 		text, err := c.promptText(args[1])
 		if err != nil {

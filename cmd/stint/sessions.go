@@ -264,6 +264,11 @@ func (c *cli) sessionFacts(s api.Session) *facts {
 	}
 	f.add("result", opening(s.Result))
 	f.add("url", plain(s.ExternalURL))
+	f.add("model", plain(s.Model))
+	f.add("effort", plain(s.Effort))
+	if s.PlanMode {
+		f.add("plan mode", "yes: it only looks and plans")
+	}
 	f.add("works in", plain(s.WorkPath))
 	if s.Mode == api.Local {
 		f.add("agent session", plain(s.AgentSessionID))

@@ -28,6 +28,7 @@ type ACP struct{}
 
 // Command starts the program, set up to ask before it acts where that is known how to do.
 func (ACP) Command(job Job) (Command, error) {
+	job = job.planned(false)
 	argv := slices.Clone(api.ACPCommand(job.Executable))
 	if len(argv) == 0 || argv[0] == "" {
 		return Command{}, &Refusal{api.Failure{Code: CodeCrashed, Message: "An agent of type acp needs the program that is to be started."}}
@@ -58,7 +59,7 @@ func (ACP) Converse(ctx context.Context, pipes Pipes, job Job, host Host) (Resul
 // acpJob also hides the files of the agent programs.
 func acpJob(job Job) Job {
 	job.Hidden = slices.Concat(job.Hidden, private(job.Env))
-	return job
+	return job.planned(false)
 }
 
 // setOpencode has opencode ask before each use of a tool but its own list of what to do, take no orders from the work folder
@@ -94,7 +95,7 @@ func setOpencode(job Job, out *Command) error {
 		return fmt.Errorf("encode the settings for opencode: %w", err)
 	}
 	out.Env = append(out.Env, "OPENCODE_CONFIG_CONTENT="+string(content), "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1")
-	if !job.Uses.Settings {
+	if !job.Uses.Settings || job.PlanMode {
 		out.Env = append(out.Env, "OPENCODE_PERMISSION="+string(permission))
 	}
 	return nil

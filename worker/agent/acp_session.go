@@ -137,23 +137,30 @@ type acpChoice struct {
 
 func (c acpChoice) key() string { return or(c.Value, or(c.ID, c.ModelID)) }
 
-// choose sets the model that the job names, and the mode in which the program asks, where it has
-// one. A program that doesn't have the model is not started with another.
+// choose sets the model, the effort and plan mode that the job names, and else the mode in which the program asks, where
+// it has one. A program that doesn't have what is named is not started with another.
 func (t *acpTalk) choose(s acpSession) error {
 	settings := acpSettings(s)
 	mode := settings["mode"]
-	for _, asking := range []string{"default"} {
-		if mode.has(asking) && mode.current != asking && !t.job.Uses.Settings {
-			t.set(mode, asking)
+	asking := "default"
+	if t.job.PlanMode {
+		asking = "plan"
+		if !mode.has(asking) {
+			return fail(CodeCrashed, false, "%s does not offer a plan mode here: leave plan mode out. %s", t.name, mode.offers())
 		}
 	}
-	model := settings["model"]
-	want := t.job.Model
-	if want != "" && want != model.current {
-		if !model.has(want) {
-			return fail(CodeCrashed, false, "%s does not offer the model %q here. %s", t.name, clip(want, 100), model.offers())
+	if mode.has(asking) && mode.current != asking && (t.job.PlanMode || !t.job.Uses.Settings) {
+		t.set(mode, asking)
+	}
+	for _, c := range []struct{ name, word, want string }{{"model", "the model", t.job.Model}, {"thought_level", "the effort", t.job.Effort}} {
+		setting := settings[c.name]
+		if c.want == "" || c.want == setting.current {
+			continue
 		}
-		t.set(model, want)
+		if !setting.has(c.want) {
+			return fail(CodeCrashed, false, "%s does not offer %s %q here. %s", t.name, c.word, clip(c.want, 100), setting.offers())
+		}
+		t.set(setting, c.want)
 	}
 	if len(t.rpc.open) > 0 {
 		return nil // when they are answered it goes on
@@ -179,7 +186,7 @@ func (s acpSetting) offers() string {
 	return "It offers: " + clip(strings.Join(s.values, ", "), 500) + "."
 }
 
-// acpSettings are the mode and the model of a session, in the newer or the older form.
+// acpSettings are the mode, the model and the effort of a session, in the newer or the older form.
 func acpSettings(s acpSession) map[string]acpSetting {
 	out := map[string]acpSetting{}
 	if len(s.Modes.All) > 0 {
@@ -189,7 +196,7 @@ func acpSettings(s acpSession) map[string]acpSetting {
 		out["model"] = acpSetting{"session/set_model", "", "modelId", s.Models.Current, acpKeys(s.Models.All)}
 	}
 	for _, o := range s.Options {
-		if name := or(o.Category, o.ID); name == "mode" || name == "model" {
+		if name := or(o.Category, o.ID); name == "mode" || name == "model" || name == "thought_level" {
 			out[name] = acpSetting{"session/set_config_option", o.ID, "value", o.Current, acpKeys(o.Options)}
 		}
 	}

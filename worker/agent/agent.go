@@ -102,6 +102,8 @@ type Job struct {
 	Session     string   // agent session to resume; "" = begin a new one
 	Begin       string   // UUID for a new one, fresh for each start; not every program lets us choose
 	Model       string   // "" = the program's own choice
+	Effort      string   // how much the model is to think; "" = the program's own choice
+	PlanMode    bool     // it only looks and plans: the policy is narrowed to that
 	MaxTurns    int      // model rounds in one turn; 0 = 200
 	Permissions Permissions
 	Policy      Policy

@@ -43,8 +43,12 @@ func (Claude) Command(job Job) (Command, error) {
 	if job.Session == "" && !isID(job.Begin) {
 		return Command{}, &Refusal{api.Failure{Code: CodeCrashed, Message: "A new agent session of Claude Code needs a UUID to begin with."}}
 	}
+	mode, off := "default", claudeForbidden
+	if job.PlanMode {
+		mode, off = "plan", append(slices.Clone(off), "ExitPlanMode")
+	}
 	argv = append(argv, "-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--include-partial-messages",
-		"--permission-mode", "default", "--permission-prompt-tool", "stdio", "--max-turns", fmt.Sprint(job.rounds()))
+		"--permission-mode", mode, "--permission-prompt-tool", "stdio", "--max-turns", fmt.Sprint(job.rounds()))
 	if job.Session != "" {
 		argv = append(argv, "--resume", job.Session)
 	} else {
@@ -56,11 +60,13 @@ func (Claude) Command(job Job) (Command, error) {
 	if job.Model != "" {
 		argv = append(argv, "--model", job.Model)
 	}
+	if job.Effort != "" {
+		argv = append(argv, "--effort", job.Effort)
+	}
 	settings, err := json.Marshal(claudeSettings(job), json.Deterministic(true))
 	if err != nil {
 		return Command{}, fmt.Errorf("encode the settings for Claude Code: %w", err)
 	}
-	off := claudeForbidden
 	if job.Policy.Unattended {
 		off = append(slices.Clone(off), "AskUserQuestion")
 	}
@@ -99,7 +105,7 @@ func claudeJob(job Job) Job {
 	if all != "" && !job.Uses.Settings { // else it keeps memories among them
 		job.talks = resolve(all)
 	}
-	return job
+	return job.planned(claudeSandbox(Job{Env: job.Env}))
 }
 
 // claudeTalks is where Claude Code keeps its conversations: a folder for each work folder,

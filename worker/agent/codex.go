@@ -69,7 +69,7 @@ func codexJob(job Job) Job {
 		hidden = append(hidden, job.StateDir, filepath.Join(home, "auth.json"))
 	}
 	job.Hidden = slices.Concat(job.Hidden, hidden)
-	return job
+	return job.planned(true)
 }
 
 // codexHome is where the user's own Codex keeps its state, "" when that is unknown.
@@ -106,6 +106,9 @@ func codexConfig(job Job, hook string) map[string]any {
 	}
 	out["default_permissions"], out["permissions"] = "stint", map[string]any{"stint": codexProfile(job)}
 	codexUses(job, out)
+	if job.Effort != "" {
+		out["model_reasoning_effort"] = job.Effort
+	}
 	if hook != "" {
 		out["bypass_hook_trust"] = true // nobody is there to review it; in an untrusted folder no other hook runs
 		out["hooks"] = map[string]any{"PreToolUse": []any{map[string]any{"hooks": []any{

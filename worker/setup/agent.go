@@ -34,6 +34,9 @@ type Agent struct {
 	Strict       bool              `toml:"strict,omitempty" comment:"A run without what is expected fails, instead of being marked."`
 	MayLeave     []string          `toml:"may_leave,omitempty" comment:"Of type command: names of programs that it may leave running, such as gradle*; they are ended, and it is a success all the same."`
 	Model        string            `toml:"model,omitempty"`
+	Effort       string            `toml:"effort,omitempty" comment:"How much the model is to think, in the program's words, such as low or high."`
+	PlanMode     bool              `toml:"plan_mode,omitempty" comment:"It only looks and plans."`
+	Models       []string          `toml:"models,omitempty" comment:"The models that a run may choose; any when none is named."`
 	Preset       Preset            `toml:"preset,omitempty" comment:"ask, unattended, autonomous or command"`
 	Permissions  agent.Permissions `toml:"permissions,omitempty" comment:"approval or autonomous; the preset's when not said"`
 	Otherwise    agent.Ruling      `toml:"otherwise,omitempty" comment:"What holds where no rule matches: allow, ask, deny or deny_stop"`
@@ -110,6 +113,23 @@ func (a Agent) Rights() agent.Permissions {
 	return agent.Approval
 }
 
+// Choice is what the file says about how its program thinks.
+func (a Agent) Choice() api.RunChoice {
+	return api.RunChoice{Model: a.Model, Effort: a.Effort, PlanMode: a.PlanMode}
+}
+
+// choiceErrors are what its type can't have of that, by the names of the settings.
+func (a Agent) choiceErrors() (out []error) {
+	var v api.Invalid
+	a.Choice().Check(&v, "", a.Type)
+	if bad := (*api.Error)(nil); errors.As(v.Err(), &bad) {
+		for _, f := range bad.Fields {
+			out = append(out, fmt.Errorf("%s: %s", strings.ReplaceAll(f.Field, "planMode", "plan_mode"), f.Detail))
+		}
+	}
+	return out
+}
+
 // Used are the switches for what the agent may use of what there is already.
 func (a Agent) Used() agent.Uses {
 	if a.OwnSettings {
@@ -173,6 +193,7 @@ func (a Agent) complete(home string) (Agent, error) {
 	check("preset", a.Preset != PresetCommand || a.Type == "" || a.Type == api.TypeCommand, "command is for agents of type command, not %s", a.Type)
 	one("permissions", slices.Contains([]agent.Permissions{"", agent.Approval, agent.Autonomous}, a.Permissions), a.Permissions, "approval or autonomous")
 	one("otherwise", a.Otherwise == "" || slices.Contains(api.Rulings, a.Otherwise), a.Otherwise, "allow, ask, deny or deny_stop")
+	bad = append(bad, a.choiceErrors()...)
 	check("executable", len(a.Executable) == 0 || a.Executable[0] != "", "its first word is empty")
 	check("wrapper", len(a.Wrapper) == 0 || a.Wrapper[0] != "", "its first word is empty")
 	check("check", len(a.Check) == 0 || a.Check[0] != "", "its first word is empty")
