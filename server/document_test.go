@@ -80,6 +80,7 @@ func TestDocument_EveryStatusOfEveryRoute(t *testing.T) {
 	webhooksAnswer(d, viewer)
 	channelsAnswer(d, viewer)
 	tasksAnswer(d, viewer)
+	changesAnswer(d)
 	servertest.Must[api.Output](d.Server, 200, "GET", "sessions/"+live.SessionID.String()+"/output", nil)
 	servertest.Must[api.Output](d.Server, 200, "GET", "agents/tidy/sessions/"+live.SessionID.String()+"/output", nil)
 	servertest.Must[list](d.Server, 200, "GET", "schedules", nil)

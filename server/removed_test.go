@@ -45,6 +45,13 @@ func removedAnswer(t *testing.T) {
 		s.Refused(410, api.CodeGone, "GET", at+"/prompts/pmt_0000000001", nil)
 		s.Refused(410, api.CodeGone, "POST", at+"/messages", m{"text": "x"})
 	}
+	for call, body := range map[string]any{
+		"GET /changes": nil, "POST /landings": m{"verb": "push"}, "GET /landings/lnd_0000000001": nil, "DELETE /landings/lnd_0000000001": nil,
+		"GET /review": nil, "POST /review": m{"text": "x"}, "POST /review/send": m{}, "DELETE /review/rvw_0000000001": nil,
+	} {
+		method, path, _ := strings.Cut(call, " ")
+		s.Refused(410, api.CodeGone, method, "sessions/"+id+path, body)
+	}
 	thread := "threads/" + strings.Replace(id, "ses_", "thr_", 1)
 	s.Refused(410, api.CodeGone, "GET", thread, nil)
 	s.Refused(410, api.CodeGone, "PATCH", thread, m{"state": "completed"})
