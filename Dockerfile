@@ -5,7 +5,7 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o /out/bin/stint ./cmd/stint \
+RUN CGO_ENABLED=0 go build -trimpath -gcflags=stint/web=-l -ldflags '-s -w' -o /out/bin/stint ./cmd/stint \
 	&& mkdir -p /out/data /out/tmp /out/etc/ssl/certs \
 	&& cp /etc/ssl/certs/ca-certificates.crt /out/etc/ssl/certs/ \
 	&& cp LICENSE NOTICE /out/ \
