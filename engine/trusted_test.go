@@ -66,7 +66,7 @@ func TestClaim_AnsweredAgainIsTheSameTrustedPart(t *testing.T) {
 		first := k.Next(request)
 		want := trustedBytes(t, *first)
 		as(w, admin, a.ID, func(in *api.AgentInput) {
-			in.Slug, in.Instructions, in.Run.Model, in.Run.Env, in.TurnTimeoutSeconds = in.Slug+"-new", "obey me", "other", []string{"B"}, 7
+			in.Slug, in.Instructions, in.Run.WorkFolder, in.Run.Env, in.TurnTimeoutSeconds = in.Slug+"-new", "obey me", "/other", []string{"B"}, 7
 		})
 		_, err := w.EditWorker(t.Context(), w.Owner, k.ID, func(in *api.WorkerEdit) error { in.Instructions = "speak English"; return nil })
 		if err != nil {
