@@ -54,8 +54,8 @@ side := $(shell getconf _NPROCESSORS_ONLN)
 # The long lives of the engine and of the whole program are short under the race detector, and whole in a run without it.
 # Tables of one request after the other, scripts of many processes, browsers, and what counts, hashes or walks through slots
 # for long on one goroutine run without it alone: little races there.
-lives := Week_|Linearizable_|Kill_
-tables := Access_|Document_|OpenAPI_|Body_|Base_|Pages_|APIDocs_|Script|Browser_|Check_EveryRule|Guide_|Example_|Hook_|Upgrade_|MCP_(Rights|Tasks|ARun|Answers|Briefing|Scopes)|Task_|Examine_|Rules_
+lives := Week_|Linearizable_
+tables := Kill_|Access_|Document_|OpenAPI_|Body_|Base_|Pages_|APIDocs_|Script|Browser_|Check_EveryRule|Guide_|Example_|Hook_|Upgrade_|MCP_(Rights|Tasks|ARun|Answers|Briefing|Scopes)|Task_|Examine_|Rules_
 counts := Simulation_|Property_|Guesses_|Held_WhoHasLeft|Password_|OAuth_Guessed|PowerCut_|Restart_OverTheSlot|AutoPause_|Tick_|CatchUp_|Overlap_|ClockBack_|Output_F|Renderers_|Oracle_|BrokenCoordinators_WithoutADefect|Prune_|Findings_|Restored_|Sessions_APage|Damage_OneRow|Migrate_Killed
 alone := $(lives)|$(tables)|$(counts)
 
@@ -72,7 +72,8 @@ test: ## run all tests with the race detector; installs on Debian what they need
 # would only show in waiting for them; go test already had it on the same code.
 AGENTS_PKG ?= ./worker/agent ./worker ./cmd/stint
 
-# What of them is left out: CI leaves out what drives opencode and Gemini CLI by ACP and the ways to write denied acts,
+# What of them is left out: CI leaves out what drives opencode and Gemini CLI by ACP, the switches and choices of each
+# program, and the ways to write denied acts,
 # which take as long as all the rest together.
 AGENTS_SKIP ?= ^$$
 
