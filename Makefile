@@ -73,8 +73,7 @@ test: ## run all tests with the race detector; installs on Debian what they need
 AGENTS_PKG ?= ./worker/agent ./worker ./cmd/stint
 
 # What of them is left out: CI leaves out what drives opencode and Gemini CLI by ACP, the switches and choices of each
-# program, and the ways to write denied acts,
-# which take as long as all the rest together.
+# program, and the ways to write denied acts, which take as long as all the rest together.
 AGENTS_SKIP ?= ^$$
 
 test-agents: ## drive the real Claude Code, Codex, opencode and Gemini CLI, of pinned versions from npm, with a model of our own; MCP conformance

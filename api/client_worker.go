@@ -32,23 +32,10 @@ func (c *Client) Worker(ctx context.Context, agent AgentID, id WorkerID) (Worker
 	return get[Worker](ctx, c, workerPath(agent, id), nil)
 }
 
-// AwaitOrders returns the worker once its pending signal is another than the known one, or what
-// it is asked to land is (0 = none), else after wait, in whole seconds.
-func (c *Client) AwaitOrders(ctx context.Context, agent AgentID, id WorkerID, instance string, known SignalID, landing LandingID, wait time.Duration) (Worker, error) {
-	asked := "none"
-	if landing != 0 {
-		asked = landing.String()
-	}
-	return c.awaitWorker(ctx, agent, id, known, wait, url.Values{"instanceId": {instance}, "landing": {asked}})
-}
-
-// AwaitSignal is AwaitOrders for a worker that lands nothing.
+// AwaitSignal returns the worker once its pending signal is another than the known one (0 =
+// none), else after wait, in whole seconds.
 func (c *Client) AwaitSignal(ctx context.Context, agent AgentID, id WorkerID, instance string, known SignalID, wait time.Duration) (Worker, error) {
-	return c.awaitWorker(ctx, agent, id, known, wait, url.Values{"instanceId": {instance}})
-}
-
-func (c *Client) awaitWorker(ctx context.Context, agent AgentID, id WorkerID, known SignalID, wait time.Duration, q url.Values) (Worker, error) {
-	q.Set("wait", strconv.FormatInt(int64(wait/time.Second), 10))
+	q := url.Values{"instanceId": {instance}, "wait": {strconv.FormatInt(int64(wait/time.Second), 10)}}
 	if known != 0 {
 		q.Set("signal", known.String())
 	}

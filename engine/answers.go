@@ -25,11 +25,8 @@ func (e *Engine) AnswerPrompt(ctx context.Context, c Caller, id api.SessionID, i
 		return out, err
 	}
 	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
-		s, err := visible(tx.Context(), tx, c, id)
+		s, err := answerable(tx.Context(), tx, c, id)
 		if err != nil {
-			return err
-		}
-		if err := c.MayWith(s, account.ToAnswer); err != nil {
 			return err
 		}
 		p, err := tx.Prompt(tx.Context(), in.PromptID)

@@ -176,29 +176,32 @@ func (e *Engine) Changes(ctx context.Context, c Caller, session api.SessionID) (
 		if err != nil {
 			return err
 		}
-		out, err = changesOf(ctx, tx, c, s)
+		row, err := changesRow(ctx, tx, session)
 		if err != nil {
 			return err
 		}
-		out.Files, err = filesOf(ctx, tx, session)
+		if out, err = changesFrom(ctx, tx, c, s, row); err != nil {
+			return err
+		}
+		out.Files, err = filesOf(ctx, tx, row)
 		return err
 	})
 	return out, err
 }
 
-// changesOf is Changes without its files.
-func changesOf(ctx context.Context, q queries.Querier, c Caller, s *sessionRow) (out api.Changes, err error) {
-	row, err := q.Changes(ctx, s.ID)
+// changesRow reads the row of a session's changes. Errors: not_found where none was recorded.
+func changesRow(ctx context.Context, q queries.Querier, session api.SessionID) (queries.Change, error) {
+	row, err := q.Changes(ctx, session)
 	if db.None(err) {
-		return out, api.Refuse(api.CodeNotFound, "No changes were recorded for this session: it hasn't worked in a git repository, or its worker doesn't look.")
+		return row, api.Refuse(api.CodeNotFound, "No changes were recorded for this session: it hasn't worked in a git repository, or its worker doesn't look.")
 	}
 	if err != nil {
-		return out, fmt.Errorf("read the changes of session %s: %w", s.ID, err)
+		return row, fmt.Errorf("read the changes of session %s: %w", session, err)
 	}
-	return changesFrom(ctx, q, c, s, row)
+	return row, nil
 }
 
-// changesFrom is changesOf when their row was read.
+// changesFrom is Changes without its files.
 func changesFrom(ctx context.Context, q queries.Querier, c Caller, s *sessionRow, row queries.Change) (out api.Changes, err error) {
 	out = api.Changes{
 		SessionID: s.ID, Files: []api.ChangedFile{}, FileCount: row.FileCount, Added: row.Added, Removed: row.Removed,
@@ -220,14 +223,10 @@ func changesFrom(ctx context.Context, q queries.Querier, c Caller, s *sessionRow
 	return out, offerVerbs(ctx, q, c, s, &row, &out)
 }
 
-func filesOf(ctx context.Context, q queries.Querier, session api.SessionID) ([]api.ChangedFile, error) {
-	row, err := q.Changes(ctx, session)
+func filesOf(ctx context.Context, q queries.Querier, row queries.Change) ([]api.ChangedFile, error) {
+	rows, err := q.ChangedFiles(ctx, queries.ChangedFilesParams{SessionID: row.SessionID, Snapshot: row.Snapshot})
 	if err != nil {
-		return nil, fmt.Errorf("read the changes of session %s: %w", session, err)
-	}
-	rows, err := q.ChangedFiles(ctx, queries.ChangedFilesParams{SessionID: session, Snapshot: row.Snapshot})
-	if err != nil {
-		return nil, fmt.Errorf("read the changed files of session %s: %w", session, err)
+		return nil, fmt.Errorf("read the changed files of session %s: %w", row.SessionID, err)
 	}
 	out := make([]api.ChangedFile, 0, len(rows))
 	for _, f := range rows {

@@ -141,7 +141,11 @@ func (e *Engine) RequestLanding(ctx context.Context, c Caller, session api.Sessi
 		if err := mayLand(c, s); err != nil {
 			return err
 		}
-		now, err := changesOf(tx.Context(), tx, c, s)
+		row, err := changesRow(tx.Context(), tx, session)
+		if err != nil {
+			return err
+		}
+		now, err := changesFrom(tx.Context(), tx, c, s, row)
 		if err != nil {
 			return err
 		}
@@ -151,10 +155,6 @@ func (e *Engine) RequestLanding(ctx context.Context, c Caller, session api.Sessi
 				detail = why
 			}
 			return &api.Error{Code: api.CodeConflict, Status: s.Status, Detail: detail}
-		}
-		row, err := tx.Changes(tx.Context(), session)
-		if err != nil {
-			return fmt.Errorf("read the changes of session %s: %w", session, err)
 		}
 		if in.Message == "" {
 			in.Message = title(s)

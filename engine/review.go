@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"stint/account"
 	"stint/api"
 	"stint/db"
 	"stint/queries"
@@ -22,11 +21,7 @@ const (
 func (e *Engine) Review(ctx context.Context, c Caller, session api.SessionID) (out api.List[api.ReviewComment], err error) {
 	out.Items = []api.ReviewComment{}
 	err = e.store.Read(ctx, func(tx *db.ReadTx) error {
-		s, err := visible(ctx, tx, c, session)
-		if err != nil {
-			return err
-		}
-		if err := c.MayWith(s, account.ToAnswer); err != nil {
+		if _, err := answerable(ctx, tx, c, session); err != nil {
 			return err
 		}
 		out.Items, err = reviewOf(ctx, tx, c, session)
@@ -57,20 +52,18 @@ func (e *Engine) CommentOnChanges(ctx context.Context, c Caller, session api.Ses
 		in.Side = api.SideNew
 	}
 	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
-		s, err := visible(tx.Context(), tx, c, session)
+		s, err := answerable(tx.Context(), tx, c, session)
 		if err != nil {
-			return err
-		}
-		if err := c.MayWith(s, account.ToAnswer); err != nil {
 			return err
 		}
 		if _, err := takesMessages(tx.Context(), tx, s); err != nil {
 			return err
 		}
-		if _, err := changesOf(tx.Context(), tx, c, s); err != nil {
+		row, err := changesRow(tx.Context(), tx, session)
+		if err != nil {
 			return err
 		}
-		files, err := filesOf(tx.Context(), tx, session)
+		files, err := filesOf(tx.Context(), tx, row)
 		if err != nil {
 			return err
 		}
@@ -128,11 +121,7 @@ func checkReview(in api.ReviewInput, files []api.ChangedFile) (quote string, err
 // DropComment removes one of the caller's comments that was not sent. Errors: not_found.
 func (e *Engine) DropComment(ctx context.Context, c Caller, session api.SessionID, id api.ReviewID) error {
 	return e.writeAs(ctx, c, func(tx *db.Tx) error {
-		s, err := visible(tx.Context(), tx, c, session)
-		if err != nil {
-			return err
-		}
-		if err := c.MayWith(s, account.ToAnswer); err != nil {
+		if _, err := answerable(tx.Context(), tx, c, session); err != nil {
 			return err
 		}
 		n, err := tx.DropReviewComment(tx.Context(), queries.DropReviewCommentParams{ID: id, SessionID: session, UserID: c.UserID})
@@ -154,11 +143,7 @@ func (e *Engine) SendReview(ctx context.Context, c Caller, session api.SessionID
 		return out, err
 	}
 	err = e.writeAs(ctx, c, func(tx *db.Tx) error {
-		s, err := visible(tx.Context(), tx, c, session)
-		if err != nil {
-			return err
-		}
-		if err := c.MayWith(s, account.ToAnswer); err != nil {
+		if _, err := answerable(tx.Context(), tx, c, session); err != nil {
 			return err
 		}
 		mine, err := reviewOf(tx.Context(), tx, c, session)

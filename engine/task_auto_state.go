@@ -50,13 +50,11 @@ func allowedRule(tx *db.Tx, before, next *sessionRow) (rule, error) {
 	if r.update == "" {
 		return r, nil
 	}
-	held := next
-	if !held.Status.Running() {
-		held = before
-	}
-	worker := held.WorkerID
-	if !held.Status.Running() {
-		worker = 0
+	var worker api.WorkerID
+	if next.Status.Running() {
+		worker = next.WorkerID
+	} else if before.Status.Running() {
+		worker = before.WorkerID
 	}
 	if allowed, err := letsCount(tx, next.AgentID, worker, r.update); err != nil || !allowed {
 		return rule{}, err

@@ -43,11 +43,8 @@ func (e *Engine) PostMessage(ctx context.Context, c Caller, id api.SessionID, in
 }
 
 func (e *Engine) postTx(tx *db.Tx, c Caller, id api.SessionID, in api.MessageInput) (out api.Posted, err error) {
-	s, err := visible(tx.Context(), tx, c, id)
+	s, err := answerable(tx.Context(), tx, c, id)
 	if err != nil {
-		return out, err
-	}
-	if err := c.MayWith(s, account.ToAnswer); err != nil {
 		return out, err
 	}
 	if s, err = laterOf(tx.Context(), tx, s); err != nil {
@@ -62,6 +59,15 @@ func (e *Engine) postTx(tx *db.Tx, c Caller, id api.SessionID, in api.MessageInp
 	}
 	out.Session, err = e.present(tx.Context(), tx, s, a, db.Micros(tx.Now))
 	return out, err
+}
+
+// answerable reads a session that the caller may see, answer and write to.
+func answerable(ctx context.Context, q queries.Querier, c Caller, id api.SessionID) (*sessionRow, error) {
+	s, err := visible(ctx, q, c, id)
+	if err != nil {
+		return nil, err
+	}
+	return s, c.MayWith(s, account.ToAnswer)
 }
 
 // takesMessages refuses to continue the conversation of a session whose agent can't.
