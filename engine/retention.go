@@ -62,17 +62,32 @@ const (
 	pruneShare = 4                     // a pause is so many times as long as the step before it
 
 	pruneLooks = 500 // rows that a step looks at
-	pruneRows  = 300 // rows that a step removes: its transaction holds up nobody for long
-	pruneUnits = 20  // sessions that a step removes
+	pruneRows  = 300 // rows that a step removes
+	pruneUnits = 20  // sessions that a look finds
+
+	// A step's transaction holds up all other writers: after so long it begins nothing more, on
+	// whatever machine.
+	pruneHold = 2 * time.Millisecond
 )
 
 // pruning is a round of retention on its way: one kind after the other, from the oldest on.
 type pruning struct {
 	stage   int
-	after   int64       // the place that the stage has reached
+	after   int64       // the place up to which the stage has looked
+	last    bool        // there is nothing after it
+	found   []pruneUnit // up to it, and still there
 	bounds  *pruneReach // of the stage; nil = not known yet
 	removed api.Removed // so far
 }
+
+// pruneBudget is what one step may still do.
+type pruneBudget struct {
+	rows int64
+	over func() bool // it has held up the other writers for long enough
+}
+
+// spent reports whether a step is to begin nothing more.
+func (b *pruneBudget) spent() bool { return b.rows <= 0 || b.over() }
 
 // Prune takes one small step of retention and returns when the next is to follow: soon while a
 // round isn't over, so that writes of others come between.
@@ -96,37 +111,46 @@ func (e *Engine) pruneStep(ctx context.Context, p *pruning) (more bool, err erro
 		return false, e.endRound(ctx, removed)
 	}
 	stage := pruneStages[p.stage]
-	var found pruneFound
-	err = e.store.ReadTimer(ctx, func(tx *db.ReadTx) (err error) {
-		if p.bounds == nil {
-			if p.bounds, err = e.pruneReachOf(ctx, tx, stage); err != nil {
-				return fmt.Errorf("find what is to stay: %w", err)
-			}
+	if len(p.found) == 0 {
+		if err := e.pruneLook(ctx, p, stage); err != nil {
+			return false, fmt.Errorf("look for old %s: %w", stage.kind, err)
 		}
-		found, err = stage.find(ctx, tx, p.bounds, p.after)
-		return err
-	})
-	if err != nil {
-		return false, fmt.Errorf("look for old %s: %w", stage.kind, err)
 	}
-	if len(found.units) > 0 {
+	if len(p.found) > 0 {
 		var done dropped
 		err := e.write(ctx, func(tx *db.Tx) (err error) {
-			done, err = stage.drop(tx, p.bounds, found.units)
+			began := e.Now()
+			budget := pruneBudget{rows: pruneRows, over: func() bool { return e.Now().Sub(began) >= pruneHold }}
+			done, err = stage.drop(tx, p.bounds, p.found, &budget)
 			return err
 		})
 		if err != nil {
 			return false, fmt.Errorf("remove old %s: %w", stage.kind, err)
 		}
 		*stage.count(&p.removed) += done.n
-		if done.rest != 0 { // it goes on with what it hasn't finished
-			found.place, found.last = done.rest-1, false
-		}
+		p.found = p.found[done.units:]
 	}
-	if p.after = found.place; found.last {
-		p.stage, p.after, p.bounds = p.stage+1, 0, nil
+	if len(p.found) == 0 && p.last {
+		*p = pruning{stage: p.stage + 1, removed: p.removed}
 	}
 	return true, nil
+}
+
+// pruneLook finds what a stage removes next.
+func (e *Engine) pruneLook(ctx context.Context, p *pruning, stage pruneStage) error {
+	return e.store.ReadTimer(ctx, func(tx *db.ReadTx) (err error) {
+		if p.bounds == nil {
+			if p.bounds, err = e.pruneReachOf(ctx, tx, stage); err != nil {
+				return fmt.Errorf("find what is to stay: %w", err)
+			}
+		}
+		found, err := stage.find(ctx, tx, p.bounds, p.after)
+		if err != nil {
+			return err
+		}
+		p.found, p.after, p.last = found.units, found.place, found.last
+		return nil
+	})
 }
 
 // endRound notes that everything was looked at, and what that removed.

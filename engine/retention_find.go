@@ -46,7 +46,7 @@ type pruneStage struct {
 	count      func(*api.Removed) *int64
 	bytes      func(ctx context.Context, q queries.Querier, before, n int64) ([]sized, error)
 	find       func(ctx context.Context, q queries.Querier, b *pruneReach, after int64) (pruneFound, error)
-	drop       func(tx *db.Tx, b *pruneReach, units []pruneUnit) (dropped, error)
+	drop       func(tx *db.Tx, b *pruneReach, units []pruneUnit, budget *pruneBudget) (dropped, error)
 	size       func(ctx context.Context, q queries.Querier, u pruneUnit) (int64, error)
 }
 
