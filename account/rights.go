@@ -45,6 +45,7 @@ const (
 	SeeCalendar
 	LandOwn
 	LandAny
+	OwnApprovals // of one's own worker
 )
 
 // rights is who may do what (contract 8.3): from which role on, by an API key of which scope
@@ -70,6 +71,7 @@ var rights = map[Right]struct {
 	AnswerAny:       {api.Admin, "", "answer somebody else's session"},
 	LandOwn:         {api.Member, "", "land changes"},
 	LandAny:         {api.Admin, "", "land the changes of a cloud agent"},
+	OwnApprovals:    {api.Viewer, "", "see or remove what agents may do from now on"},
 	EditAgents:      {api.Admin, "", "make or change agents"},
 	DeleteAgents:    {api.Owner, "", "delete this agent"},
 	RunLocalWorkers: {api.Member, "", "run a worker"},
@@ -91,7 +93,7 @@ var rights = map[Right]struct {
 
 // lasting are the rights whose exercise outlasts a sign-in: what was created with them stays
 // once it has ended. A program that registered itself has none of them.
-var lasting = []Right{HaveKeys, HaveAllKeys, ManageMembers, ManageWebhooks, HaveChannels, OpenTriggersOwn, OpenTriggersAny, LandOwn, LandAny}
+var lasting = []Right{HaveKeys, HaveAllKeys, ManageMembers, ManageWebhooks, HaveChannels, OpenTriggersOwn, OpenTriggersAny, LandOwn, LandAny, OwnApprovals}
 
 // Role is the lowest that has a right.
 func (r Right) Role() api.Role { return rights[r].role }

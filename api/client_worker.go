@@ -73,6 +73,25 @@ func (c *Client) Beat(ctx context.Context, agent AgentID, worker WorkerID, in Be
 	return post[BeatAnswer](ctx, c, workerPath(agent, worker, "heartbeat"), in)
 }
 
+// ReportApprovals says what the worker's owner allowed its agent from now on.
+func (c *Client) ReportApprovals(ctx context.Context, agent AgentID, worker WorkerID, in ApprovalsReport) error {
+	_, err := c.do(ctx, call{method: http.MethodPost, path: workerPath(agent, worker, "approvals"), body: in}, nil)
+	return err
+}
+
+// Approvals lists what the caller, the worker's owner, allowed its agent from now on, the newest
+// first.
+func (c *Client) Approvals(ctx context.Context, agent AgentID, worker WorkerID) (List[StandingApproval], error) {
+	return get[List[StandingApproval]](ctx, c, workerPath(agent, worker, "approvals"), nil)
+}
+
+// RemoveApproval asks the worker to remove a standing approval.
+func (c *Client) RemoveApproval(ctx context.Context, agent AgentID, worker WorkerID, id string) (StandingApproval, error) {
+	var out StandingApproval
+	_, err := c.do(ctx, call{method: http.MethodDelete, path: workerPath(agent, worker, "approvals", id)}, &out)
+	return out, err
+}
+
 // Poll lists what the worker may claim, and what waits at a gate; it is held up to wait, in
 // whole seconds, while there is nothing to claim.
 func (c *Client) Poll(ctx context.Context, agent AgentID, worker WorkerID, instance string, wait time.Duration) (PollAnswer, error) {

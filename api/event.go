@@ -47,6 +47,9 @@ const (
 	EventWorkerEdited     = "worker_edited"
 	EventSignalSent       = "signal_sent"
 	EventSignalAcked      = "signal_acknowledged"
+	EventApprovalGiven    = "standing_approval_given" // a worker's owner allowed something from now on
+	EventApprovalRemoval  = "standing_approval_removal_requested"
+	EventApprovalRemoved  = "standing_approval_removed"
 	EventOutage           = "coordinator_outage"
 	EventBackupMade       = "backup_made"
 	EventBackupFailed     = "backup_failed"
@@ -106,7 +109,7 @@ var EventTypes = []string{
 	EventChangesRecorded, EventLandingRequested, EventLandingDone, EventLandingRefused, EventLandingWithdrawn, EventAgentCreated,
 	EventAgentEdited, EventAgentPaused, EventAgentResumed, EventAgentDeleted, EventSlotDecided, EventScheduleError,
 	EventWorkerRegistered, EventWorkerOnline, EventWorkerStale, EventWorkerOffline, EventWorkerDeleted,
-	EventWorkerEdited, EventSignalSent, EventSignalAcked, EventOutage, EventClockBack, EventBackupMade, EventBackupFailed, EventRestored, EventPruned,
+	EventWorkerEdited, EventSignalSent, EventSignalAcked, EventApprovalGiven, EventApprovalRemoval, EventApprovalRemoved, EventOutage, EventClockBack, EventBackupMade, EventBackupFailed, EventRestored, EventPruned,
 	EventWebhookCreated, EventWebhookEdited, EventWebhookRotated, EventWebhookDisabled, EventWebhookDeleted, EventTriggerOpened, EventTriggerClosed,
 	EventChannelCreated, EventChannelEdited, EventChannelDisabled, EventChannelDeleted,
 	EventWorkspaceCreated, EventWorkspaceRenamed, EventInvited, EventInvitationRevoked, EventMemberJoined, EventMemberRole,

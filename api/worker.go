@@ -164,9 +164,10 @@ const (
 
 // BeatAnswer answers a beat.
 type BeatAnswer struct {
-	Worker     Worker      `json:"worker"`
-	Claims     []ClaimBeat `json:"claims"`
-	ServerTime Time        `json:"serverTime"`
+	Worker     Worker         `json:"worker"`
+	Claims     []ClaimBeat    `json:"claims"`
+	ServerTime Time           `json:"serverTime"`
+	Approvals  ApprovalsAsked `json:"approvals,omitzero"`
 }
 
 // PollAnswer is what a worker may claim, best first, and what waits at a gate, together with

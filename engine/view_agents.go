@@ -212,6 +212,8 @@ type WorkerView struct {
 type WorkerPage struct {
 	View
 	WorkerView
+	Mine      bool                   // the caller owns it and sees what its agent may do from now on
+	Approvals []api.StandingApproval // the newest first; none unless it is theirs
 }
 
 // WorkerPageOf reads a worker's page. Errors: not_found.
@@ -224,7 +226,12 @@ func (e *Engine) WorkerPageOf(ctx context.Context, c Caller, id api.WorkerID) (o
 		if err != nil {
 			return fmt.Errorf("read worker %s: %w", id, err)
 		}
-		out.WorkerView, err = r.workerView(ctx, &w)
+		if out.WorkerView, err = r.workerView(ctx, &w); err != nil {
+			return err
+		}
+		if out.Mine = ownApprovals(c, &w) == nil; out.Mine {
+			out.Approvals, err = approvalsOf(ctx, r.q, &w)
+		}
 		return err
 	})
 	return out, err

@@ -19,6 +19,7 @@ const (
 	aboutSession
 	aboutAgent
 	aboutWorker
+	aboutApproval // a standing approval, its worker owner's alone
 	aboutWorkspace
 	aboutMember
 	aboutInvitation
@@ -47,6 +48,7 @@ var about = map[string]thing{
 
 	api.EventWorkerRegistered: aboutWorker, api.EventWorkerOnline: aboutWorker, api.EventWorkerStale: aboutWorker, api.EventWorkerOffline: aboutWorker,
 	api.EventWorkerDeleted: aboutWorker, api.EventWorkerEdited: aboutWorker, api.EventSignalSent: aboutWorker, api.EventSignalAcked: aboutWorker,
+	api.EventApprovalGiven: aboutApproval, api.EventApprovalRemoval: aboutApproval, api.EventApprovalRemoved: aboutApproval,
 
 	api.EventWorkspaceCreated: aboutWorkspace, api.EventWorkspaceRenamed: aboutWorkspace, api.EventOutage: aboutWorkspace, api.EventClockBack: aboutWorkspace,
 	api.EventRestored: aboutWorkspace, api.EventBackupMade: aboutHouse, api.EventBackupFailed: aboutHouse, api.EventPruned: aboutHouse,
@@ -89,7 +91,9 @@ func (v *visibility) seesKind(ctx context.Context, kind string, agent api.AgentI
 	case aboutChannel:
 		return v.knowsChannel(ctx, data["channel"])
 	case aboutWorker:
-		return v.knowsWorker(ctx, data["worker"])
+		return v.knowsWorker(ctx, data["worker"], func(w *workerRow) bool { return seesWorker(v.caller, w) })
+	case aboutApproval:
+		return v.knowsWorker(ctx, data["worker"], func(w *workerRow) bool { return seesWorker(v.caller, w) && ownApprovals(v.caller, w) == nil })
 	case aboutKey:
 		return v.knowsKey(ctx, data["key"])
 	case aboutTrigger:
@@ -101,7 +105,7 @@ func (v *visibility) seesKind(ctx context.Context, kind string, agent api.AgentI
 	return v.caller.Can(account.Audit), nil
 }
 
-func (v *visibility) knowsWorker(ctx context.Context, named any) (bool, error) {
+func (v *visibility) knowsWorker(ctx context.Context, named any, seen func(*workerRow) bool) (bool, error) {
 	id, ok := idNamed(named, api.ParseWorkerID)
 	w, err := remember(v.cache.workers, id, func() (workerRow, error) { return v.cache.q.WorkerEvenDeleted(ctx, id) })
 	if err != nil {
@@ -110,7 +114,7 @@ func (v *visibility) knowsWorker(ctx context.Context, named any) (bool, error) {
 	if !ok || w == nil {
 		return v.caller.Can(account.Audit), nil
 	}
-	return seesWorker(v.caller, w), nil
+	return seen(w), nil
 }
 
 func (v *visibility) knowsKey(ctx context.Context, named any) (bool, error) {

@@ -187,6 +187,10 @@ func (g *gallery) worker(t *testing.T, a api.Agent, c engine.Caller, name string
 		list, err := g.w.Workers(t.Context(), c, "", api.Page{Limit: 100})
 		return err == nil && slices.ContainsFunc(list.Items, func(one api.Worker) bool { return one.ID == got.Worker.ID })
 	}})
+	g.show(exhibit{name: name + "'s standing approvals", types: typesOf("standing_"), agent: a.ID, data: fmt.Sprintf(`{"worker":%q}`, got.Worker.ID), listed: func(c engine.Caller) bool {
+		_, err := g.w.Approvals(t.Context(), c, got.Worker.ID)
+		return err == nil
+	}})
 }
 
 // happen writes an event of a type about a thing, and returns its number.

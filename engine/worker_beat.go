@@ -117,6 +117,9 @@ func (e *Engine) Beat(ctx context.Context, c Caller, id api.WorkerID, in api.Bea
 			}
 			out.Claims = append(out.Claims, answer)
 		}
+		if out.Approvals, err = approvalsAsked(tx.Context(), tx, w); err != nil {
+			return err
+		}
 		out.Worker, err = e.showWorker(tx.Context(), tx, w)
 		return err
 	})

@@ -300,6 +300,9 @@ func (e *Engine) deleteWorkerTx(tx *db.Tx, c Caller, w *workerRow) error {
 	if err := e.dropLandings(tx, w, c.Actor()); err != nil {
 		return err
 	}
+	if _, err := tx.DropStandingApprovals(tx.Context(), w.ID); err != nil {
+		return fmt.Errorf("forget the standing approvals of worker %s: %w", w.ID, err)
+	}
 	if err := db.One(tx.DeleteWorker(tx.Context(), queries.DeleteWorkerParams{DeletedAt: db.Micros(tx.Now), ID: w.ID})); err != nil {
 		return fmt.Errorf("delete worker %s: %w", w.ID, err)
 	}

@@ -561,6 +561,22 @@ type Signal struct {
 	Resolution string
 }
 
+type StandingApproval struct {
+	WorkerID       api.WorkerID
+	Approval       string
+	Area           api.Area
+	Tool           string
+	What           string
+	AnyWord        int64
+	Beyond         int64
+	SessionID      api.SessionID
+	ApprovedBy     api.UserID
+	ApprovedAt     int64
+	Uses           int64
+	UsedAt         int64
+	RemovalAskedAt int64
+}
+
 type Task struct {
 	ID              api.TaskID
 	WorkspaceID     api.WorkspaceID
@@ -708,6 +724,7 @@ type Worker struct {
 	Unsent            int64
 	UnsentSince       int64
 	Land              api.LandLevel
+	ApprovalsState    string
 }
 
 type Workspace struct {

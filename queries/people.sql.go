@@ -1163,7 +1163,7 @@ func (q *Queries) UseInvitation(ctx context.Context, arg UseInvitationParams) (i
 }
 
 const workersOfMember = `-- name: WorkersOfMember :many
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, unsent, unsent_since, land FROM workers WHERE workspace_id = ?1 AND owner_user_id = ?2 AND deleted_at = 0 ORDER BY id
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, unsent, unsent_since, land, approvals_state FROM workers WHERE workspace_id = ?1 AND owner_user_id = ?2 AND deleted_at = 0 ORDER BY id
 `
 
 type WorkersOfMemberParams struct {
@@ -1214,6 +1214,7 @@ func (q *Queries) WorkersOfMember(ctx context.Context, arg WorkersOfMemberParams
 			&i.Unsent,
 			&i.UnsentSince,
 			&i.Land,
+			&i.ApprovalsState,
 		); err != nil {
 			return nil, err
 		}

@@ -31,9 +31,11 @@ type Querier interface {
 	// Whether anything of an agent waits to be claimed, held back or not.
 	AnyWaiting(ctx context.Context, agentID api.AgentID) (api.SessionID, error)
 	AskDeviceCode(ctx context.Context, arg AskDeviceCodeParams) (int64, error)
+	AskRemoval(ctx context.Context, arg AskRemovalParams) (int64, error)
 	// The oldest request that a worker has not answered.
 	AskedLanding(ctx context.Context, workerID api.WorkerID) (AskedLandingRow, error)
 	AskedLandings(ctx context.Context, workerID api.WorkerID) ([]Landing, error)
+	AskedRemovals(ctx context.Context, workerID api.WorkerID) ([]string, error)
 	Attempts(ctx context.Context, key []byte) (Attempt, error)
 	AuditOfSession(ctx context.Context, arg AuditOfSessionParams) ([]AuditOfSessionRow, error)
 	// Events of a type that is about no session: among millions of others they are few.
@@ -153,6 +155,8 @@ type Querier interface {
 	DropReviewComment(ctx context.Context, arg DropReviewCommentParams) (int64, error)
 	DropReviewOf(ctx context.Context, sessionID api.SessionID) (int64, error)
 	DropSession(ctx context.Context, id api.SessionID) (int64, error)
+	DropStandingApproval(ctx context.Context, arg DropStandingApprovalParams) (int64, error)
+	DropStandingApprovals(ctx context.Context, workerID api.WorkerID) (int64, error)
 	DropThread(ctx context.Context, id api.ThreadID) (int64, error)
 	DropUnusedOAuthClients(ctx context.Context, oldest api.ClientID) (int64, error)
 	DropWaiting(ctx context.Context, arg DropWaitingParams) (int64, error)
@@ -405,6 +409,7 @@ type Querier interface {
 	PutIdempotencyKey(ctx context.Context, arg PutIdempotencyKeyParams) error
 	PutLogin(ctx context.Context, arg PutLoginParams) error
 	PutOutput(ctx context.Context, arg PutOutputParams) error
+	PutStandingApproval(ctx context.Context, arg PutStandingApprovalParams) error
 	RaiseCounter(ctx context.Context, arg RaiseCounterParams) (int64, error)
 	ReachOfAgentsSessions(ctx context.Context, arg ReachOfAgentsSessionsParams) (ReachOfAgentsSessionsRow, error)
 	ReachOfDeliveries(ctx context.Context, arg ReachOfDeliveriesParams) (ReachOfDeliveriesRow, error)
@@ -454,6 +459,7 @@ type Querier interface {
 	SetAdmitAt(ctx context.Context, arg SetAdmitAtParams) (int64, error)
 	// What a batch has counted: written only over what it was counted from.
 	SetAgentCounts(ctx context.Context, arg SetAgentCountsParams) (int64, error)
+	SetApprovalsState(ctx context.Context, arg SetApprovalsStateParams) (int64, error)
 	SetArchived(ctx context.Context, arg SetArchivedParams) (int64, error)
 	// The workspace after something was done with it; its files are as they were.
 	SetChangesState(ctx context.Context, arg SetChangesStateParams) (int64, error)
@@ -473,6 +479,8 @@ type Querier interface {
 	SpentAgents(ctx context.Context, n int64) ([]Agent, error)
 	SpentOutAgents(ctx context.Context) ([]Agent, error)
 	StaleDue(ctx context.Context, arg StaleDueParams) ([]Worker, error)
+	// What a worker's owner allowed its agent from now on, the newest first.
+	StandingApprovals(ctx context.Context, workerID api.WorkerID) ([]StandingApproval, error)
 	// For a session from before outputs were counted.
 	SumOfItems(ctx context.Context, sessionID api.SessionID) (SumOfItemsRow, error)
 	// After a restore no process of before is a worker's any more.

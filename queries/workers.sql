@@ -4,12 +4,12 @@ INSERT INTO workers (
     id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels,
     max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at,
     deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots,
-    task_updates, unsent, unsent_since, land
+    task_updates, unsent, unsent_since, land, approvals_state
 ) VALUES (
     @id, @workspace_id, @agent_id, @owner_user_id, @mode, @name, @instance_id, @process_id, @instructions, @types,
     @labels, @max_concurrent, @platform, @version, @folder_key, @folder_shared, @state, @desired, @last_beat_at,
     @graced, @created_at, @deleted_at, @pinned, @notices, @notices_since, @staging, @lost_at, @instructions_set_by,
-    @process_slots, @task_updates, @unsent, @unsent_since, @land
+    @process_slots, @task_updates, @unsent, @unsent_since, @land, @approvals_state
 );
 
 -- name: Worker :one
@@ -134,3 +134,30 @@ SELECT DISTINCT o.agent_id FROM workers w JOIN workers o ON o.workspace_id = w.w
 WHERE w.agent_id = @agent_id AND w.deleted_at = 0 AND w.folder_key <> '' AND w.folder_shared = 0
   AND o.agent_id <> w.agent_id AND o.deleted_at = 0 AND o.folder_key <> '' AND o.folder_shared = 0
   AND (o.folder_key = w.folder_key OR o.folder_key LIKE w.folder_key || '/%' OR w.folder_key LIKE o.folder_key || '/%');
+
+-- What a worker's owner allowed its agent from now on, the newest first.
+-- name: StandingApprovals :many
+SELECT * FROM standing_approvals WHERE worker_id = @worker_id ORDER BY approved_at DESC, approval;
+
+-- name: AskedRemovals :many
+SELECT approval FROM standing_approvals WHERE worker_id = @worker_id AND removal_asked_at <> 0 ORDER BY approval;
+
+-- name: PutStandingApproval :exec
+INSERT INTO standing_approvals (worker_id, approval, area, tool, what, any_word, beyond, session_id, approved_by, approved_at, uses, used_at, removal_asked_at)
+VALUES (@worker_id, @approval, @area, @tool, @what, @any_word, @beyond, @session_id, @approved_by, @approved_at, @uses, @used_at, 0)
+ON CONFLICT (worker_id, approval) DO UPDATE SET
+    area = excluded.area, tool = excluded.tool, what = excluded.what, any_word = excluded.any_word, beyond = excluded.beyond,
+    session_id = excluded.session_id, approved_by = excluded.approved_by, approved_at = excluded.approved_at,
+    uses = excluded.uses, used_at = excluded.used_at;
+
+-- name: AskRemoval :execrows
+UPDATE standing_approvals SET removal_asked_at = @at WHERE worker_id = @worker_id AND approval = @approval AND removal_asked_at = 0;
+
+-- name: DropStandingApproval :execrows
+DELETE FROM standing_approvals WHERE worker_id = @worker_id AND approval = @approval;
+
+-- name: DropStandingApprovals :execrows
+DELETE FROM standing_approvals WHERE worker_id = @worker_id;
+
+-- name: SetApprovalsState :execrows
+UPDATE workers SET approvals_state = @approvals_state WHERE id = @id AND deleted_at = 0;

@@ -43,6 +43,51 @@ func (q *Queries) AgentsInFoldersOf(ctx context.Context, agentID api.AgentID) ([
 	return items, nil
 }
 
+const askRemoval = `-- name: AskRemoval :execrows
+UPDATE standing_approvals SET removal_asked_at = ?1 WHERE worker_id = ?2 AND approval = ?3 AND removal_asked_at = 0
+`
+
+type AskRemovalParams struct {
+	At       int64
+	WorkerID api.WorkerID
+	Approval string
+}
+
+func (q *Queries) AskRemoval(ctx context.Context, arg AskRemovalParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, askRemoval, arg.At, arg.WorkerID, arg.Approval)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const askedRemovals = `-- name: AskedRemovals :many
+SELECT approval FROM standing_approvals WHERE worker_id = ?1 AND removal_asked_at <> 0 ORDER BY approval
+`
+
+func (q *Queries) AskedRemovals(ctx context.Context, workerID api.WorkerID) ([]string, error) {
+	rows, err := q.db.QueryContext(ctx, askedRemovals, workerID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []string{}
+	for rows.Next() {
+		var approval string
+		if err := rows.Scan(&approval); err != nil {
+			return nil, err
+		}
+		items = append(items, approval)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const beatWorker = `-- name: BeatWorker :execrows
 UPDATE workers SET
     last_beat_at = ?1, graced = 0, lost_at = 0, state = ?2, platform = ?3, version = ?4,
@@ -137,6 +182,35 @@ func (q *Queries) DeleteWorker(ctx context.Context, arg DeleteWorkerParams) (int
 	return result.RowsAffected()
 }
 
+const dropStandingApproval = `-- name: DropStandingApproval :execrows
+DELETE FROM standing_approvals WHERE worker_id = ?1 AND approval = ?2
+`
+
+type DropStandingApprovalParams struct {
+	WorkerID api.WorkerID
+	Approval string
+}
+
+func (q *Queries) DropStandingApproval(ctx context.Context, arg DropStandingApprovalParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, dropStandingApproval, arg.WorkerID, arg.Approval)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const dropStandingApprovals = `-- name: DropStandingApprovals :execrows
+DELETE FROM standing_approvals WHERE worker_id = ?1
+`
+
+func (q *Queries) DropStandingApprovals(ctx context.Context, workerID api.WorkerID) (int64, error) {
+	result, err := q.db.ExecContext(ctx, dropStandingApprovals, workerID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const editWorker = `-- name: EditWorker :execrows
 UPDATE workers SET
     name = ?1, instructions = ?2, instructions_set_by = ?3, labels = ?4,
@@ -193,12 +267,12 @@ INSERT INTO workers (
     id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels,
     max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at,
     deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots,
-    task_updates, unsent, unsent_since, land
+    task_updates, unsent, unsent_since, land, approvals_state
 ) VALUES (
     ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,
     ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
     ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28,
-    ?29, ?30, ?31, ?32, ?33
+    ?29, ?30, ?31, ?32, ?33, ?34
 )
 `
 
@@ -236,6 +310,7 @@ type InsertWorkerParams struct {
 	Unsent            int64
 	UnsentSince       int64
 	Land              api.LandLevel
+	ApprovalsState    string
 }
 
 // The arguments are the table's columns in their order: a row converts to them.
@@ -274,12 +349,13 @@ func (q *Queries) InsertWorker(ctx context.Context, arg InsertWorkerParams) erro
 		arg.Unsent,
 		arg.UnsentSince,
 		arg.Land,
+		arg.ApprovalsState,
 	)
 	return err
 }
 
 const likelyWorker = `-- name: LikelyWorker :one
-SELECT w.id, w.workspace_id, w.agent_id, w.owner_user_id, w.mode, w.name, w.instance_id, w.process_id, w.instructions, w.types, w.labels, w.max_concurrent, w.platform, w.version, w.folder_key, w.folder_shared, w.state, w.desired, w.last_beat_at, w.graced, w.created_at, w.deleted_at, w.pinned, w.notices, w.notices_since, w.staging, w.lost_at, w.instructions_set_by, w.process_slots, w.task_updates, w.unsent, w.unsent_since, w.land,
+SELECT w.id, w.workspace_id, w.agent_id, w.owner_user_id, w.mode, w.name, w.instance_id, w.process_id, w.instructions, w.types, w.labels, w.max_concurrent, w.platform, w.version, w.folder_key, w.folder_shared, w.state, w.desired, w.last_beat_at, w.graced, w.created_at, w.deleted_at, w.pinned, w.notices, w.notices_since, w.staging, w.lost_at, w.instructions_set_by, w.process_slots, w.task_updates, w.unsent, w.unsent_since, w.land, w.approvals_state,
        (SELECT COUNT(*) FROM claims c WHERE c.worker_id = w.id AND c.drained = 0) AS running,
        (SELECT COUNT(*) FROM claims f WHERE f.drained = 0 AND f.folder_key <> '' AND w.folder_key <> '' AND w.folder_shared = 0
            AND (f.folder_key = w.folder_key OR f.folder_key LIKE w.folder_key || '/%' OR w.folder_key LIKE f.folder_key || '/%')) AS in_folder
@@ -330,6 +406,7 @@ func (q *Queries) LikelyWorker(ctx context.Context, agentID api.AgentID) (Likely
 		&i.Worker.Unsent,
 		&i.Worker.UnsentSince,
 		&i.Worker.Land,
+		&i.Worker.ApprovalsState,
 		&i.Running,
 		&i.InFolder,
 	)
@@ -337,7 +414,7 @@ func (q *Queries) LikelyWorker(ctx context.Context, agentID api.AgentID) (Likely
 }
 
 const listWorkers = `-- name: ListWorkers :many
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, unsent, unsent_since, land FROM workers
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, unsent, unsent_since, land, approvals_state FROM workers
 WHERE workspace_id = ?1 AND deleted_at = 0 AND id < ?2
   AND (CAST(?3 AS INTEGER) = 0 OR agent_id = CAST(?3 AS INTEGER))
   AND (mode = 'cloud' OR owner_user_id = ?4 OR CAST(?5 AS INTEGER) = 1)
@@ -403,6 +480,7 @@ func (q *Queries) ListWorkers(ctx context.Context, arg ListWorkersParams) ([]Wor
 			&i.Unsent,
 			&i.UnsentSince,
 			&i.Land,
+			&i.ApprovalsState,
 		); err != nil {
 			return nil, err
 		}
@@ -470,7 +548,7 @@ func (q *Queries) NoteLoss(ctx context.Context, arg NoteLossParams) (int64, erro
 }
 
 const noticedWorkers = `-- name: NoticedWorkers :many
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, unsent, unsent_since, land FROM workers
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, unsent, unsent_since, land, approvals_state FROM workers
 WHERE workspace_id = ?1 AND deleted_at = 0 AND notices <> '' AND state <> 'offline'
   AND (mode = 'cloud' OR owner_user_id = ?2)
 ORDER BY notices_since DESC LIMIT ?3
@@ -525,6 +603,7 @@ func (q *Queries) NoticedWorkers(ctx context.Context, arg NoticedWorkersParams) 
 			&i.Unsent,
 			&i.UnsentSince,
 			&i.Land,
+			&i.ApprovalsState,
 		); err != nil {
 			return nil, err
 		}
@@ -540,7 +619,7 @@ func (q *Queries) NoticedWorkers(ctx context.Context, arg NoticedWorkersParams) 
 }
 
 const offlineDue = `-- name: OfflineDue :many
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, unsent, unsent_since, land FROM workers WHERE deleted_at = 0 AND state <> 'offline' AND last_beat_at <= ?1 ORDER BY last_beat_at LIMIT ?2
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, unsent, unsent_since, land, approvals_state FROM workers WHERE deleted_at = 0 AND state <> 'offline' AND last_beat_at <= ?1 ORDER BY last_beat_at LIMIT ?2
 `
 
 type OfflineDueParams struct {
@@ -591,6 +670,7 @@ func (q *Queries) OfflineDue(ctx context.Context, arg OfflineDueParams) ([]Worke
 			&i.Unsent,
 			&i.UnsentSince,
 			&i.Land,
+			&i.ApprovalsState,
 		); err != nil {
 			return nil, err
 		}
@@ -622,6 +702,48 @@ func (q *Queries) ProcessLoad(ctx context.Context, arg ProcessLoadParams) (int64
 	var running int64
 	err := row.Scan(&running)
 	return running, err
+}
+
+const putStandingApproval = `-- name: PutStandingApproval :exec
+INSERT INTO standing_approvals (worker_id, approval, area, tool, what, any_word, beyond, session_id, approved_by, approved_at, uses, used_at, removal_asked_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 0)
+ON CONFLICT (worker_id, approval) DO UPDATE SET
+    area = excluded.area, tool = excluded.tool, what = excluded.what, any_word = excluded.any_word, beyond = excluded.beyond,
+    session_id = excluded.session_id, approved_by = excluded.approved_by, approved_at = excluded.approved_at,
+    uses = excluded.uses, used_at = excluded.used_at
+`
+
+type PutStandingApprovalParams struct {
+	WorkerID   api.WorkerID
+	Approval   string
+	Area       api.Area
+	Tool       string
+	What       string
+	AnyWord    int64
+	Beyond     int64
+	SessionID  api.SessionID
+	ApprovedBy api.UserID
+	ApprovedAt int64
+	Uses       int64
+	UsedAt     int64
+}
+
+func (q *Queries) PutStandingApproval(ctx context.Context, arg PutStandingApprovalParams) error {
+	_, err := q.db.ExecContext(ctx, putStandingApproval,
+		arg.WorkerID,
+		arg.Approval,
+		arg.Area,
+		arg.Tool,
+		arg.What,
+		arg.AnyWord,
+		arg.Beyond,
+		arg.SessionID,
+		arg.ApprovedBy,
+		arg.ApprovedAt,
+		arg.Uses,
+		arg.UsedAt,
+	)
+	return err
 }
 
 const reregisterWorker = `-- name: ReregisterWorker :execrows
@@ -686,6 +808,23 @@ func (q *Queries) ReregisterWorker(ctx context.Context, arg ReregisterWorkerPara
 	return result.RowsAffected()
 }
 
+const setApprovalsState = `-- name: SetApprovalsState :execrows
+UPDATE workers SET approvals_state = ?1 WHERE id = ?2 AND deleted_at = 0
+`
+
+type SetApprovalsStateParams struct {
+	ApprovalsState string
+	ID             api.WorkerID
+}
+
+func (q *Queries) SetApprovalsState(ctx context.Context, arg SetApprovalsStateParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, setApprovalsState, arg.ApprovalsState, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const setDesired = `-- name: SetDesired :execrows
 UPDATE workers SET desired = ?1 WHERE id = ?2 AND deleted_at = 0
 `
@@ -721,7 +860,7 @@ func (q *Queries) SetWorkerState(ctx context.Context, arg SetWorkerStateParams) 
 }
 
 const staleDue = `-- name: StaleDue :many
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, unsent, unsent_since, land FROM workers
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, unsent, unsent_since, land, approvals_state FROM workers
 WHERE deleted_at = 0 AND state <> 'offline' AND state = 'online' AND last_beat_at <= ?1 ORDER BY last_beat_at LIMIT ?2
 `
 
@@ -773,6 +912,49 @@ func (q *Queries) StaleDue(ctx context.Context, arg StaleDueParams) ([]Worker, e
 			&i.Unsent,
 			&i.UnsentSince,
 			&i.Land,
+			&i.ApprovalsState,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const standingApprovals = `-- name: StandingApprovals :many
+SELECT worker_id, approval, area, tool, what, any_word, beyond, session_id, approved_by, approved_at, uses, used_at, removal_asked_at FROM standing_approvals WHERE worker_id = ?1 ORDER BY approved_at DESC, approval
+`
+
+// What a worker's owner allowed its agent from now on, the newest first.
+func (q *Queries) StandingApprovals(ctx context.Context, workerID api.WorkerID) ([]StandingApproval, error) {
+	rows, err := q.db.QueryContext(ctx, standingApprovals, workerID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []StandingApproval{}
+	for rows.Next() {
+		var i StandingApproval
+		if err := rows.Scan(
+			&i.WorkerID,
+			&i.Approval,
+			&i.Area,
+			&i.Tool,
+			&i.What,
+			&i.AnyWord,
+			&i.Beyond,
+			&i.SessionID,
+			&i.ApprovedBy,
+			&i.ApprovedAt,
+			&i.Uses,
+			&i.UsedAt,
+			&i.RemovalAskedAt,
 		); err != nil {
 			return nil, err
 		}
@@ -788,7 +970,7 @@ func (q *Queries) StaleDue(ctx context.Context, arg StaleDueParams) ([]Worker, e
 }
 
 const worker = `-- name: Worker :one
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, unsent, unsent_since, land FROM workers WHERE id = ?1 AND deleted_at = 0
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, unsent, unsent_since, land, approvals_state FROM workers WHERE id = ?1 AND deleted_at = 0
 `
 
 func (q *Queries) Worker(ctx context.Context, id api.WorkerID) (Worker, error) {
@@ -828,12 +1010,13 @@ func (q *Queries) Worker(ctx context.Context, id api.WorkerID) (Worker, error) {
 		&i.Unsent,
 		&i.UnsentSince,
 		&i.Land,
+		&i.ApprovalsState,
 	)
 	return i, err
 }
 
 const workerAndLoad = `-- name: WorkerAndLoad :one
-SELECT w.id, w.workspace_id, w.agent_id, w.owner_user_id, w.mode, w.name, w.instance_id, w.process_id, w.instructions, w.types, w.labels, w.max_concurrent, w.platform, w.version, w.folder_key, w.folder_shared, w.state, w.desired, w.last_beat_at, w.graced, w.created_at, w.deleted_at, w.pinned, w.notices, w.notices_since, w.staging, w.lost_at, w.instructions_set_by, w.process_slots, w.task_updates, w.unsent, w.unsent_since, w.land,
+SELECT w.id, w.workspace_id, w.agent_id, w.owner_user_id, w.mode, w.name, w.instance_id, w.process_id, w.instructions, w.types, w.labels, w.max_concurrent, w.platform, w.version, w.folder_key, w.folder_shared, w.state, w.desired, w.last_beat_at, w.graced, w.created_at, w.deleted_at, w.pinned, w.notices, w.notices_since, w.staging, w.lost_at, w.instructions_set_by, w.process_slots, w.task_updates, w.unsent, w.unsent_since, w.land, w.approvals_state,
        (SELECT COUNT(*) FROM claims c WHERE c.worker_id = w.id AND c.drained = 0) AS running,
        (SELECT COUNT(*) FROM claims f WHERE f.drained = 0 AND f.folder_key <> '' AND w.folder_key <> '' AND w.folder_shared = 0
            AND (f.folder_key = w.folder_key OR f.folder_key LIKE w.folder_key || '/%' OR w.folder_key LIKE f.folder_key || '/%')) AS in_folder
@@ -886,6 +1069,7 @@ func (q *Queries) WorkerAndLoad(ctx context.Context, id api.WorkerID) (WorkerAnd
 		&i.Worker.Unsent,
 		&i.Worker.UnsentSince,
 		&i.Worker.Land,
+		&i.Worker.ApprovalsState,
 		&i.Running,
 		&i.InFolder,
 	)
@@ -893,7 +1077,7 @@ func (q *Queries) WorkerAndLoad(ctx context.Context, id api.WorkerID) (WorkerAnd
 }
 
 const workerByName = `-- name: WorkerByName :one
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, unsent, unsent_since, land FROM workers WHERE agent_id = ?1 AND owner_user_id = ?2 AND name = ?3 AND deleted_at = 0
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, unsent, unsent_since, land, approvals_state FROM workers WHERE agent_id = ?1 AND owner_user_id = ?2 AND name = ?3 AND deleted_at = 0
 `
 
 type WorkerByNameParams struct {
@@ -939,12 +1123,13 @@ func (q *Queries) WorkerByName(ctx context.Context, arg WorkerByNameParams) (Wor
 		&i.Unsent,
 		&i.UnsentSince,
 		&i.Land,
+		&i.ApprovalsState,
 	)
 	return i, err
 }
 
 const workerEvenDeleted = `-- name: WorkerEvenDeleted :one
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, unsent, unsent_since, land FROM workers WHERE id = ?1
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, unsent, unsent_since, land, approvals_state FROM workers WHERE id = ?1
 `
 
 func (q *Queries) WorkerEvenDeleted(ctx context.Context, id api.WorkerID) (Worker, error) {
@@ -984,12 +1169,13 @@ func (q *Queries) WorkerEvenDeleted(ctx context.Context, id api.WorkerID) (Worke
 		&i.Unsent,
 		&i.UnsentSince,
 		&i.Land,
+		&i.ApprovalsState,
 	)
 	return i, err
 }
 
 const workersOfAgent = `-- name: WorkersOfAgent :many
-SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, unsent, unsent_since, land FROM workers WHERE agent_id = ?1 AND deleted_at = 0 ORDER BY id
+SELECT id, workspace_id, agent_id, owner_user_id, mode, name, instance_id, process_id, instructions, types, labels, max_concurrent, platform, version, folder_key, folder_shared, state, desired, last_beat_at, graced, created_at, deleted_at, pinned, notices, notices_since, staging, lost_at, instructions_set_by, process_slots, task_updates, unsent, unsent_since, land, approvals_state FROM workers WHERE agent_id = ?1 AND deleted_at = 0 ORDER BY id
 `
 
 func (q *Queries) WorkersOfAgent(ctx context.Context, agentID api.AgentID) ([]Worker, error) {
@@ -1035,6 +1221,7 @@ func (q *Queries) WorkersOfAgent(ctx context.Context, agentID api.AgentID) ([]Wo
 			&i.Unsent,
 			&i.UnsentSince,
 			&i.Land,
+			&i.ApprovalsState,
 		); err != nil {
 			return nil, err
 		}

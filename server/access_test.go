@@ -173,6 +173,9 @@ var access = map[string]string{
 	"PATCH K":                              "1 3 3 + + 4 u u u u u +",
 	"POST K/control-signal":                "1 3 3 + + 4 u u u u u +",
 	"POST K/ack-control-signal":            "1 4 4 + + 4 u u u u u +",
+	"GET K/approvals":                      "1 4 4 4 4 4 u u u u u 4", // a local worker's owner's alone
+	"POST K/approvals":                     "1 4 4 + + 4 u u u u u +",
+	"DELETE K/approvals/{approval}":        "1 4 4 4 4 4 u u u u u 4",
 	"POST K/heartbeat":                     "1 4 4 + + 4 u u u u u +",
 	"GET K/sessions":                       "1 4 4 + + 4 u u u u u +",
 	"POST K/sessions/{session}/claim":      "1 4 4 + + 4 u u u u u +",
@@ -237,7 +240,7 @@ func (c *castle) request(op servertest.Operation, mode api.Mode) (path string, b
 	fill := []string{
 		"{workspace}", account.DefaultWorkspace, "{agent}", a.Slug, "{worker}", w.ID.String(), "{session}", s.ID.String(), "{thread}", s.ThreadID.String(),
 		"{signin}", "tok_0000000001", "{identity}", "idn_0000000001", "{program}", "app_0000000001", "{prompt}", "pmt_0000000001",
-		"{landing}", "lnd_0000000001", "{comment}", "rvw_0000000001",
+		"{landing}", "lnd_0000000001", "{comment}", "rvw_0000000001", "{approval}", "ok-aaaaaa",
 	}
 	switch {
 	case strings.Contains(op.Path, "{user}"):
@@ -319,6 +322,8 @@ func (c *castle) request(op servertest.Operation, mode api.Mode) (path string, b
 		return path, m{"instanceId": instance}
 	case "POST messages", "POST review":
 		return path, m{"text": "x"}
+	case "POST approvals":
+		return path, m{"instanceId": instance, "state": "", "approvals": []m{}}
 	case "POST landings":
 		return path, m{"verb": "merge"}
 	case "POST {landing}":
@@ -367,7 +372,7 @@ func told(t *testing.T, a servertest.Response) string {
 		}
 		return "3"
 	case http.StatusNotFound:
-		for _, missing := range []string{"such prompt", "No changes were recorded", "such request to land here", "such comment here"} {
+		for _, missing := range []string{"such prompt", "No changes were recorded", "such request to land here", "such comment here", "such standing approval here"} {
 			if strings.Contains(string(a.Body), missing) {
 				return "+" // the session was found, and may be answered, or landed
 			}

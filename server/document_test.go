@@ -270,6 +270,7 @@ func workersAnswer(d *fixture, viewer *servertest.Server) {
 	s.Refused(422, api.CodeInvalid, "PATCH", at, m{"name": nil})
 	servertest.Must[any](s, 204, "DELETE", "agents/tidy/workers/"+other.ID.String(), nil)
 	servertest.Must[api.Worker](s, 200, "PATCH", at, m{"name": "w1", "instructions": nil})
+	approvalsAnswer(d, at)
 	sent := servertest.Must[api.SignalAnswer](s, 200, "POST", at+"/control-signal", m{"signal": "pause"})
 	if p := sent.Worker.PendingSignal; !sent.Changed || p == nil || p.Signal != api.SignalPause || sent.Worker.DesiredState != api.DesiredPaused {
 		d.tb.Errorf("pausing answered %+v", sent)
@@ -280,6 +281,30 @@ func workersAnswer(d *fixture, viewer *servertest.Server) {
 	s.Refused(409, api.CodeStaleSignal, "POST", at+"/ack-control-signal", with(ack, m{"signalId": ""}))
 	back := servertest.Must[api.SignalAnswer](s, 200, "POST", at+"/control-signal", m{"signal": "resume"})
 	servertest.Must[api.Worker](s, 200, "POST", at+"/ack-control-signal", with(ack, m{"signalId": back.Worker.PendingSignal.ID.String()}))
+}
+
+// approvalsAnswer has a worker report what its owner allowed from now on, and be asked to remove
+// some of it.
+func approvalsAnswer(d *fixture, at string) {
+	s := d.Server
+	one := m{"id": "ok-aaaaaa", "area": "shell", "tool": "Bash", "what": "git push origin *", "any": true, "approvedAt": "2026-03-07T10:00:00.000Z", "uses": 2, "lastUsedAt": "2026-03-08T10:00:00.000Z"}
+	report := m{"instanceId": instance, "state": "one", "approvals": []m{one}}
+	servertest.Must[any](s, 204, "POST", at+"/approvals", report)
+	s.Refused(409, api.CodeInstanceSuperseded, "POST", at+"/approvals", with(report, m{"instanceId": "boot-0"}))
+	s.Refused(422, api.CodeInvalid, "POST", at+"/approvals", with(report, m{"state": ""}))
+	s.Refused(422, api.CodeInvalid, "GET", at+"/approvals?x=1", nil)
+	got := servertest.Must[api.List[api.StandingApproval]](s, 200, "GET", at+"/approvals", nil)
+	if len(got.Items) != 1 || got.Items[0].What != "git push origin *" || got.Items[0].Uses != 2 || got.Items[0].AgentSlug == "" {
+		d.tb.Errorf("the list is %+v", got)
+	}
+	if asked := servertest.Must[api.StandingApproval](s, 200, "DELETE", at+"/approvals/ok-aaaaaa", nil); asked.RemovalRequestedAt.IsZero() {
+		d.tb.Errorf("the removal answered %+v", asked)
+	}
+	s.Refused(404, api.CodeNotFound, "DELETE", at+"/approvals/ok-zzzzzz", nil)
+	if beat := servertest.Must[api.BeatAnswer](s, 200, "POST", at+"/heartbeat", m{"instanceId": instance}); beat.Approvals.State != "one" || len(beat.Approvals.Remove) != 1 {
+		d.tb.Errorf("the beat answered %+v", beat.Approvals)
+	}
+	servertest.Must[any](s, 204, "POST", at+"/approvals", m{"instanceId": instance, "state": "", "approvals": []m{}})
 }
 
 func claimsAnswer(d *fixture) {

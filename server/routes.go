@@ -82,6 +82,9 @@ var routes = []route{
 	{post, oneWorker + "/control-signal", (*Server).signalWorker},
 	{post, oneWorker + "/ack-control-signal", (*Server).acknowledgeSignal},
 	{post, oneWorker + "/landings/{landing}", (*Server).answerLanding},
+	{get, oneWorker + "/approvals", (*Server).listApprovals},
+	{post, oneWorker + "/approvals", (*Server).reportApprovals},
+	{del, oneWorker + "/approvals/{approval}", (*Server).removeApproval},
 
 	{get, classicBase, (*Server).classicSessions},
 	{post, classicBase, (*Server).classicTrigger},

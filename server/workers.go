@@ -152,6 +152,25 @@ func (s *Server) deleteWorker(x *exchange) (response, error) {
 	return done(s.engine.DeleteWorker(x.r.Context(), x.caller, x.worker))
 }
 
+func (s *Server) listApprovals(x *exchange) (response, error) {
+	if err := x.query().end(); err != nil {
+		return response{}, err
+	}
+	return reply(s.engine.Approvals(x.r.Context(), x.caller, x.worker))
+}
+
+func (s *Server) reportApprovals(x *exchange) (response, error) {
+	var in api.ApprovalsReport
+	if err := x.decode(&in); err != nil {
+		return response{}, err
+	}
+	return done(s.engine.ReportApprovals(x.r.Context(), x.caller, x.worker, in))
+}
+
+func (s *Server) removeApproval(x *exchange) (response, error) {
+	return reply(s.engine.RemoveApproval(x.r.Context(), x.caller, x.worker, x.vars["approval"]))
+}
+
 func (s *Server) beat(x *exchange) (response, error) {
 	var in api.Beat
 	if err := x.decodeFacts(&in); err != nil {

@@ -173,6 +173,7 @@ var routes = []route{
 	{http.MethodGet, "/workers/{worker}", (*visit).worker},
 	{http.MethodGet, "/workers/{worker}/edit", (*visit).editWorker},
 	{http.MethodPost, "/workers/{worker}/edit", (*visit).saveWorker},
+	{http.MethodPost, "/workers/{worker}/approvals/{approval}/remove", (*visit).removeApproval},
 	{http.MethodGet, "/workers/{worker}/{verb:restart|stop|forget}", (*visit).askWorker},
 	{http.MethodPost, "/workers/{worker}/{verb:pause|resume|restart|stop|forget}", (*visit).actWorker},
 	{http.MethodGet, "/settings", (*visit).settings},

@@ -242,7 +242,7 @@ func (p *Process) heed(e api.Event) {
 		if e.Type == "worker_deleted" || e.Type == "agent_deleted" {
 			p.wakeAll()
 		}
-	case e.Type == "signal_sent":
+	case e.Type == "signal_sent", e.Type == api.EventApprovalRemoval:
 		p.heedSignal(e)
 	case e.Type == api.EventLandingRequested:
 		p.mu.Lock()
@@ -260,8 +260,8 @@ func (p *Process) heed(e api.Event) {
 	}
 }
 
-// heedSignal has the record ask at once which signal it was sent; one that was stopped may be
-// asked to start.
+// heedSignal has the record ask at once which signal it was sent, or what it is to remove; one
+// that was stopped may be asked to start.
 func (p *Process) heedSignal(e api.Event) {
 	text, _ := e.Data["worker"].(string)
 	worker, err := api.ParseWorkerID(text)

@@ -102,9 +102,7 @@ func landRefused(code, text string) api.LandReport {
 // carryOut holds the workspace and does what is asked. It is never cut short half way but by its
 // time limit; what reaches other machines ends with this process.
 func (r *record) carryOut(l api.Landing, row landRow) api.LandReport {
-	r.mu.Lock()
-	slug := r.slug
-	r.mu.Unlock()
+	slug := r.agentSlug()
 	files := setup.Find(r.p.opts.StateDir)
 	own, _, err := files.Agent(slug)
 	if err != nil {

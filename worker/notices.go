@@ -15,6 +15,7 @@ import (
 func (p *Process) notices(slug string) []api.Notice {
 	files := p.ownersFiles(slug)
 	out := append(p.roomNotice(files.limits().root), p.unmaskedNotices(slug, &files)...)
+	out = append(out, p.approvalsNotice(slug)...)
 	if len(out) == 0 {
 		return nil
 	}

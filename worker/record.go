@@ -37,6 +37,7 @@ type record struct {
 	desired   api.Desired   // guarded by mu
 	orders                  // guarded by mu
 	landing   landingOrder  // guarded by mu
+	minding   bool          // the standing approvals are being changed or told; guarded by mu
 	idle      bool          // it only hands in what an earlier process held
 
 	registering int64 // the agent's version that it was made for
@@ -274,10 +275,7 @@ func (r *record) beat(ctx context.Context, goodbye bool) error {
 		return err
 	}
 	drained = drained[:min(len(drained), 1000)] // the rest goes with the next one
-	r.mu.Lock()
-	slug := r.slug
-	r.mu.Unlock()
-	in := api.Beat{Notices: r.p.notices(slug), InstanceID: r.p.instance, Drained: drained, Goodbye: goodbye, Platform: runtime.GOOS + "/" + runtime.GOARCH, Version: r.p.opts.Version}
+	in := api.Beat{Notices: r.p.notices(r.agentSlug()), InstanceID: r.p.instance, Drained: drained, Goodbye: goodbye, Platform: runtime.GOOS + "/" + runtime.GOARCH, Version: r.p.opts.Version}
 	held := map[api.ClaimID]*session{}
 	for _, s := range r.p.sessionsOf(r.agent) {
 		if id := s.live(); !id.IsZero() {
@@ -325,6 +323,7 @@ func (r *record) beaten(sent proc.BootTime, answer api.BeatAnswer, held map[api.
 	r.beatAt = max(r.beatAt, sent)
 	r.mu.Unlock()
 	r.hear(answer.Worker)
+	r.minds(answer.Approvals)
 	for _, s := range r.p.sessionsOf(r.agent) {
 		s.claimContext.beaten(sent.Add(s.silent))
 	}

@@ -17,13 +17,15 @@ type standing struct {
 	slug  string
 }
 
-// All is part of [agent.Approvals]. A file that can't be read allows nothing.
+// All is part of [agent.Approvals]. A file that can't be read allows nothing, and what somebody
+// else allowed, such as through another coordinator, isn't this worker's owner's word.
 func (s standing) All() []agent.Standing {
 	all, err := s.files.Approvals(s.slug)
 	if err != nil {
 		s.h.c.s.log.Error("the standing approvals can't be read; none counts", "error", err)
 		return nil
 	}
+	all = givenBy(all, s.h.c.s.p.me.UserID)
 	out := make([]agent.Standing, len(all))
 	for i, a := range all {
 		out[i] = a.Standing()
@@ -33,6 +35,10 @@ func (s standing) All() []agent.Standing {
 
 // Used is part of [agent.Approvals].
 func (s standing) Used(a agent.Action, by agent.Standing) {
+	if err := s.files.Used(s.slug, by.ID, time.Now()); err != nil {
+		s.h.c.s.log.Warn("the use of a standing approval can't be counted", "approval", by.ID, "error", err)
+	}
+	s.h.c.s.rec.wake() // the beat reports it
 	what := api.Excerpt(s.h.mask(a.What), 2000)
 	s.h.c.s.activity(api.ActivityPolicyDecision, fmt.Sprintf("The standing approval %s allowed, on %s: %s (%s). It is for: %s", by.ID, a.Area, what, a.Tool, api.Excerpt(s.h.mask(by.What), 1000)))
 }
@@ -58,14 +64,16 @@ func (h *host) stands(p api.Prompt, q agent.Question) {
 			return
 		}
 		a, err := h.files().Approve(s.claim.Session.AgentSlug, setup.Approval{
-			Area: one.Area, Tool: one.Tool, What: one.What, Any: one.Any, Beyond: one.Beyond, Session: s.addr.Session.String(), At: time.Now().UTC().Truncate(time.Second),
+			Area: one.Area, Tool: one.Tool, What: one.What, Any: one.Any, Beyond: one.Beyond, Session: s.addr.Session.String(),
+			By: p.ClosedBy, ByName: s.p.me.Name, At: time.Now().UTC().Truncate(time.Second),
 		})
 		if err != nil {
 			s.log.Error("a standing approval can't be kept", "error", err)
 			s.activity(api.ActivityPolicyDecision, "The standing approval could not be written on the worker's machine: it counts for this once.")
 			return
 		}
-		s.activity(api.ActivityPolicyDecision, fmt.Sprintf("From now on %s is allowed (%s): standing approval %s, by this worker's owner.", api.Excerpt(a.What, 2000), a.Words(), a.ID))
+		s.activity(api.ActivityPolicyDecision, fmt.Sprintf("From now on %s is allowed (%s): standing approval %s, by this worker's owner.", api.Excerpt(a.What, 2000), a.Shown(setup.Use{}).Words(), a.ID))
+		s.rec.wake()
 	}
 }
 

@@ -8,9 +8,9 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
+	"stint/api"
 	"stint/worker/agent"
 )
 
@@ -24,6 +24,8 @@ type Approval struct {
 	Any     bool       `toml:"any,omitempty"`
 	Beyond  bool       `toml:"beyond,omitempty" comment:"also out of the program's sandbox"`
 	Session string     `toml:"session" comment:"whose question it answered"`
+	By      string     `toml:"by,omitempty" comment:"who answered; it counts for workers that run for them"`
+	ByName  string     `toml:"by_name,omitempty"`
 	At      time.Time  `toml:"at"`
 }
 
@@ -32,28 +34,27 @@ func (a Approval) Standing() agent.Standing {
 	return agent.Standing{ID: a.ID, Area: a.Area, Tool: a.Tool, What: a.What, Any: a.Any, Beyond: a.Beyond}
 }
 
-// Words explain an approval.
-func (a Approval) Words() string {
-	words := "exactly this"
-	if a.Any {
-		words = "with any one word that is no option in the place of *"
+// Shown is the approval with its uses, as it is listed.
+func (a Approval) Shown(u Use) api.Approval {
+	out := api.Approval{
+		ID: a.ID, Area: a.Area, Tool: a.Tool, What: a.What, Any: a.Any, Beyond: a.Beyond, ApprovedAt: api.Time{Time: a.At.UTC()},
+		Uses: u.Times, LastUsedAt: api.Time{Time: u.At.UTC()},
 	}
-	if a.Beyond {
-		words += ", also out of its sandbox"
+	if id, err := api.ParseSessionID(a.Session); err == nil {
+		out.SessionID = id
 	}
-	return words
+	if out.ApprovedBy.UnmarshalText([]byte(a.By)) != nil {
+		out.ApprovedBy = 0
+	}
+	return out
 }
 
 type approvals struct {
 	Approvals []Approval `toml:"approvals"`
 }
 
-// maxApprovals bounds a file: what needs more is a rule.
-const maxApprovals = 200
-
-// approving keeps the changes of this process apart; another process changes the file only when
-// a person says so.
-var approving sync.Mutex
+// Approving lists the agents that have standing approvals, sorted.
+func (f Files) Approving() ([]string, error) { return f.slugs("approvals") }
 
 // Approvals reads an agent's standing approvals, none when there is no file.
 func (f Files) Approvals(slug string) ([]Approval, error) {
@@ -65,23 +66,29 @@ func (f Files) Approvals(slug string) ([]Approval, error) {
 	if _, err := decode(path, &all); err != nil {
 		return nil, err
 	}
+	if n := len(all.Approvals); n > api.MaxApprovals {
+		return nil, fmt.Errorf("%s: there are %d standing approvals, more than %d: what needs more is a rule", path, n, api.MaxApprovals)
+	}
 	return all.Approvals, nil
 }
 
 // Approve adds a standing approval and names it. One that says the same is returned instead.
 func (f Files) Approve(slug string, a Approval) (Approval, error) {
-	approving.Lock()
-	defer approving.Unlock()
+	free, err := f.lock("approvals")
+	if err != nil {
+		return a, err
+	}
+	defer free()
 	all, err := f.Approvals(slug)
 	if err != nil {
 		return a, err
 	}
 	for _, have := range all {
-		if s := have.Standing(); s.Area == a.Area && s.Tool == a.Tool && s.What == a.What && s.Any == a.Any && s.Beyond == a.Beyond {
+		if same := have.Standing(); have.By == a.By && same.Area == a.Area && same.Tool == a.Tool && same.What == a.What && same.Any == a.Any && same.Beyond == a.Beyond {
 			return have, nil
 		}
 	}
-	if len(all) >= maxApprovals {
+	if len(all) >= api.MaxApprovals {
 		return a, fmt.Errorf("there are %d standing approvals for %s: remove some", len(all), slug)
 	}
 	a.ID = "ok-" + strings.ToLower(rand.Text()[:6])
@@ -90,8 +97,11 @@ func (f Files) Approve(slug string, a Approval) (Approval, error) {
 
 // Revoke removes standing approvals by their names; "" removes all. It returns those removed.
 func (f Files) Revoke(slug, id string) ([]Approval, error) {
-	approving.Lock()
-	defer approving.Unlock()
+	free, err := f.lock("approvals")
+	if err != nil {
+		return nil, err
+	}
+	defer free()
 	all, err := f.Approvals(slug)
 	if err != nil {
 		return nil, err
@@ -107,7 +117,13 @@ func (f Files) Revoke(slug, id string) ([]Approval, error) {
 	if len(gone) == 0 {
 		return nil, nil
 	}
-	return gone, f.saveApprovals(slug, left)
+	if err := f.saveApprovals(slug, left); err != nil {
+		return nil, err
+	}
+	for _, a := range gone {
+		_ = f.forgetUses(slug, a.ID) // what stays there counts for nothing
+	}
+	return gone, nil
 }
 
 func (f Files) saveApprovals(slug string, all []Approval) error {

@@ -46,10 +46,13 @@ func (f Files) path(kind, slug string) (string, error) {
 func (f Files) Path(slug string) string { return filepath.Join(string(f), "agents", slug+".toml") }
 
 // Slugs lists the agents that have settings, sorted.
-func (f Files) Slugs() ([]string, error) {
-	entries, err := os.ReadDir(filepath.Join(string(f), "agents"))
+func (f Files) Slugs() ([]string, error) { return f.slugs("agents") }
+
+// slugs lists the agents that have a file of a kind.
+func (f Files) slugs(kind string) ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(string(f), kind))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("list the agents' settings: %w", err)
+		return nil, fmt.Errorf("list the files in %s: %w", kind, err)
 	}
 	found := map[string]bool{}
 	for _, e := range entries {
@@ -208,4 +211,25 @@ func replace(path string, content []byte) error {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
+}
+
+// lock keeps other processes of this user from changing files of a kind, until free is called.
+func (f Files) lock(kind string) (free func(), err error) {
+	dir := filepath.Join(string(f), kind)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err = syscall.Flock(int(d.Fd()), syscall.LOCK_EX) // held for as long as a file takes to be replaced
+		if err == nil {
+			return func() { _ = d.Close() }, nil
+		}
+		if !errors.Is(err, syscall.EINTR) {
+			return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), d.Close())
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -464,5 +465,49 @@ func TestEnvFiles_OfAllSettings(t *testing.T) {
 	slices.Sort(got)
 	if want := []string{"/run/four", "/run/one", "/run/three", home + "/two"}; !slices.Equal(slices.Compact(got), want) {
 		t.Errorf("%q, not %q", got, want)
+	}
+}
+
+// Uses are counted in a file of their own, and end with their approval.
+func TestUses(t *testing.T) {
+	f, now := Files(t.TempDir()), time.Date(2026, 3, 7, 10, 0, 0, 0, time.UTC)
+	var ids []string
+	for _, what := range []string{"make", "make dist"} {
+		a, err := f.Approve("robot", Approval{Area: api.AreaShell, What: what, By: "usr_0000000007"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, a.ID)
+	}
+	if again, err := f.Approve("robot", Approval{Area: api.AreaShell, What: "make", By: "usr_0000000007"}); err != nil || again.ID != ids[0] {
+		t.Errorf("the same again is %+v, %v", again, err)
+	}
+	if other, err := f.Approve("robot", Approval{Area: api.AreaShell, What: "make", By: "usr_0000000008"}); err != nil || other.ID == ids[0] {
+		t.Errorf("another person's is %+v, %v", other, err)
+	}
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			if err := f.Used("robot", ids[0], now); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if err := f.Used("robot", ids[1], now.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	uses, err := f.Uses("robot")
+	if err != nil || uses[ids[0]].Times != 20 || !uses[ids[1]].At.Equal(now.Add(time.Hour)) {
+		t.Errorf("%+v, %v", uses, err)
+	}
+	if _, err := f.Revoke("robot", ids[0]); err != nil {
+		t.Fatal(err)
+	}
+	if uses, err := f.Uses("robot"); err != nil || len(uses) != 1 {
+		t.Errorf("after a removal: %+v, %v", uses, err)
+	}
+	if slugs, err := f.Approving(); err != nil || cmp.Diff([]string{"robot"}, slugs) != "" {
+		t.Error(slugs, err)
 	}
 }
