@@ -36,6 +36,7 @@ type landPlace struct {
 	Key   string    `json:"key,omitzero"`   // of the workspace
 	Path  string    `json:"path,omitzero"`  // of a plain folder
 	Start string    `json:"start,omitzero"` // the commit that a plain folder was at
+	Head  string    `json:"head,omitzero"`  // the commit that people were last told of; "" = unknown
 }
 
 // notes finds out, before anything of the session runs, how its place can be found again.
@@ -157,6 +158,7 @@ func (p *workplace) recordIn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	p.noted.Head = c.State.Head
 	if err := s.p.state.setPlace(s.addr.Session, p.noted); err != nil {
 		return err
 	}

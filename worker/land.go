@@ -150,6 +150,7 @@ func (r *record) unplaced(err error) api.LandReport {
 // takenPlace is a session's place that nobody else uses.
 type takenPlace struct {
 	landing.Place
+	kept    landPlace
 	held    *workspace.Held // nil for a plain folder
 	release func()
 }
@@ -164,6 +165,7 @@ func (p *Process) takePlace(id api.SessionID) (out takenPlace, err error) {
 	if !found {
 		return out, workspace.ErrGone
 	}
+	out.kept = kept
 	if kept.Kind == api.PlaceFolder {
 		leave, free := p.folders.try(kept.Path)
 		if !free {
@@ -217,7 +219,8 @@ type landWork struct {
 
 func (w landWork) do(ctx context.Context) api.LandReport {
 	head, err := w.tree.Head(ctx)
-	if err == nil {
+	unseen := err == nil && w.unseen(head) // before the journal: what is begun isn't asked again
+	if err == nil && !unseen {
 		err = w.p.state.landBegins(w.landing.ID, head)
 	}
 	if err != nil {
@@ -226,9 +229,12 @@ func (w landWork) do(ctx context.Context) api.LandReport {
 	}
 	w.p.at("land begun")
 	var report api.LandReport
-	if w.landing.Verb == api.VerbDiscard {
+	switch {
+	case w.landing.Verb == api.VerbDiscard:
 		report, err = w.discard(ctx)
-	} else {
+	case unseen:
+		err = &landing.Refusal{Code: api.LandBusy, Text: "The branch stands at another commit than when its changes were last looked at. Its commits are shown as they are now: ask again once you know what they change."}
+	default:
 		report.LandOutcome, err = w.verb(ctx, head)
 	}
 	if err != nil || report.State == "" {
@@ -237,11 +243,28 @@ func (w landWork) do(ctx context.Context) api.LandReport {
 	if w.landing.Verb != api.VerbDiscard || report.State != api.LandDone {
 		if now, err := w.tree.State(ctx); err == nil {
 			report.Now = &now
+			w.shown(now.Head)
 		} else {
 			w.p.log.Warn("how the workspace stands can't be told", "session", w.landing.SessionID, "error", err)
 		}
 	}
 	return report
+}
+
+// unseen reports whether people were shown another commit than the one that would be landed: a later
+// turn of the conversation, or somebody by hand, has committed since. What a killed process had
+// begun goes on.
+func (w landWork) unseen(head string) bool {
+	return !w.row.begun && w.landing.Verb != api.VerbKeep && w.landing.Verb != api.VerbDiscard && w.at.kept.Head != "" && w.at.kept.Head != head
+}
+
+// shown notes which commit people are told of.
+func (w landWork) shown(head string) {
+	place := w.at.kept
+	place.Head = head
+	if err := w.p.state.setPlace(w.landing.SessionID, place); err != nil {
+		w.p.log.Warn("it is not noted which commit is shown", "session", w.landing.SessionID, "error", err)
+	}
 }
 
 func (w landWork) verb(ctx context.Context, head string) (api.LandOutcome, error) {

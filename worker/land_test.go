@@ -215,6 +215,34 @@ func TestLand_OnlyWhatTheOwnersFileAllowsNow(t *testing.T) {
 	}
 }
 
+// What is landed is what people were shown.
+func TestLand_AsksAgainWhenTheBranchMovedMeanwhile(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	a, o, repo := w.lander("merge", commits)
+	w.start(o)
+	id := w.trigger(a, "")
+	w.untilStatus(id, api.Complete)
+	c, err := w.client.Changes(t.Context(), id)
+	w.must(err)
+	tree := w.git(repo, "worktree", "list", "--porcelain")
+	tree, _, _ = strings.Cut(tree[strings.LastIndex(tree, "worktree ")+len("worktree "):], "\n")
+	w.git(tree, "commit", "-q", "--allow-empty", "-m", "unseen")
+	before := w.git(repo, "rev-parse", "main")
+	l := w.ask(id, api.LandInput{Verb: api.VerbMerge})
+	if l.State != api.LandRefused || l.Code != api.LandBusy || w.git(repo, "rev-parse", "main") != before {
+		t.Fatalf("%+v", l)
+	}
+	now, err := w.client.Changes(t.Context(), id)
+	w.must(err)
+	if c.CommitCount != 1 || now.CommitCount != 2 || now.Commits[0].Subject != "unseen" {
+		t.Errorf("from %+v to %+v", c.Commits, now.Commits)
+	}
+	if l := w.ask(id, api.LandInput{Verb: api.VerbMerge}); l.State != api.LandDone {
+		t.Errorf("%+v", l)
+	}
+}
+
 func TestLand_RefusesAWorkspaceThatIsUsedOrGone(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)

@@ -28,7 +28,7 @@ const (
 // Error says that git refused a call.
 type Error struct {
 	Call   string // git's own name of it, such as "worktree add"
-	Stderr string // what it printed, cut
+	Stderr string // what it printed, cut, without what it quotes of files
 	Err    error  // how it ended
 }
 
@@ -44,8 +44,8 @@ func (e *Error) Error() string {
 // Unwrap returns how it ended.
 func (e *Error) Unwrap() error { return e.Err }
 
-// settings hold for every call, whatever the repository's own say. Filters, which can only be
-// overridden by name, are added: see overrides.
+// settings hold for every call, whatever the repository's own say. Filters and configured hooks,
+// which can only be overridden by name, are added: see overrides.
 var settings = [][2]string{
 	{"core.hooksPath", "/dev/null"},
 	{"core.fsmonitor", "false"},
@@ -55,6 +55,7 @@ var settings = [][2]string{
 	{"core.pager", "cat"},
 	{"core.editor", "false"},
 	{"core.alternateRefsCommand", "false"},
+	{"core.commitGraph", "false"}, // a file that can say other parents and files of a commit than the commit
 	{"credential.helper", ""},
 	{"protocol.allow", "never"},
 	{"protocol.ext.allow", "never"},
@@ -83,6 +84,10 @@ type program struct {
 	source []string // what it was made of
 }
 
+// noGrafts names a file that can't be there. The repository's own could say other parents of a
+// commit than the commit, so that what is shown isn't what is merged.
+const noGrafts = "GIT_GRAFT_FILE=/dev/null/none"
+
 // passedOn are the variables of the worker's that git gets.
 var passedOn = []string{"PATH", "HOME", "TZ", "TMPDIR"}
 
@@ -95,7 +100,7 @@ func find(env []string) (program, error) {
 		"LC_ALL=C",
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_ATTR_NOSYSTEM=1",
 		"GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=false", "SSH_ASKPASS=false", "GIT_EDITOR=false", "GIT_PAGER=cat",
-		"GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1",
+		"GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1", noGrafts,
 		"GIT_ALLOW_PROTOCOL=", "GIT_PROTOCOL_FROM_USER=0", "GIT_SSH_COMMAND=false",
 	}
 	for _, assignment := range env {
@@ -138,13 +143,13 @@ func (p program) do(ctx context.Context, at tree, c Call) (string, error) {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
-		return stdout.String(), &Error{Call: named(c.Args), Stderr: stderr.String(), Err: err}
+		return stdout.String(), &Error{Call: called(c.Args), Stderr: unquoted(stderr.String()), Err: err}
 	}
 	return stdout.String(), nil
 }
 
-// named is the call without its arguments, for messages.
-func named(args []string) string {
+// called is the call without its arguments, for messages.
+func called(args []string) string {
 	if len(args) > 1 && args[0] == "worktree" {
 		return args[0] + " " + args[1]
 	}
@@ -161,8 +166,8 @@ func (p program) run(ctx context.Context, at tree, args ...string) (string, erro
 	return p.call(ctx, at, off, args...)
 }
 
-// overrides switch off each filter that the repository's settings name, including those of
-// included files and of the work tree. Reading settings executes nothing.
+// overrides switch off each filter and hook that the repository's settings name, including those
+// of included files and of the work tree. Reading settings executes nothing.
 func (p program) overrides(ctx context.Context, at tree) ([][2]string, error) {
 	list, err := p.call(ctx, at, nil, "config", "--includes", "--list", "--name-only", "-z")
 	if err != nil {
@@ -172,7 +177,10 @@ func (p program) overrides(ctx context.Context, at tree) ([][2]string, error) {
 		return nil, errTooMany
 	}
 	var off [][2]string
-	for _, name := range filters(list) {
+	for _, name := range named(list, "hook") {
+		off = append(off, [2]string{"hook." + name + ".event", ""}, [2]string{"hook." + name + ".enabled", "false"})
+	}
+	for _, name := range named(list, "filter") {
 		filter := "filter." + name
 		off = append(off, [2]string{filter + ".smudge", ""}, [2]string{filter + ".clean", ""}, [2]string{filter + ".process", ""}, [2]string{filter + ".required", "false"})
 	}

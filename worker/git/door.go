@@ -83,9 +83,9 @@ func readBy(cmd *exec.Cmd, read func(io.Reader) error) (wait func() error) {
 
 // environment is all that a call gets.
 func (p program) environment(at tree, c Call) []string {
-	all, env := slices.Concat(settings, c.set), slices.Clone(p.env)
+	all, env := slices.Concat(settings, noHooks(), c.set), slices.Clone(p.env)
 	if c.owner {
-		all, env = slices.Concat(sending, c.Set), p.owners()
+		all, env = slices.Concat(sending, noHooks(), c.Set), p.owners()
 	}
 	if at.dir != "" {
 		// Named in full, so that neither a .git file in a folder nor a setting can lead
@@ -117,6 +117,7 @@ var ownVariables = []string{"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFI
 var sending = [][2]string{
 	{"core.hooksPath", "/dev/null"},
 	{"core.fsmonitor", "false"},
+	{"core.commitGraph", "false"}, // that of the repository whose objects are sent
 	{"core.askPass", "false"},
 	{"core.pager", "cat"},
 	{"core.editor", "false"},
@@ -143,7 +144,7 @@ func (p program) owners() []string {
 		env = append(env, assignment)
 	}
 	return append(env, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=false", "SSH_ASKPASS=false", "SSH_ASKPASS_REQUIRE=never", "GCM_INTERACTIVE=never",
-		"GIT_EDITOR=false", "GIT_PAGER=cat", "GIT_NO_REPLACE_OBJECTS=1", "GIT_ALLOW_PROTOCOL="+Protocols)
+		"GIT_EDITOR=false", "GIT_PAGER=cat", "GIT_NO_REPLACE_OBJECTS=1", noGrafts, "GIT_ALLOW_PROTOCOL="+Protocols)
 }
 
 // own is a program that reads the user's and the system's settings as well. For reading
@@ -191,7 +192,7 @@ func (t Tree) Filters(ctx context.Context) (map[string]bool, error) {
 		return nil, errTooMany
 	}
 	all := map[string]bool{}
-	for _, name := range filters(list) {
+	for _, name := range named(list, "filter") {
 		all[name] = true
 	}
 	return all, nil
@@ -199,12 +200,12 @@ func (t Tree) Filters(ctx context.Context) (map[string]bool, error) {
 
 var errTooMany = errors.New("git config: the repository has too many settings")
 
-// filters are the names in a list of settings, each once.
-func filters(list string) []string {
+// named are the names that a section has in a list of settings, each once.
+func named(list, section string) []string {
 	var all []string
 	seen := map[string]bool{}
 	for name := range strings.SplitSeq(list, "\x00") {
-		rest, ok := strings.CutPrefix(name, "filter.")
+		rest, ok := strings.CutPrefix(name, section+".")
 		if dot := strings.LastIndexByte(rest, '.'); ok && dot >= 0 && !seen[rest[:dot]] {
 			seen[rest[:dot]] = true
 			all = append(all, rest[:dot])

@@ -116,6 +116,12 @@ func plant(t *testing.T, repo string) (witnesses string) {
 	config("remote.origin.partialCloneFilter", "blob:none")
 	config("uploadpack.packObjectsHook", script("pack"))
 	config("gc.auto", "1")
+	for _, event := range hookEvents { // run by git from 2.54 on
+		config("--add", "hook.planted.event", event)
+		config("--add", "hook.with.dot=and=equals.event", event)
+	}
+	config("hook.planted.command", script("configured-hook"))
+	config("hook.with.dot=and=equals.command", script("configured-hook-odd"))
 	return witnesses
 }
 

@@ -104,15 +104,16 @@ func (r Repo) Commit(ctx context.Context, name string) (string, error) {
 	return strings.TrimSpace(out), nil
 }
 
-// Branch is the id of the commit at the tip of a local branch; "" when there is none.
+// Branch is the id of the commit at the tip of a local branch; "" when there is none, or when it
+// only stands for another ref: whatever is done to it would be done to that.
 func (r Repo) Branch(ctx context.Context, name string) (string, error) {
-	out, err := r.run(ctx, "for-each-ref", "--format=%(refname) %(objectname)", "refs/heads/"+name)
+	out, err := r.run(ctx, "for-each-ref", "--format=%(refname) %(objectname) %(symref)", "refs/heads/"+name)
 	if err != nil {
 		return "", err
 	}
 	for line := range strings.Lines(out) { // the pattern also matches a folder of branches
-		if ref, tip, _ := strings.Cut(strings.TrimSpace(line), " "); ref == "refs/heads/"+name {
-			return tip, nil
+		if f := strings.Fields(line); len(f) == 2 && f[0] == "refs/heads/"+name {
+			return f[1], nil
 		}
 	}
 	return "", nil
@@ -203,7 +204,7 @@ func (r Repo) Forget(ctx context.Context, path string) error {
 
 // DeleteBranch deletes a branch if its tip is still the given commit.
 func (r Repo) DeleteBranch(ctx context.Context, branch, tip string) error {
-	_, err := r.run(ctx, "update-ref", "-d", "refs/heads/"+branch, tip)
+	_, err := r.run(ctx, "update-ref", "--no-deref", "-d", "refs/heads/"+branch, tip)
 	return err
 }
 

@@ -33,7 +33,7 @@ func differences(ctx context.Context, d git.Draft, with string, c *Changes) erro
 type diffReader struct {
 	in    *bufio.Reader
 	to    *Changes
-	parts []int // how many patches each file has: two when its type changed
+	parts []int // how many patches each file has: two when its type changed, none when it is unmerged
 	total int   // bytes of patches kept
 }
 
@@ -99,8 +99,11 @@ func (d *diffReader) raw(line string) error {
 	}
 	d.to.Files = append(d.to.Files, file)
 	parts := 1
-	if f[4][0] == 'T' {
+	switch f[4][0] {
+	case 'T':
 		parts = 2
+	case 'U':
+		parts = 0
 	}
 	d.parts = append(d.parts, parts)
 	return nil
@@ -155,7 +158,9 @@ func (d *diffReader) patches() error {
 		if strings.HasPrefix(line, "diff --git ") {
 			if seen--; seen <= 0 {
 				keep()
-				if at++; at >= len(d.to.Files) {
+				for at++; at < len(d.parts) && d.parts[at] == 0; at++ {
+				}
+				if at >= len(d.to.Files) {
 					return git.Enough()
 				}
 				seen = d.parts[at]

@@ -26,6 +26,9 @@ func (t *Tree) Keep(ctx context.Context, message Message) (api.LandOutcome, erro
 	if p.branch == "" {
 		return api.LandOutcome{}, refuse(api.LandUnsupported, "No branch is checked out in the workspace.")
 	}
+	if err := t.own(ctx, p.branch); err != nil {
+		return api.LandOutcome{}, err
+	}
 	paths, staged, err := t.keepable(ctx)
 	if err != nil {
 		return api.LandOutcome{}, err
@@ -41,6 +44,25 @@ func (t *Tree) Keep(ctx context.Context, message Message) (api.LandOutcome, erro
 		return api.LandOutcome{}, err
 	}
 	return t.keep(ctx, p, paths, message, who)
+}
+
+// own refuses a branch that is another's as well: the files where it is checked out would be left
+// behind.
+func (t *Tree) own(ctx context.Context, branch string) error {
+	if t.place.Kind != api.PlaceWorktree || branch == t.place.Branch {
+		return nil
+	}
+	if t.place.protected(branch) {
+		return refuse(api.LandProtected, "The worker's owner protects the branch %s: nothing is committed to it from here.", Quoted(branch))
+	}
+	all, err := t.repo.Worktrees(ctx)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(all, func(w git.Worktree) bool { return w.Branch == branch && w.Path != t.top() }) {
+		return refuse(api.LandUnsupported, "The branch %s is checked out in another folder too, whose files would be left behind. Commit by hand.", Quoted(branch))
+	}
+	return nil
 }
 
 // keep stages the files as git add does, and commits what is staged.

@@ -239,6 +239,29 @@ func TestLook_Sha256(t *testing.T) {
 	}
 }
 
+// git prints no patch of a file that is unmerged: the next patch is another file's.
+func TestLook_AnUnmergedFileTakesNoOtherFilesPatch(t *testing.T) {
+	b := newBench(t)
+	b.put("tree/a", "mine\n")
+	b.put("tree/b", "b\n")
+	b.commit(b.tree, "mine")
+	b.git(b.tree, "checkout", "-q", "-b", "other", b.place.Start)
+	b.put("tree/a", "theirs\n")
+	b.commit(b.tree, "theirs")
+	b.git(b.tree, "checkout", "-q", "stint/work")
+	if _, err := b.tryGit(b.tree, "merge", "other"); err == nil {
+		t.Fatal("no conflict")
+	}
+	b.must(os.Truncate(b.tree+"/a", mostFile+1)) // so that it isn't read
+	c := b.look()
+	if f := file(b, c, "a"); f.Patch != "" || !f.Cut {
+		t.Errorf("%+v", f)
+	}
+	if f := file(b, c, "b"); f.Patch != "@@ -0,0 +1 @@\n+b\n" {
+		t.Errorf("%+v", f)
+	}
+}
+
 func TestLook_FilesThatCanNotBeRead(t *testing.T) {
 	b := newBench(t)
 	b.put("tree/closed", "x\n")

@@ -72,7 +72,7 @@ func (t *Tree) mergeable(ctx context.Context) (f fork, err error) {
 	case f.base.branch == f.point.branch:
 		return f, refuse(api.LandNothing, "The branch %s is the base branch itself.", Quoted(f.base.branch))
 	case f.tip == "":
-		return f, refuse(api.LandNoBase, "The branch %s, which the changes are for, is not there.", Quoted(f.base.branch))
+		return f, refuse(api.LandNoBase, "The branch %s, which the changes are for, is not there, or only another name of something else.", Quoted(f.base.branch))
 	case f.head == t.place.Landed:
 		return f, refuse(api.LandNothing, "These changes are in the branch %s already.", Quoted(f.base.branch))
 	}

@@ -87,8 +87,13 @@ func clone(ctx context.Context, p Place) (git.Repo, error) {
 	if len(found) != 1 {
 		return git.Repo{}, fmt.Errorf("%w: %d repositories are in the workspace", git.ErrNoRepository, len(found))
 	}
+	// A link or a file there would lead to a repository that somebody else made.
+	own := filepath.Join(found[0], ".git")
+	if info, err := os.Lstat(own); err != nil || !info.IsDir() {
+		return git.Repo{}, fmt.Errorf("%w: the workspace's repository lies elsewhere", git.ErrNoRepository)
+	}
 	repo, err := git.Open(ctx, found[0], p.Env)
-	if err == nil && (repo.Top != found[0] || repo.Linked()) {
+	if err == nil && (repo.Top != found[0] || repo.Common != own || repo.Linked()) {
 		err = fmt.Errorf("%w: the workspace's repository lies elsewhere", git.ErrNoRepository)
 	}
 	return repo, err
