@@ -28,6 +28,7 @@ type AgentProgram struct {
 	SignIn   string   // how a person signs in, as a command line
 	Resume   string   // the command line that goes on with an agent session, without the session's id
 	State    string   // the environment variable that names the folder of its own files
+	Steers   bool     // its running turn takes in what people say
 }
 
 // AgentTypes are all types of agents, in the order in which people are shown them. A worker's
@@ -36,11 +37,11 @@ var AgentTypes = []AgentProgram{
 	{Type: TypeCommand, Word: "Command"},
 	{
 		Type: TypeClaudeCode, Word: "Claude Code", Program: "claude",
-		SignedIn: []string{"auth", "status"}, SignIn: "claude auth login", Resume: "claude --resume", State: "CLAUDE_CONFIG_DIR",
+		SignedIn: []string{"auth", "status"}, SignIn: "claude auth login", Resume: "claude --resume", State: "CLAUDE_CONFIG_DIR", Steers: true,
 	},
 	{
 		Type: TypeCodex, Word: "Codex", Program: "codex",
-		SignedIn: []string{"login", "status"}, SignIn: "codex login", Resume: "codex resume", State: "CODEX_HOME",
+		SignedIn: []string{"login", "status"}, SignIn: "codex login", Resume: "codex resume", State: "CODEX_HOME", Steers: true,
 	},
 	{Type: TypeACP, Word: "Another program, by ACP"},
 }
@@ -65,6 +66,13 @@ func (t AgentType) NamesProgram() bool {
 func (t AgentType) Word() string {
 	p, _ := t.Describe()
 	return p.Word
+}
+
+// Steers reports whether the running turn of such an agent takes in what people say. The others
+// take it in between their turns.
+func (t AgentType) Steers() bool {
+	p, _ := t.Describe()
+	return p.Steers
 }
 
 // AgentTypeNames lists the types in words: "command, claude_code, codex or acp".

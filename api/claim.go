@@ -219,4 +219,6 @@ type SessionPatch struct {
 
 	TurnEnded    bool      `json:"turnEnded"`    // a turn was finished,
 	LastConsumed MessageID `json:"lastConsumed"` // and it had taken in the messages up to this one
+
+	Taken []MessageID `json:"taken,omitzero"` // messages that the running turn has taken in
 }

@@ -32,11 +32,20 @@ func (c *Client) PostMessage(ctx context.Context, session SessionID, in MessageI
 
 // Messages returns what people wrote to a session's thread after a message, oldest first.
 func (c *Client) Messages(ctx context.Context, session SessionID, after MessageID) (Messages, error) {
+	return c.AwaitMessages(ctx, session, after, 0)
+}
+
+// AwaitMessages is Messages, held until there are some or wait is over, in whole seconds.
+func (c *Client) AwaitMessages(ctx context.Context, session SessionID, after MessageID, wait time.Duration) (out Messages, err error) {
 	q := url.Values{}
+	if wait > 0 {
+		q.Set("wait", strconv.FormatInt(int64(wait/time.Second), 10))
+	}
 	if after != 0 {
 		q.Set("after", after.String())
 	}
-	return get[Messages](ctx, c, path("sessions", session.String(), "messages"), q)
+	_, err = c.do(ctx, call{method: http.MethodGet, path: path("sessions", session.String(), "messages"), query: q, held: wait}, &out)
+	return out, err
 }
 
 // Thread returns the conversation behind sessions.

@@ -44,7 +44,7 @@ type ThreadChanged struct {
 	Changed bool   `json:"changed"`
 }
 
-// Message is something that a person wrote to an agent between its turns.
+// Message is something that a person wrote to an agent.
 type Message struct {
 	ID        MessageID `json:"id"`
 	SessionID SessionID `json:"sessionId"` // in whose transcript it stands
@@ -52,12 +52,17 @@ type Message struct {
 	UserName  string    `json:"userName"`
 	Text      string    `json:"text"`
 	At        Time      `json:"at"`
+	Now       bool      `json:"now,omitzero"`     // for the turn that was running; else for the next one
+	TakenAt   Time      `json:"takenAt,omitzero"` // when that turn had taken it in; zero = it goes into the next
 }
 
 // MessageInput is a message to a thread.
 type MessageInput struct {
 	ClientID string `json:"clientId"` // a repeated one is the same message
 	Text     string `json:"text"`
+	// Now has the running turn take it in, where the type of agent can. Without a running turn, and
+	// where that ends too soon, it is taken in with the next one.
+	Now bool `json:"now,omitzero"`
 }
 
 // Posted answers a message. It went into a running or waiting session, or, when the

@@ -32,8 +32,9 @@ type Engine struct {
 
 	liveness liveness // touched only by closures and after their commits, which never overlap
 	items    itemSignals
-	waiters  waiters // held requests of workers
-	hub      hub     // of the live streams
+	messages itemSignals // to the agents of sessions
+	waiters  waiters     // held requests of workers
+	hub      hub         // of the live streams
 
 	quota quota
 	pages pageWatch

@@ -42,7 +42,7 @@ func mayAppend(c Caller, items []api.ItemInput) error {
 
 // mayPatch keeps an agent from changing what its limits are counted by, and the prompt.
 func mayPatch(c Caller, in api.SessionPatch) error {
-	if c.Run == nil || in.AgentSessionID == nil && in.WorkPath == nil && in.ResumeCommand == nil && in.Usage == nil && in.Status == "" && in.Prompt == nil && !in.TurnEnded && in.LastConsumed == 0 && in.Tries == 0 {
+	if c.Run == nil || in.AgentSessionID == nil && in.WorkPath == nil && in.ResumeCommand == nil && in.Usage == nil && in.Status == "" && in.Prompt == nil && !in.TurnEnded && in.LastConsumed == 0 && in.Tries == 0 && len(in.Taken) == 0 {
 		return nil
 	}
 	return runRefused("An agent sets the plan and the external URL itself; its worker reports the rest.")

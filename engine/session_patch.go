@@ -79,6 +79,9 @@ func checkPatch(in api.SessionPatch) error {
 	if in.LastConsumed != 0 && !in.TurnEnded {
 		v.Add("lastConsumed", "moves only with turnEnded: a turn that was finished has taken the messages in")
 	}
+	if len(in.Taken) > maxTaken {
+		v.Add("taken", fmt.Sprintf("has %d messages; at most %d fit", len(in.Taken), maxTaken))
+	}
 	switch in.Status {
 	case "", api.Active:
 		if in.Prompt != nil {
@@ -135,6 +138,11 @@ func (e *Engine) report(tx *db.Tx, h held, in api.SessionPatch) (exceeded string
 			return "", fmt.Errorf("read worker %s: %w", h.claim.WorkerID, err)
 		}
 		s.ProcessID = w.ProcessID
+	}
+	if some, err := e.take(tx, s, in.Taken); err != nil {
+		return "", err
+	} else if some {
+		changed["taken"] = true
 	}
 	if in.TurnEnded {
 		if err := e.noteTurn(tx, s, in.LastConsumed); err != nil {

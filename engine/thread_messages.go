@@ -18,7 +18,8 @@ const (
 
 // PostMessage sends a message to the agent of a session's thread (contract 6.4). While the
 // thread's newest session waits or runs, the message queues and is taken in between turns;
-// when it has ended, the message becomes the prompt of a new session of the thread. A client
+// when it has ended, the message becomes the prompt of a new session of the thread. One for now is
+// taken in by the turn that runs, which not every type of agent can (contract 6.6). A client
 // id and text repeated by one user is one message. Rights: as for an answer, and for a new
 // session as to trigger the agent. Errors: not_found, forbidden, invalid,
 // idempotency_key_reused for a client id with another text, conflict for an agent that doesn't
@@ -52,6 +53,9 @@ func (e *Engine) postTx(tx *db.Tx, c Caller, id api.SessionID, in api.MessageInp
 	}
 	a, err := takesMessages(tx.Context(), tx, s)
 	if err != nil {
+		return out, err
+	}
+	if err := maySteer(a.Type, in); err != nil {
 		return out, err
 	}
 	if s, err = e.say(tx, c, s, a, in, &out); err != nil {
@@ -106,14 +110,15 @@ func (e *Engine) say(tx *db.Tx, c Caller, s *sessionRow, a *agentRow, in api.Mes
 			}
 		}
 		if err == nil {
-			out.Message = &api.Message{ID: known.ID, SessionID: known.SessionID, UserID: known.UserID, UserName: c.Name, Text: known.Text, At: api.At(known.At)}
+			said := toMessage(known, c.Name)
+			out.Message = &said
 			return s, nil
 		}
 		if !db.None(err) {
 			return nil, fmt.Errorf("read a message: %w", err)
 		}
 	}
-	m := queries.InsertMessageParams{ID: api.MessageID(tx.NewID()), ThreadID: s.ThreadID, SessionID: s.ID, ClientID: key, UserID: c.UserID, Text: in.Text, At: db.Micros(tx.Now)}
+	m := queries.InsertMessageParams{ID: api.MessageID(tx.NewID()), ThreadID: s.ThreadID, SessionID: s.ID, ClientID: key, UserID: c.UserID, Text: in.Text, At: db.Micros(tx.Now), Now: db.Flag(in.Now)}
 	if s.Status.Terminal() {
 		if err := c.MayTrigger(a.Mode); err != nil {
 			return nil, err
@@ -143,7 +148,8 @@ func (e *Engine) say(tx *db.Tx, c Caller, s *sessionRow, a *agentRow, in api.Mes
 	if err != nil {
 		return nil, err
 	}
-	out.Message = &api.Message{ID: m.ID, SessionID: m.SessionID, UserID: m.UserID, UserName: c.Name, Text: m.Text, At: api.At(m.At)}
+	out.Message = &api.Message{ID: m.ID, SessionID: m.SessionID, UserID: m.UserID, UserName: c.Name, Text: m.Text, At: api.At(m.At), Now: in.Now}
+	e.messages.wake(tx, s.ID)
 	return s, e.logSession(tx, s, c.Actor(), api.EventMessagePosted, api.EventData{"message": m.ID.String()})
 }
 
@@ -172,7 +178,7 @@ func (e *Engine) goOn(tx *db.Tx, s *sessionRow) error {
 	if err != nil || t.LastPosted <= t.LastConsumed {
 		return err
 	}
-	left, err := messagesAfter(tx.Context(), tx, s.ThreadID, t.LastConsumed, catchUp)
+	left, err := messagesLeft(tx.Context(), tx, s.ThreadID, t.LastConsumed)
 	if err != nil || len(left) == 0 {
 		return err
 	}
@@ -222,26 +228,42 @@ func (e *Engine) Messages(ctx context.Context, c Caller, id api.SessionID, after
 			return err
 		}
 		out.LastConsumed = t.LastConsumed
-		out.Items, err = messagesAfter(ctx, tx, s.ThreadID, after, catchUp)
-		return err
+		rows, err := tx.MessagesAfter(ctx, queries.MessagesAfterParams{ThreadID: s.ThreadID, After: after, N: catchUp})
+		if err != nil {
+			return fmt.Errorf("read messages of thread %s: %w", s.ThreadID, err)
+		}
+		out.Items = fitting(rows, func(r queries.MessagesAfterRow) api.Message { return toMessage(r.Message, r.Author) })
+		return nil
 	})
 	return out, err
 }
 
-// messagesAfter reads at most n messages of a thread, and no more than fit into
-// a prompt with a blank line between them; one always does.
-func messagesAfter(ctx context.Context, q queries.Querier, thread api.ThreadID, after api.MessageID, n int64) ([]api.Message, error) {
-	rows, err := q.MessagesAfter(ctx, queries.MessagesAfterParams{ThreadID: thread, After: after, N: n})
+// messagesLeft reads the messages after one that no finished turn has taken in, as many as fit.
+func messagesLeft(ctx context.Context, q queries.Querier, thread api.ThreadID, after api.MessageID) ([]api.Message, error) {
+	rows, err := q.LeftMessages(ctx, queries.LeftMessagesParams{ThreadID: thread, After: after, N: catchUp})
 	if err != nil {
 		return nil, fmt.Errorf("read messages of thread %s: %w", thread, err)
 	}
+	return fitting(rows, func(r queries.LeftMessagesRow) api.Message { return toMessage(r.Message, r.Author) }), nil
+}
+
+// fitting are no more messages than fit into a prompt with a blank line between them; one always
+// does.
+func fitting[R any](rows []R, message func(R) api.Message) []api.Message {
 	out, size := []api.Message{}, 0
 	for _, r := range rows {
-		m := r.Message
+		m := message(r)
 		if size += len(m.Text) + len(betweenMessages); size > maxPrompt+len(betweenMessages) {
 			break
 		}
-		out = append(out, api.Message{ID: m.ID, SessionID: m.SessionID, UserID: m.UserID, UserName: r.Author, Text: m.Text, At: api.At(m.At)})
+		out = append(out, m)
 	}
-	return out, nil
+	return out
+}
+
+func toMessage(m queries.Message, author string) api.Message {
+	return api.Message{
+		ID: m.ID, SessionID: m.SessionID, UserID: m.UserID, UserName: author, Text: m.Text, At: api.At(m.At),
+		Now: m.Now != 0, TakenAt: api.At(m.TakenAt),
+	}
 }

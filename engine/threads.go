@@ -145,6 +145,13 @@ func (e *Engine) noteTurn(tx *db.Tx, s *sessionRow, consumed api.MessageID) erro
 	if err != nil {
 		return fmt.Errorf("note the end of a turn of session %s: %w", s.ID, err)
 	}
+	t, err := threadRow(tx.Context(), tx, s.ThreadID)
+	if err != nil {
+		return err
+	}
+	if err := tx.ConsumeTaken(tx.Context(), queries.ConsumeTakenParams{ThreadID: s.ThreadID, After: t.LastConsumed}); err != nil {
+		return fmt.Errorf("note what a turn of session %s had taken in: %w", s.ID, err)
+	}
 	return e.forgetSecrets(tx, s)
 }
 
@@ -178,7 +185,7 @@ func conversation(tx *db.Tx, s *sessionRow) (*api.Conversation, error) {
 		return nil, err
 	}
 	out := &api.Conversation{LastConsumed: t.LastConsumed, Answered: []api.Prompt{}}
-	if out.Messages, err = messagesAfter(tx.Context(), tx, s.ThreadID, t.LastConsumed, catchUp); err != nil {
+	if out.Messages, err = messagesLeft(tx.Context(), tx, s.ThreadID, t.LastConsumed); err != nil {
 		return nil, err
 	}
 	if s.Fence <= 1 && s.StartedAt == db.Micros(tx.Now) {

@@ -7,7 +7,7 @@ import (
 	"stint/db"
 )
 
-// itemSignals keeps one signal per session whose output somebody watches.
+// itemSignals keeps one signal per session for which somebody waits.
 type itemSignals struct {
 	mu sync.Mutex
 	by map[api.SessionID]*itemSignal
@@ -24,32 +24,39 @@ func (e *Engine) Changed() <-chan struct{} { return e.store.Changed() }
 
 // ItemsChanged returns a channel that is closed after the session's next items are committed,
 // and a func to call when done with it.
-func (e *Engine) ItemsChanged(id api.SessionID) (<-chan struct{}, func()) {
-	e.items.mu.Lock()
-	defer e.items.mu.Unlock()
-	if e.items.by == nil {
-		e.items.by = map[api.SessionID]*itemSignal{}
+func (e *Engine) ItemsChanged(id api.SessionID) (<-chan struct{}, func()) { return e.items.watch(id) }
+
+func (e *Engine) wakeItems(tx *db.Tx, id api.SessionID) { e.items.wake(tx, id) }
+
+// watch returns a channel that is closed at the session's next wake, and a func to call when done
+// with it.
+func (t *itemSignals) watch(id api.SessionID) (<-chan struct{}, func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.by == nil {
+		t.by = map[api.SessionID]*itemSignal{}
 	}
-	s := e.items.by[id]
+	s := t.by[id]
 	if s == nil {
 		s = &itemSignal{}
-		e.items.by[id] = s
+		t.by[id] = s
 	}
 	s.watchers++
 	return s.Wait(), sync.OnceFunc(func() {
-		e.items.mu.Lock()
-		defer e.items.mu.Unlock()
-		if s.watchers--; s.watchers == 0 && e.items.by[id] == s {
-			delete(e.items.by, id)
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if s.watchers--; s.watchers == 0 && t.by[id] == s {
+			delete(t.by, id)
 		}
 	})
 }
 
-func (e *Engine) wakeItems(tx *db.Tx, id api.SessionID) {
+// wake wakes those that watch a session, after the commit.
+func (t *itemSignals) wake(tx *db.Tx, id api.SessionID) {
 	tx.AfterCommit(func() {
-		e.items.mu.Lock()
-		s := e.items.by[id]
-		e.items.mu.Unlock()
+		t.mu.Lock()
+		s := t.by[id]
+		t.mu.Unlock()
 		if s != nil {
 			s.Wake()
 		}

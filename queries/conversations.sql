@@ -12,8 +12,8 @@ ON CONFLICT (id) DO UPDATE SET
     turn_ended_at = CASE WHEN threads.turn_ended_at < excluded.turn_ended_at THEN excluded.turn_ended_at ELSE threads.turn_ended_at END;
 
 -- name: InsertMessage :execrows
-INSERT INTO messages (id, thread_id, session_id, client_id, user_id, text, at)
-VALUES (@id, @thread_id, @session_id, @client_id, @user_id, @text, @at)
+INSERT INTO messages (id, thread_id, session_id, client_id, user_id, text, at, now, taken_at, consumed)
+VALUES (@id, @thread_id, @session_id, @client_id, @user_id, @text, @at, @now, 0, 0)
 ON CONFLICT (thread_id, client_id) WHERE client_id <> '' DO NOTHING;
 
 -- name: MessageByClientID :one
@@ -22,6 +22,20 @@ SELECT * FROM messages WHERE thread_id = @thread_id AND client_id = @client_id A
 -- name: MessagesAfter :many
 SELECT sqlc.embed(m), u.name AS author FROM messages m JOIN users u ON u.id = m.user_id
 WHERE m.thread_id = @thread_id AND m.id > @after ORDER BY m.id LIMIT @n;
+
+-- What no finished turn has taken in: a turn that people said something to takes it in before older messages that wait.
+-- name: LeftMessages :many
+SELECT sqlc.embed(m), u.name AS author FROM messages m JOIN users u ON u.id = m.user_id
+WHERE m.thread_id = @thread_id AND m.id > @after AND m.consumed = 0 ORDER BY m.id LIMIT @n;
+
+-- name: TakeMessage :execrows
+UPDATE messages SET taken_at = @taken_at WHERE id = @id AND thread_id = @thread_id AND taken_at = 0 AND consumed = 0;
+
+-- name: MessageOfThread :one
+SELECT * FROM messages WHERE id = @id AND thread_id = @thread_id;
+
+-- name: ConsumeTaken :exec
+UPDATE messages SET consumed = 1 WHERE thread_id = @thread_id AND id > @after AND taken_at > 0 AND consumed = 0;
 
 -- name: AnsweredSince :many
 SELECT * FROM prompts

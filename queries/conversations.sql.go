@@ -77,6 +77,20 @@ func (q *Queries) BeginSpendDay(ctx context.Context, arg BeginSpendDayParams) (i
 	return result.RowsAffected()
 }
 
+const consumeTaken = `-- name: ConsumeTaken :exec
+UPDATE messages SET consumed = 1 WHERE thread_id = ?1 AND id > ?2 AND taken_at > 0 AND consumed = 0
+`
+
+type ConsumeTakenParams struct {
+	ThreadID api.ThreadID
+	After    api.MessageID
+}
+
+func (q *Queries) ConsumeTaken(ctx context.Context, arg ConsumeTakenParams) error {
+	_, err := q.db.ExecContext(ctx, consumeTaken, arg.ThreadID, arg.After)
+	return err
+}
+
 const dueDeadlines = `-- name: DueDeadlines :many
 SELECT id FROM prompts WHERE closed_at = 0 AND deadline_at > 0 AND deadline_at <= ?1 ORDER BY deadline_at LIMIT ?2
 `
@@ -110,8 +124,8 @@ func (q *Queries) DueDeadlines(ctx context.Context, arg DueDeadlinesParams) ([]a
 }
 
 const insertMessage = `-- name: InsertMessage :execrows
-INSERT INTO messages (id, thread_id, session_id, client_id, user_id, text, at)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+INSERT INTO messages (id, thread_id, session_id, client_id, user_id, text, at, now, taken_at, consumed)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, 0)
 ON CONFLICT (thread_id, client_id) WHERE client_id <> '' DO NOTHING
 `
 
@@ -123,6 +137,7 @@ type InsertMessageParams struct {
 	UserID    api.UserID
 	Text      string
 	At        int64
+	Now       int64
 }
 
 func (q *Queries) InsertMessage(ctx context.Context, arg InsertMessageParams) (int64, error) {
@@ -134,6 +149,7 @@ func (q *Queries) InsertMessage(ctx context.Context, arg InsertMessageParams) (i
 		arg.UserID,
 		arg.Text,
 		arg.At,
+		arg.Now,
 	)
 	if err != nil {
 		return 0, err
@@ -141,8 +157,60 @@ func (q *Queries) InsertMessage(ctx context.Context, arg InsertMessageParams) (i
 	return result.RowsAffected()
 }
 
+const leftMessages = `-- name: LeftMessages :many
+SELECT m.id, m.thread_id, m.session_id, m.client_id, m.user_id, m.text, m.at, m.now, m.taken_at, m.consumed, u.name AS author FROM messages m JOIN users u ON u.id = m.user_id
+WHERE m.thread_id = ?1 AND m.id > ?2 AND m.consumed = 0 ORDER BY m.id LIMIT ?3
+`
+
+type LeftMessagesParams struct {
+	ThreadID api.ThreadID
+	After    api.MessageID
+	N        int64
+}
+
+type LeftMessagesRow struct {
+	Message Message
+	Author  string
+}
+
+// What no finished turn has taken in: a turn that people said something to takes it in before older messages that wait.
+func (q *Queries) LeftMessages(ctx context.Context, arg LeftMessagesParams) ([]LeftMessagesRow, error) {
+	rows, err := q.db.QueryContext(ctx, leftMessages, arg.ThreadID, arg.After, arg.N)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []LeftMessagesRow{}
+	for rows.Next() {
+		var i LeftMessagesRow
+		if err := rows.Scan(
+			&i.Message.ID,
+			&i.Message.ThreadID,
+			&i.Message.SessionID,
+			&i.Message.ClientID,
+			&i.Message.UserID,
+			&i.Message.Text,
+			&i.Message.At,
+			&i.Message.Now,
+			&i.Message.TakenAt,
+			&i.Message.Consumed,
+			&i.Author,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const messageByClientID = `-- name: MessageByClientID :one
-SELECT id, thread_id, session_id, client_id, user_id, text, at FROM messages WHERE thread_id = ?1 AND client_id = ?2 AND client_id <> ''
+SELECT id, thread_id, session_id, client_id, user_id, text, at, now, taken_at, consumed FROM messages WHERE thread_id = ?1 AND client_id = ?2 AND client_id <> ''
 `
 
 type MessageByClientIDParams struct {
@@ -161,12 +229,42 @@ func (q *Queries) MessageByClientID(ctx context.Context, arg MessageByClientIDPa
 		&i.UserID,
 		&i.Text,
 		&i.At,
+		&i.Now,
+		&i.TakenAt,
+		&i.Consumed,
+	)
+	return i, err
+}
+
+const messageOfThread = `-- name: MessageOfThread :one
+SELECT id, thread_id, session_id, client_id, user_id, text, at, now, taken_at, consumed FROM messages WHERE id = ?1 AND thread_id = ?2
+`
+
+type MessageOfThreadParams struct {
+	ID       api.MessageID
+	ThreadID api.ThreadID
+}
+
+func (q *Queries) MessageOfThread(ctx context.Context, arg MessageOfThreadParams) (Message, error) {
+	row := q.db.QueryRowContext(ctx, messageOfThread, arg.ID, arg.ThreadID)
+	var i Message
+	err := row.Scan(
+		&i.ID,
+		&i.ThreadID,
+		&i.SessionID,
+		&i.ClientID,
+		&i.UserID,
+		&i.Text,
+		&i.At,
+		&i.Now,
+		&i.TakenAt,
+		&i.Consumed,
 	)
 	return i, err
 }
 
 const messagesAfter = `-- name: MessagesAfter :many
-SELECT m.id, m.thread_id, m.session_id, m.client_id, m.user_id, m.text, m.at, u.name AS author FROM messages m JOIN users u ON u.id = m.user_id
+SELECT m.id, m.thread_id, m.session_id, m.client_id, m.user_id, m.text, m.at, m.now, m.taken_at, m.consumed, u.name AS author FROM messages m JOIN users u ON u.id = m.user_id
 WHERE m.thread_id = ?1 AND m.id > ?2 ORDER BY m.id LIMIT ?3
 `
 
@@ -198,6 +296,9 @@ func (q *Queries) MessagesAfter(ctx context.Context, arg MessagesAfterParams) ([
 			&i.Message.UserID,
 			&i.Message.Text,
 			&i.Message.At,
+			&i.Message.Now,
+			&i.Message.TakenAt,
+			&i.Message.Consumed,
 			&i.Author,
 		); err != nil {
 			return nil, err
@@ -378,6 +479,24 @@ func (q *Queries) SpentOutAgents(ctx context.Context) ([]Agent, error) {
 		return nil, err
 	}
 	return items, nil
+}
+
+const takeMessage = `-- name: TakeMessage :execrows
+UPDATE messages SET taken_at = ?1 WHERE id = ?2 AND thread_id = ?3 AND taken_at = 0 AND consumed = 0
+`
+
+type TakeMessageParams struct {
+	TakenAt  int64
+	ID       api.MessageID
+	ThreadID api.ThreadID
+}
+
+func (q *Queries) TakeMessage(ctx context.Context, arg TakeMessageParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, takeMessage, arg.TakenAt, arg.ID, arg.ThreadID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
 }
 
 const thread = `-- name: Thread :one

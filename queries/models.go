@@ -370,6 +370,9 @@ type Message struct {
 	UserID    api.UserID
 	Text      string
 	At        int64
+	Now       int64
+	TakenAt   int64
+	Consumed  int64
 }
 
 type OIDCSignIn struct {

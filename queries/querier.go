@@ -83,6 +83,7 @@ type Querier interface {
 	CloseLanding(ctx context.Context, arg CloseLandingParams) (int64, error)
 	ClosePrompt(ctx context.Context, arg ClosePromptParams) (int64, error)
 	CloseSignal(ctx context.Context, arg CloseSignalParams) (int64, error)
+	ConsumeTaken(ctx context.Context, arg ConsumeTakenParams) error
 	CountChangedFiles(ctx context.Context, arg CountChangedFilesParams) (CountChangedFilesRow, error)
 	CountComment(ctx context.Context, id api.TaskID) (int64, error)
 	CountEndedFitting(ctx context.Context, arg CountEndedFittingParams) (CountEndedFittingRow, error)
@@ -273,6 +274,8 @@ type Querier interface {
 	LatestClaimOf(ctx context.Context, sessionID api.SessionID) (Claim, error)
 	LatestLedger(ctx context.Context, arg LatestLedgerParams) (Ledger, error)
 	LedgerWithin(ctx context.Context, arg LedgerWithinParams) ([]Ledger, error)
+	// What no finished turn has taken in: a turn that people said something to takes it in before older messages that wait.
+	LeftMessages(ctx context.Context, arg LeftMessagesParams) ([]LeftMessagesRow, error)
 	LiftOverlap(ctx context.Context, id api.SessionID) (int64, error)
 	// Sessions that wait with no gate of their own except one that time has lifted by now.
 	LiftedByTime(ctx context.Context, arg LiftedByTimeParams) ([]api.SessionID, error)
@@ -319,6 +322,7 @@ type Querier interface {
 	MembersOf(ctx context.Context, arg MembersOfParams) ([]MembersOfRow, error)
 	MembersOfThread(ctx context.Context, threadID int64) ([]MembersOfThreadRow, error)
 	MessageByClientID(ctx context.Context, arg MessageByClientIDParams) (Message, error)
+	MessageOfThread(ctx context.Context, arg MessageOfThreadParams) (Message, error)
 	MessagesAfter(ctx context.Context, arg MessagesAfterParams) ([]MessagesAfterRow, error)
 	MoveAnchor(ctx context.Context, arg MoveAnchorParams) (int64, error)
 	MoveClaimsToInstance(ctx context.Context, arg MoveClaimsToInstanceParams) (int64, error)
@@ -485,6 +489,7 @@ type Querier interface {
 	SumOfItems(ctx context.Context, sessionID api.SessionID) (SumOfItemsRow, error)
 	// After a restore no process of before is a worker's any more.
 	SupersedeWorkers(ctx context.Context, instanceID string) (int64, error)
+	TakeMessage(ctx context.Context, arg TakeMessageParams) (int64, error)
 	Task(ctx context.Context, id api.TaskID) (Task, error)
 	TaskByNumber(ctx context.Context, arg TaskByNumberParams) (Task, error)
 	TaskBySlug(ctx context.Context, arg TaskBySlugParams) (Task, error)

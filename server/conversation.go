@@ -50,17 +50,21 @@ func (s *Server) postMessage(x *exchange) (response, error) {
 	return response{status: http.StatusCreated, body: posted, location: x.under("sessions", posted.Session.ID.String())}, nil
 }
 
+// messages lists what people wrote; with wait the request is held until there is something.
 func (s *Server) messages(x *exchange) (response, error) {
 	q := x.query()
 	var after api.MessageID
 	q.id("after", &after)
+	wait := q.wait()
 	if err := q.end(); err != nil {
 		return response{}, err
 	}
 	if err := s.sessionHere(x.r.Context(), x); err != nil {
 		return response{}, err
 	}
-	return reply(s.engine.Messages(x.r.Context(), x.caller, x.session, after))
+	return waiting(x, wait, func(ctx context.Context, wait time.Duration) (api.Messages, error) {
+		return s.engine.AwaitMessages(ctx, x.caller, x.session, after, wait)
+	})
 }
 
 func (s *Server) showThread(x *exchange) (response, error) {

@@ -57,6 +57,12 @@ func conversationsAnswer(d *fixture, viewer *servertest.Server) {
 		if got := servertest.Must[api.Messages](s, 200, "GET", one+"/messages", nil); len(got.Items) != 1 || got.Items[0].ID != said.Message.ID {
 			d.tb.Errorf("the messages are %+v", got)
 		}
+		now := servertest.Must[api.Posted](s, 200, "POST", one+"/messages", m{"text": "Not the attic.", "now": true}).Message
+		if got := servertest.Must[api.Messages](s, 200, "GET", one+"/messages?wait=1&after="+said.Message.ID.String(), nil); !now.Now || len(got.Items) != 1 || got.Items[0].ID != now.ID {
+			d.tb.Errorf("after the first the messages are %+v", got)
+		}
+		servertest.Must[api.Session](s, 200, "PATCH", at, with(proof(c), m{"taken": []string{now.ID.String()}}))
+		s.Refused(422, api.CodeInvalid, "PATCH", at, with(proof(c), m{"taken": []string{api.MessageID(1).String()}}))
 		servertest.Must[api.ItemsAnswer](s, 200, "POST", at+"/items", with(proof(c), m{"items": []m{
 			{"kind": "tool_call", "tool": "Bash", "callId": "1", "text": "rm -r build"}, {"kind": "tool_result", "tool": "Bash", "callId": "1", "failed": true, "text": "no"},
 		}}))

@@ -90,7 +90,7 @@ func (x *exchange) decodePatch(in *api.SessionPatch) error {
 	var v api.Invalid
 	for _, name := range nulls(b.bytes()) {
 		switch name {
-		case "tries", "turnEnded", "lastConsumed":
+		case "tries", "turnEnded", "lastConsumed", "taken":
 			v.Add(name, "can't be cleared: leave it out, or report how far the session is")
 		case "status":
 			v.Add(name, "can't be cleared: active withdraws a prompt; complete, fail or release end a claim")

@@ -114,7 +114,7 @@ func TestPatch_NullClearsWhatAWorkerReported(t *testing.T) {
 			}
 		}
 	}
-	for _, field := range []string{"tries", "turnEnded", "lastConsumed", "status"} {
+	for _, field := range []string{"tries", "turnEnded", "lastConsumed", "taken", "status"} {
 		e := d.Refused(http.StatusUnprocessableEntity, api.CodeInvalid, "PATCH", d.at(c.SessionID, ""), with(proof(c), m{field: nil}))
 		if len(e.Fields) != 1 || e.Fields[0].Field != field {
 			t.Errorf("%s: null is refused as %+v", field, e)

@@ -289,7 +289,8 @@ func (v *visit) say() error {
 		return err
 	}
 	text, key := lines(v.r.PostForm.Get("text")), v.r.PostForm.Get("key")
-	posted, err := v.web.engine.PostMessage(v.r.Context(), v.caller, id, api.MessageInput{Text: text, ClientID: key})
+	now := v.r.PostForm.Get("now") != ""
+	posted, err := v.web.engine.PostMessage(v.r.Context(), v.caller, id, api.MessageInput{Text: text, ClientID: key, Now: now})
 	if err != nil {
 		f := failureOf(err)
 		if f.status == http.StatusUnprocessableEntity || f.status == http.StatusConflict {
@@ -300,8 +301,14 @@ func (v *visit) say() error {
 	if posted.Session.ID != id {
 		return v.to(sessionURL(posted.Session.ID), "It goes on in this new session")
 	}
+	if now {
+		return v.to(sessionURL(id), "Sent; the agent takes it in while it works")
+	}
 	return v.to(sessionURL(id), "Sent; the agent takes it in between its turns")
 }
+
+// steers reports whether a message can be for the turn that runs.
+func (p sessionPage) steers() bool { return !p.Session.Status.Terminal() && p.Agent.Type.Steers() }
 
 // defaultWords say what counts when nobody answers in time.
 func defaultWords(p *api.Prompt) string {

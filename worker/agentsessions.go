@@ -17,6 +17,8 @@ type memory struct {
 	Folder  string        `json:"folder"`  // where it was held; programs find it only there
 	Base    api.Usage     `json:"base"`    // what it had used before that session
 	Total   api.Usage     `json:"total"`   // what it has used so far
+
+	Given []api.MessageID `json:"given,omitzero"` // messages that a running turn was given and may have taken in
 }
 
 func memoryName(agentSession string) string { return "agent-session " + agentSession }

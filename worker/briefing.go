@@ -3,6 +3,7 @@ package worker
 import (
 	"crypto/rand"
 	"fmt"
+	"slices"
 	"strings"
 
 	"stint/api"
@@ -14,6 +15,7 @@ import (
 type briefing struct {
 	fence string // random for each run, so that no text can close the fence
 	claim api.Claim
+	given []api.MessageID // to the agent session that is resumed, by turns that were cut off
 }
 
 func newBriefing(c api.Claim) briefing { return briefing{fence: rand.Text()[:16], claim: c} }
@@ -106,17 +108,26 @@ func (b briefing) meanwhile() (parts []string) {
 			parts = append(parts, b.fenced("question of yours", p.Text)+"\n"+b.fenced("answer", answerText(p)))
 		}
 	}
-	if text := b.messages(said.Messages); text != "" {
+	if text := b.messages(said.Messages, b.given); text != "" {
 		parts = append(parts, text)
 	}
 	return parts
 }
 
-// messages are what people wrote meanwhile, in order of time.
-func (b briefing) messages(all []api.Message) string {
+// messages are what people wrote meanwhile, in order of time. Those that were given to the agent
+// session before, to a turn that was cut off, are told so.
+func (b briefing) messages(all []api.Message, given []api.MessageID) string {
 	parts := make([]string, 0, len(all))
 	for _, m := range all {
-		parts = append(parts, b.fenced("message of "+oneLine(m.UserName), m.Text))
+		label := "message of " + oneLine(m.UserName)
+		switch {
+		case !slices.Contains(given, m.ID):
+		case m.TakenAt.IsZero():
+			label += ", which you may have been given already while you worked: if you were, it is the same one"
+		default:
+			label += ", which you were given already while you worked: it is the same one"
+		}
+		parts = append(parts, b.fenced(label, m.Text))
 	}
 	return strings.Join(parts, "\n\n")
 }

@@ -67,6 +67,7 @@ func (c *conversation) run(ctx context.Context, life proc.Record) (o outcome, ag
 		s.log.Error("what agents must not read isn't known", "error", err)
 		return released("worker_state_not_readable"), false
 	}
+	c.brief.given = m.Given
 	c.before.resumed = known != "" && known == c.begun
 	if c.before.fresh = known == "" && (c.moved || s.claim.Session.AgentSessionID != ""); c.before.fresh {
 		s.status(c.freshWords())
@@ -199,8 +200,7 @@ func (c *conversation) startWords(cmd agent.Command, job agent.Job) string {
 	if job.Session != "" {
 		what = "Resumed the agent session with"
 	}
-	words := fmt.Sprintf("%s %s in %s", what, filepath.Base(cmd.Argv[0]), c.plan.folder.path)
-	words += choiceWords(job)
+	words := fmt.Sprintf("%s %s in %s", what, filepath.Base(cmd.Argv[0]), c.plan.folder.path) + choiceWords(job)
 	if c.try > 1 {
 		words += fmt.Sprintf(", try %d", c.try)
 	}
@@ -242,6 +242,7 @@ func (c *conversation) talk(ctx context.Context, pipes agent.Pipes, job agent.Jo
 	over := make(chan struct{})
 	var limits sync.WaitGroup
 	limits.Go(func() { c.keepLimits(cancel, over) })
+	limits.Go(func() { c.host.listen(ctx, over) })
 	c.s.breakable(func(f *api.Failure) {
 		c.mu.Lock()
 		if c.broken == nil {

@@ -36,11 +36,14 @@ type host struct {
 	question context.CancelCauseFunc // ends the question that is asked; guarded by mu
 	rests    bool                    // a turn has ended and no other has begun; guarded by mu
 	last     string                  // what the agent said at its end; guarded by mu
+	urgent   []api.Message           // for the running turn; guarded by mu
+	took     map[api.MessageID]bool  // by turns of this conversation, before older ones; guarded by mu
+	urged    chan struct{}           // one token: there may be something urgent
 }
 
 func newHost(c *conversation, secrets [][]byte, m memory) *host {
 	awake := proc.NewAwake(c.s.p.clocks.Look)
-	h := &host{c: c, awake: awake, turnClock: newTurnClock(time.Now, awake.Now), secrets: hushed{all: secrets}, prefix: rand.Text()[:10], memory: m}
+	h := &host{c: c, awake: awake, turnClock: newTurnClock(time.Now, awake.Now), secrets: hushed{all: secrets}, prefix: rand.Text()[:10], memory: m, took: map[api.MessageID]bool{}, urged: make(chan struct{}, 1)}
 	if said := c.s.claim.Conversation; said != nil {
 		h.answered, h.consumed = said.Answered, said.LastConsumed
 		if n := len(said.Messages); n > 0 {
@@ -216,13 +219,15 @@ func (h *host) Next(ctx context.Context, text string) (turn string, more bool) {
 		return "", false // what is said to an ending session becomes a session of its own
 	}
 	h.c.s.turnChanged(ctx)
-	if !h.turnBegins(ctx, said[len(said)-1].ID) {
+	takesIn := said[len(said)-1].ID
+	given := h.settle(takesIn)
+	if !h.turnBegins(ctx, takesIn) {
 		return "", false
 	}
 	held()
 	h.turnClock.begin()
 	h.c.s.at("turn begun")
-	return h.c.brief.messages(said), true
+	return h.c.brief.messages(said, given), true
 }
 
 // turnEnded keeps and reports the end of a turn that had taken in the messages up to one. It
@@ -253,13 +258,19 @@ func (h *host) turnBegins(ctx context.Context, takesIn api.MessageID) bool {
 	return true
 }
 
-// said reads the messages after the last one that was taken in.
+// said reads the messages after the last one that was taken in, without those that a turn took in
+// before older ones.
 func (h *host) said(ctx context.Context, after api.MessageID) ([]api.Message, error) {
 	var wait backoff
 	for {
 		got, err := h.c.s.p.client.Messages(ctx, h.c.s.addr.Session, after)
 		if err == nil {
-			return got.Items, nil
+			left, more := h.left(got.Items)
+			if !more {
+				return left, nil
+			}
+			after = got.Items[len(got.Items)-1].ID
+			continue
 		}
 		if ctx.Err() != nil || refusedForGood(err) {
 			return nil, err

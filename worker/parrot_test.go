@@ -23,6 +23,8 @@ import (
 //	!say TEXT   the program says it    !ask TEXT   asks for approval
 //	!secret TEXT   asks for a secret
 //	!cost N     has cost N, and as many tokens, in all
+//	!take N     takes in what people say to the turn, N times, and does it
+//	!drop       is given it, and its taking in doesn't show
 //	!hang       until it is cut short
 //	!die        the program ends       !limit      a usage limit that ends in an hour
 //	!deny       a refusal by policy    !plan TEXT
@@ -63,7 +65,13 @@ func (p parrot) Converse(ctx context.Context, pipes agent.Pipes, job agent.Job, 
 	words := ""
 	var running []string
 	for turn, more := job.Turn, true; more; turn, more = host.Next(ctx, words) {
-		for line := range strings.Lines(turn) {
+		if job.Session != "" && strings.Contains(turn, " already while you worked") {
+			host.Item(agent.Item{Kind: api.ItemText, Text: parrotLabels(turn)})
+		}
+		todo := slices.Collect(strings.Lines(turn))
+		for len(todo) > 0 {
+			line := todo[0]
+			todo = todo[1:]
 			do, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 			switch do {
 			case "!say", "!die":
@@ -113,6 +121,21 @@ func (p parrot) Converse(ctx context.Context, pipes agent.Pipes, job agent.Job, 
 				}
 				words = fmt.Sprintf("it has %d bytes", len(a.Choices[rest]))
 				host.Item(agent.Item{Kind: api.ItemText, Text: words})
+			case "!take":
+				if n, _ := strconv.Atoi(rest); n > 1 {
+					todo = append([]string{fmt.Sprintf("!take %d", n-1)}, todo...)
+				}
+				said, err := urgent(ctx, host)
+				if err != nil {
+					return agent.Result{Text: words}, err
+				}
+				host.Took(said.ID, true)
+				todo = append(slices.Collect(strings.Lines(said.Text)), todo...)
+			case "!drop":
+				if _, err := urgent(ctx, host); err != nil {
+					return agent.Result{Text: words}, err
+				}
+				host.Item(agent.Item{Kind: api.ItemText, Text: "dropped"})
 			case "!cost":
 				n, _ := strconv.ParseInt(rest, 10, 64)
 				host.Usage(api.Usage{CostMicros: n, OutputTokens: n, Turns: 1})
@@ -136,4 +159,30 @@ func (p parrot) Converse(ctx context.Context, pipes agent.Pipes, job agent.Job, 
 		}
 	}
 	return agent.Result{Text: words, Running: running}, nil
+}
+
+// urgent waits for what people say to the running turn.
+func urgent(ctx context.Context, host agent.Host) (agent.Said, error) {
+	for {
+		if said, some := host.Urgent(); some {
+			return said, nil
+		}
+		select {
+		case <-host.Urged():
+		case <-ctx.Done():
+			return agent.Said{}, context.Cause(ctx)
+		}
+	}
+}
+
+// parrotLabels are what the labels of a turn's messages say of those that the agent may have had.
+func parrotLabels(turn string) string {
+	var out []string
+	for line := range strings.Lines(turn) {
+		if _, label, is := strings.Cut(line, " begin message of "); is && strings.Contains(label, "already") {
+			_, label, _ = strings.Cut(label, ", which ")
+			out = append(out, strings.TrimSpace(label))
+		}
+	}
+	return strings.Join(out, "; ")
 }

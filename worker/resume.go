@@ -11,6 +11,9 @@ import (
 // program no longer knows costs no try: a new one continues, with what was said so far.
 // contract 2.6
 func (s *session) converse(ctx context.Context, p plan, try int, life proc.Record) (o outcome, again bool) {
+	if err := s.again(ctx); err != nil {
+		return s.ended(err, ""), false
+	}
 	c := newConversation(s, p, try)
 	o, again = c.run(ctx, life)
 	if !c.gone || ctx.Err() != nil {

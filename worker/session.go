@@ -41,6 +41,7 @@ type session struct {
 	broken    func(*api.Failure) // ends a conversation that can't go on; guarded by mu
 	used      api.Usage          // reported under this claim; guarded by mu
 
+	steered      bool       // a running turn was given messages; owned by what executes the session
 	life         string     // the mark in the journal; owned by what executes the session
 	place        *workplace // owned by what executes the session
 	lateFinishes int        // owned by the sender

@@ -253,13 +253,15 @@ func answerHow(id api.SessionID, p *api.Prompt) string {
 }
 
 func (c *cli) sayCommand() *cobra.Command {
-	return &cobra.Command{
+	var now bool
+	cmd := &cobra.Command{
 		Use:   "say SESSION TEXT|-",
 		Short: "Write to the agent of a session",
 		Long: "Writes to the agent of a session, which takes it in between its turns. Where the\n" +
-			"session has ended, the conversation goes on in a new one. With - the text is\n" +
-			"read from stdin.",
-		Example: "stint say ses_02r3v0n8e2 'Leave the tests as they are'\ngit diff | stint say ses_02r3v0n8e2 -",
+			"session has ended, the conversation goes on in a new one. With --now the turn\n" +
+			"that runs takes it in, which agents of type claude_code and codex can. With -\n" +
+			"the text is read from stdin.",
+		Example: "stint say ses_02r3v0n8e2 'Leave the tests as they are'\nstint say ses_02r3v0n8e2 --now 'Not that folder'\ngit diff | stint say ses_02r3v0n8e2 -",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			what := "cannot write to the session " + args[0]
@@ -268,11 +270,15 @@ func (c *cli) sayCommand() *cobra.Command {
 				return usage(what, "the message: "+err.Error(), "stint say --help")
 			}
 			return c.withSession(cmd.Context(), what, args[0], func(ctx context.Context, client *api.Client, id api.SessionID) error {
-				posted, err := c.post(ctx, client, id, text)
+				posted, err := c.post(ctx, client, id, api.MessageInput{Text: text, Now: now})
 				if err != nil {
 					return explain(what, err, nextFor(err, id))
 				}
 				return c.show(posted, posted.Session.ID.String(), func() error {
+					if posted.Message != nil && now {
+						c.hint("Sent: the agent takes it in while it works.")
+						return nil
+					}
 					if posted.Message != nil {
 						c.hint("Sent: the agent takes it in between its turns.")
 						return nil
@@ -283,11 +289,13 @@ func (c *cli) sayCommand() *cobra.Command {
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&now, "now", false, "for the turn that runs, not for after it")
+	return cmd
 }
 
 // post sends a message; its key makes repetitions after a lost answer count as one.
-func (c *cli) post(ctx context.Context, client *api.Client, id api.SessionID, text string) (out api.Posted, err error) {
-	in := api.MessageInput{ClientID: "cli-" + rand.Text(), Text: text}
+func (c *cli) post(ctx context.Context, client *api.Client, id api.SessionID, in api.MessageInput) (out api.Posted, err error) {
+	in.ClientID = "cli-" + rand.Text()
 	for try := range createTries {
 		if out, err = client.PostMessage(ctx, id, in); !api.Retriable(err) || try == createTries-1 {
 			return out, err

@@ -174,10 +174,25 @@ type Host interface {
 	// or [ErrParked]. After ErrParked the agent is asked to repeat the question, word for
 	// word, when it resumes.
 	Ask(ctx context.Context, q Question) (Answer, error)
+	// Urged has a token when people may have said something to the running turn. Programs whose
+	// turns take nothing in leave it alone: it goes into the next turn.
+	Urged() <-chan struct{}
+	// Urgent takes the next of what people said to the running turn, noted as given; false when
+	// there is nothing.
+	Urgent() (Said, bool)
+	// Took says that the program has taken in what Urgent returned, or that it certainly hasn't
+	// and won't. What a turn has left open goes into the next one, which is told of the doubt.
+	Took(id string, in bool)
 	// Next is called after each finished turn with the agent's last words: from then on the
 	// turn counts as done, whatever happens to the conversation. It returns the next turn's
 	// text, made of what people wrote meanwhile, or false when the conversation is over.
 	Next(ctx context.Context, said string) (turn string, more bool)
+}
+
+// Said is what people said to a running turn, fenced and labelled by the host.
+type Said struct {
+	ID   string // the host's
+	Text string
 }
 
 // Item is a line of the transcript.

@@ -47,7 +47,7 @@ func (Claude) Command(job Job) (Command, error) {
 	if job.PlanMode {
 		mode, off = "plan", append(slices.Clone(off), "ExitPlanMode")
 	}
-	argv = append(argv, "-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--include-partial-messages",
+	argv = append(argv, "-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--include-partial-messages", "--replay-user-messages",
 		"--permission-mode", mode, "--permission-prompt-tool", "stdio", "--max-turns", fmt.Sprint(job.rounds()))
 	if job.Session != "" {
 		argv = append(argv, "--resume", job.Session)

@@ -14,6 +14,8 @@ import (
 type claudeLine struct {
 	Type      string         `json:"type"`
 	Subtype   string         `json:"subtype"`
+	UUID      string         `json:"uuid"`
+	Replay    bool           `json:"isReplay"`
 	RequestID jsontext.Value `json:"request_id"`
 	Request   jsontext.Value `json:"request"`
 	Message   jsontext.Value `json:"message"`
@@ -61,6 +63,10 @@ func (t *claudeTalk) hear(raw []byte) (done bool, err error) {
 	case "assistant":
 		t.assistant(line)
 	case "user":
+		if line.Replay {
+			t.repeated(line.UUID)
+			return false, nil
+		}
 		t.toolResults(line)
 	case "stream_event":
 		if line.Event.Type != "ping" {

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -66,14 +65,18 @@ func (t *claudeTalk) turned(raw []byte) (done bool, err error) {
 	if t.stopping != nil || t.blocked != nil {
 		return true, nil
 	}
-	if !t.turning || len(r.Asked) > 0 && !slices.Contains(r.Asked, t.turn) {
+	if !t.turning || !t.about(r) {
 		return false, nil // unasked, about something that ran in the background
 	}
-	t.turning = false
 	t.questions.withdraw()
 	if f := t.failed(r); f != nil {
+		t.turning = false
 		return true, f
 	}
+	if t.goesOn(r) {
+		return false, nil
+	}
+	t.turning = false
 	if r.Text != "" {
 		t.result.Text = r.Text
 	}

@@ -19,8 +19,9 @@ var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.Allo
 type claudeTalk struct {
 	talk
 
-	turn             string    // the running one's id
-	base             api.Usage // the agent session's totals when the turn began
+	turn             string       // the running one's id
+	said             []claudeSaid // to the running turn, and not taken in yet
+	base             api.Usage    // the agent session's totals when the turn began
 	baseKnown        bool
 	spent            map[string]api.Usage // by this turn's messages, by id
 	cause            string               // the error class of the last synthetic message
@@ -75,6 +76,10 @@ func (t *claudeTalk) step() (done bool, err error) {
 	if t.stopping != nil {
 		ended = nil
 	}
+	var urged <-chan struct{}
+	if t.turning && t.stopping == nil && t.blocked == nil {
+		urged = t.host.Urged()
+	}
 	select {
 	case line, open := <-t.wire.lines:
 		if !open {
@@ -95,6 +100,9 @@ func (t *claudeTalk) step() (done bool, err error) {
 			return false, nil
 		}
 		return t.answered(a)
+	case <-urged:
+		t.steer()
+		return false, nil
 	case <-ended:
 		return t.interrupt(context.Cause(t.ctx))
 	case <-t.deadline:
@@ -115,8 +123,12 @@ func (t *claudeTalk) say(text string) {
 	t.turning = true
 	t.spent = map[string]api.Usage{}
 	t.turn = NewID()
+	t.write(t.turn, text)
+}
+
+func (t *claudeTalk) write(id, text string) {
 	t.send(map[string]any{
-		"type": "user", "uuid": t.turn, "message": map[string]any{"role": "user", "content": text}, "parent_tool_use_id": nil, "session_id": "",
+		"type": "user", "uuid": id, "message": map[string]any{"role": "user", "content": text}, "parent_tool_use_id": nil, "session_id": "",
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 type codexItem struct {
 	Type    string            `json:"type"`
 	ID      string            `json:"id"`
+	Client  string            `json:"clientId"` // of userMessage: ours
 	Text    string            `json:"text"`
 	Summary []string          `json:"summary"`
 	Content jsontext.Value    `json:"content"` // of reasoning: texts
@@ -60,6 +61,11 @@ func (t *codexTalk) itemStarted(i codexItem) {
 // itemCompleted puts the result of a part of the turn into the transcript.
 func (t *codexTalk) itemCompleted(i codexItem) {
 	switch i.Type {
+	case "userMessage":
+		if i.Client != "" {
+			t.host.Took(i.Client, true)
+		}
+		return
 	case "agentMessage":
 		if i.Text != "" {
 			t.result.Text = i.Text

@@ -187,6 +187,18 @@ func (t *codexTalk) explain(why string) {
 
 const codexSteer = "turn/steer"
 
+// steer hands what people said to the running turn. That Codex has it, its item shows.
+func (t *codexTalk) steer() {
+	for said, some := t.host.Urgent(); some; said, some = t.host.Urgent() {
+		id := t.rpc.call(codexSteer, map[string]any{
+			"threadId": t.thread, "expectedTurnId": t.turn, "clientUserMessageId": said.ID, "input": []any{map[string]any{"type": "text", "text": said.Text}},
+		}, t.job.answerLimit(), nil)
+		c := t.rpc.open[id]
+		c.said = said.ID
+		t.rpc.open[id] = c
+	}
+}
+
 // codexYes grants what a request asks for.
 func codexYes(method string, p codexParams, session bool) map[string]any {
 	switch method {

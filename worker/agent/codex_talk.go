@@ -135,6 +135,10 @@ func (t *codexTalk) step() (done bool, err error) {
 	if t.stopping != nil {
 		ended = nil
 	}
+	var urged <-chan struct{}
+	if t.turning && t.turn != "" && t.stopping == nil && t.blocked == nil {
+		urged = t.host.Urged()
+	}
 	var hooked chan hookCall
 	if t.hooks != nil {
 		hooked = t.hooks.calls
@@ -159,6 +163,9 @@ func (t *codexTalk) step() (done bool, err error) {
 			return false, nil
 		}
 		return t.answered(a)
+	case <-urged:
+		t.steer()
+		return false, nil
 	case call := <-hooked:
 		t.hooked(call)
 		return false, nil
@@ -221,6 +228,10 @@ func (t *codexTalk) replied(m rpcMessage) error {
 			return nil
 		}
 		return c.then(m.Result)
+	}
+	if c.said != "" { // the turn has just ended
+		t.host.Took(c.said, false)
+		return nil
 	}
 	return t.denied(c.method, m.Error.Code, m.Error.Message)
 }

@@ -22,6 +22,7 @@ type rpc struct {
 // rpcCall is a request of ours. If then fails, the conversation ends.
 type rpcCall struct {
 	method string
+	said   string      // by people, that the request hands over; its id
 	timer  *time.Timer // nil = it may take as long as it likes
 	then   func(jsontext.Value) error
 }

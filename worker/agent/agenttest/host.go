@@ -25,6 +25,9 @@ type Host struct {
 	denied []Denial
 	asked  []agent.Question
 	alive  int
+	said   []agent.Said
+	urged  chan struct{}
+	took   []string
 }
 
 // Denial is what the policy refused.
@@ -98,6 +101,51 @@ func (h *Host) Ask(ctx context.Context, q agent.Question) (agent.Answer, error) 
 	return h.Answer(ctx, q)
 }
 
+// Urge is what people say to the running turn.
+func (h *Host) Urge(s agent.Said) {
+	h.mu.Lock()
+	h.said = append(h.said, s)
+	h.mu.Unlock()
+	select {
+	case h.token() <- struct{}{}:
+	default:
+	}
+}
+
+// Urged is part of [agent.Host].
+func (h *Host) Urged() <-chan struct{} { return h.token() }
+
+func (h *Host) token() chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.urged == nil {
+		h.urged = make(chan struct{}, 1)
+	}
+	return h.urged
+}
+
+// Urgent is part of [agent.Host].
+func (h *Host) Urgent() (s agent.Said, some bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.said) == 0 {
+		return s, false
+	}
+	s, h.said = h.said[0], h.said[1:]
+	return s, true
+}
+
+// Took is part of [agent.Host].
+func (h *Host) Took(id string, in bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !in {
+		id = "not " + id
+	}
+	h.took = append(h.took, id)
+	h.items = append(h.items, agent.Item{Kind: api.ItemStatus, Text: "took " + id})
+}
+
 // Next is part of [agent.Host].
 func (h *Host) Next(context.Context, string) (turn string, more bool) {
 	h.mu.Lock()
@@ -118,6 +166,7 @@ type Seen struct {
 	Denied []Denial
 	Asked  []agent.Question
 	Alive  int
+	Took   []string // ids; "not ID" for what certainly wasn't taken in
 }
 
 // Seen returns what it was called with until now.
@@ -126,7 +175,7 @@ func (h *Host) Seen() Seen {
 	defer h.mu.Unlock()
 	return Seen{
 		Began: slices.Clone(h.began), Items: slices.Clone(h.items), Plans: slices.Clone(h.plans),
-		Usages: slices.Clone(h.usages), Denied: slices.Clone(h.denied), Asked: slices.Clone(h.asked), Alive: h.alive,
+		Usages: slices.Clone(h.usages), Denied: slices.Clone(h.denied), Asked: slices.Clone(h.asked), Alive: h.alive, Took: slices.Clone(h.took),
 	}
 }
 
