@@ -12,19 +12,20 @@ type ACPProgram struct {
 	Program string   // the executable's name
 	Args    []string // what makes it speak the protocol
 	SignIn  string   // how a person signs in, as a command line
-	Resume  string   // the command line that goes on with an agent session, without the session's id; "" = there is none
+	Resume  string   // the command line that goes on with an agent session, up to the session's id, which follows a = at once; "" = there is none
+	State   string   // the environment variable that names the folder of its own files, "" = none is known
 }
 
 // ACPPrograms are the programs that can be named in one word; any other is given with its
 // arguments. contract 15.1
 var ACPPrograms = []ACPProgram{
 	{Name: "opencode", Word: "opencode", Program: "opencode", Args: []string{"acp"}, SignIn: "opencode auth login", Resume: "opencode --session"},
-	{Name: "gemini", Word: "Gemini CLI", Program: "gemini", Args: []string{"--acp"}, SignIn: "gemini"},
-	{Name: "copilot", Word: "GitHub Copilot CLI", Program: "copilot", Args: []string{"--acp"}, SignIn: "copilot"},
-	{Name: "qwen", Word: "Qwen Code", Program: "qwen", Args: []string{"--acp"}, SignIn: "qwen"},
-	{Name: "goose", Word: "goose", Program: "goose", Args: []string{"acp"}, SignIn: "goose configure"},
-	{Name: "kimi", Word: "Kimi CLI", Program: "kimi", Args: []string{"acp"}, SignIn: "kimi"},
-	{Name: "cursor", Word: "Cursor CLI", Program: "cursor-agent", Args: []string{"acp"}, SignIn: "cursor-agent login"},
+	{Name: "gemini", Word: "Gemini CLI", Program: "gemini", Args: []string{"--acp"}, SignIn: "gemini", Resume: "gemini --resume", State: "GEMINI_CLI_HOME"},
+	{Name: "copilot", Word: "GitHub Copilot CLI", Program: "copilot", Args: []string{"--acp"}, SignIn: "copilot", Resume: "copilot --resume="},
+	{Name: "qwen", Word: "Qwen Code", Program: "qwen", Args: []string{"--acp"}, SignIn: "qwen", Resume: "qwen --resume"},
+	{Name: "goose", Word: "goose", Program: "goose", Args: []string{"acp"}, SignIn: "goose configure", Resume: "goose session --resume --session-id"},
+	{Name: "kimi", Word: "Kimi CLI", Program: "kimi", Args: []string{"acp"}, SignIn: "kimi", Resume: "kimi --session"},
+	{Name: "cursor", Word: "Cursor CLI", Program: "cursor-agent", Args: []string{"acp"}, SignIn: "cursor-agent login", Resume: "cursor-agent --resume"},
 }
 
 // ACPNames lists the names in words: "opencode, gemini, … or cursor".

@@ -16,7 +16,7 @@ var plainID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$`)
 func (c *conversation) resumeCommand(agentSession string) string {
 	p, _ := c.plan.kind.Describe()
 	if known, speaks := api.ACPProgramOf(c.plan.executable); speaks && c.plan.kind == api.TypeACP {
-		p.Resume = known.Resume
+		p.Resume, p.State = known.Resume, known.State
 	}
 	if p.Resume == "" || !plainID.MatchString(agentSession) {
 		return ""
@@ -27,5 +27,12 @@ func (c *conversation) resumeCommand(agentSession string) string {
 			words += name + "=" + agent.ShellQuote(value) + " "
 		}
 	}
-	return words + p.Resume + " " + agentSession
+	return words + resumeWords(p.Resume, agentSession)
+}
+
+func resumeWords(resume, agentSession string) string {
+	if !strings.HasSuffix(resume, "=") {
+		resume += " "
+	}
+	return resume + agentSession
 }

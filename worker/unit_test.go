@@ -379,3 +379,11 @@ func TestOutbox_RoomWaitsUntilSomethingWasAnsweredOrTheClaimEnds(t *testing.T) {
 	cancel()
 	o.room(ctx) // the claim has ended: it must not wait
 }
+
+func TestResumeWords(t *testing.T) {
+	for resume, want := range map[string]string{"claude --resume": "claude --resume ID", "copilot --resume=": "copilot --resume=ID"} {
+		if got := resumeWords(resume, "ID"); got != want {
+			t.Errorf("%q with an id is %q, want %q", resume, got, want)
+		}
+	}
+}

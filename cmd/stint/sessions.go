@@ -272,6 +272,9 @@ func (c *cli) sessionFacts(s api.Session) *facts {
 	f.add("works in", plain(s.WorkPath))
 	if s.Mode == api.Local {
 		f.add("agent session", plain(s.AgentSessionID))
+		if s.AgentSessionID != "" && s.ResumeCommand == "" {
+			f.add("resume by hand", "no command of its program is known: say more to it with stint say")
+		}
 	}
 	f.add("resume by hand", plain(s.ResumeCommand))
 	f.add("plan", planFact(s.Plan))
