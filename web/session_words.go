@@ -398,7 +398,3 @@ func markTitle(s api.Session) string {
 	}
 	return "It may not be done"
 }
-
-// noResume stands where a session's program has no command line that goes on with its agent
-// session.
-const noResume = "No command is known by which its program goes on with it: say more to it here instead."
