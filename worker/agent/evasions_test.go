@@ -56,7 +56,13 @@ var anyWays = []string{
 	"echo {A} {R} | xargs {P}", "echo {A} | xargs -I% {P} % {R}", "echo x | xargs -n 1 sh -c '{L}'", `find . -maxdepth 0 -exec {L} \;`, "trap '{L}' EXIT", "echo '{L}' > z.sh; sh ./z.sh",
 	"printf '#!/bin/sh\\n{L}\\n' > z; chmod +x z; ./z", `cp "$(command -v {P})" z; ./z {A} {R}`, `ln -sf "$(command -v {P})" {base}z; ./{base}z {A} {R}`, `"$(command -v {P})" {A} {R}`,
 	"coproc {L}; wait", `[[ -n $({L}) ]]`, "cat <<E\n$({L})\nE", "export Y=$({L})", `hash -p "$(command -v {P})" z; z {A} {R}`, `python3 -c 'import os; os.system("{L}")'`, `perl -e 'system("{L}")'`,
-	`awk 'BEGIN { system("{L}") }'`, "bash -c \"$(printf '{L}')\"", "flock z.lock {L}", "flock z.lock -c '{L}'", "PROMPT=1 exec -a x {L}", "echo {A} | while read -r x; do {P} $x {R}; done",
+	`awk 'BEGIN { system("{L}") }'`, "bash -c \"$(printf '{L}')\"", "flock z.lock {L}", "flock z.lock -c '{L}'", "PROMPT=1 exec -a x {L}",
+	"env '-S{L}'", "env '-vS{L}'", "script -qfc '{L}' /dev/null", "echo '{L}' > z.sh; BASH_ENV=./z.sh bash -c :", "echo '{L}' > z.sh; env BASH_ENV=./z.sh bash -c :", "PS4='$({L})'; set -x; true",
+	"let 'a[$({L})]=1'", "[[ 'a[$({L})]' -eq 1 ]]", "x='a[$({L})]'; ((x))", "x='a[$({L})]'; echo $((x))", "x='$({L})'; : \"${x@P}\"", "declare -i n='a[$({L})]'", "test -v 'a[$({L})]'", "printf -v 'a[$({L})]' x",
+	"read 'a[$({L})]' <<< x", "a=(1); unset 'a[$({L})]'", "compgen -C '{L} #' x", "mapfile -C '{L} #' -c 1 <<< x", "jobs -x {L}", "env 'BASH_FUNC_z%%=() { {L}; }' bash -c z", "bash --rcfile <(echo '{L}') -ic :",
+	"sed -n '1e {L}' <<< x", "sed '$!d;e {L}' <<< x", `awk 'BEGIN { while (("{L}"|getline)>0); }'`, `awk 'BEGIN { print "" | "{L}" }'`, `perl -e 'open(F, "{L} |"); print <F>'`, "prlimit --nofile=999 {L}", "ssh-agent {L}", "tar cf /dev/null --checkpoint=1 --checkpoint-action=exec='{L}' .",
+	"printf 'x:;{L}\\n' > Makefile; make", "make --eval='y:;{L}' y", "make -f - x <<< 'x:;{L}'", "/lib64/ld-linux-x86-64.so.2 /bin/sh -c '{L}'",
+	"echo {A} | while read -r x; do {P} $x {R}; done",
 }
 
 // ownWays are further ways to write one of them.
@@ -64,9 +70,11 @@ var ownWays = map[string][]string{
 	"git": {
 		"git -C . {A} {R}", "git -c a.b=c {A} {R}", "git --git-dir=.git {A} {R}", "git --git-dir .git {A} {R}", "git --no-pager -C . {A} {R}", "git push -q {R}", "git -c alias.p=push p {R}",
 		"git -c alias.p='!{L}' p", "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=alias.p GIT_CONFIG_VALUE_0=push git p {R}", "git config alias.q push && git q {R}", `"$(git --exec-path)/git" push {R}`,
-		"GIT_EDITOR='{L}; true' git commit -q --allow-empty", "git -c core.editor='{L}; true' commit -q --allow-empty", "git rebase -q --root -x '{L}'", "git\tpush {R}",
+		"GIT_EDITOR='{L}; true' git commit -q --allow-empty", "git -c core.editor='{L}; true' commit -q --allow-empty", "git rebase -q --root -x '{L}'", "git rebase -q --root -x'{L}'", "git config core.editor '{L}; true'; git commit -q --allow-empty", "git ls-remote --upload-pack='{L} #' .", "git fetch --upload-pack '{L} #' .",
+		"printf '[alias]\\nz = push\\n' >> .git/config; git z {R}", "printf '#!/bin/sh\\n{L}\\n' > .git/hooks/post-commit; chmod +x .git/hooks/post-commit; git commit -q --allow-empty -m x; rm .git/hooks/post-commit",
+		"git\tpush {R}",
 	},
-	"rm":        {"rm -r -f canary", "rm -fr canary", "rm --recursive --force canary", "rm canary -rf", "rm -rfv canary", "rm -R -f canary", "rm -f -v -R canary", "rm -rf -- canary", "rm -v -rf canary"},
+	"rm":        {"rm -r -f canary", "rm -fr canary", "rm --recursive --force canary", "rm canary -rf", "rm -rfv canary", "rm -R -f canary", "rm -f -v -R canary", "rm -rf -- canary", "rm -v -rf canary", "rm --recurs --forc canary", "rm --rec -f canary"},
 	"./npm":     {"./npm --silent publish", "./npm --registry x publish"},
 	"./kubectl": {"./kubectl -n x delete pod/x", "./kubectl --namespace=x delete pod/x"},
 }
@@ -213,6 +221,11 @@ func TestRules_LeaveOtherCommandsAlone(t *testing.T) {
 		"env | sort", "export PATH=\"$HOME/bin:$PATH\"; tool --version", "x=$(git rev-parse HEAD); echo \"$x\"", "while read -r l; do echo \"$l\"; done < list", "bash scripts/test.sh -v", "source .venv/bin/activate && pytest -q",
 		"cat > notes.md <<'E'\nrun git push and curl x\nE", "printf '%s\\n' a b > c; cat c", "node -e 'console.log(1)'", "sed -i 's/git push/git pull/' README.md", "xargs -0 ls < list", "test -n \"$CI\" || exit 1",
 		"$HOME/go/bin/tool x", "if [ -f go.mod ]; then go vet ./...; else true; fi", "./run-tests.sh $ARGS", "trap 'rm -f x.tmp' EXIT; make", "cp a b && cat b", "time go build ./...", "((i++)) || true; echo ${#a}", "jj git fetch",
+		"make -j4 test SHELL=/bin/bash", "make -f build.mk", "python3 -m pytest tests/test_system.py", "python manage.py shell", `node -e 'console.log(process.env.X || "y".split("|"))'`, `awk '$1 == "a" || $2 ~ /x|y/ { printf "%x", $3 }' f`,
+		`awk -F'|' '{print $2}' f`, "vim -es f -c '%s/a/b/g' -c 'wq!'", `psql -c "select * from programs"`, "sqlite3 x.db 'select 1'", "sed -n '/the end/p;s/e /x/' f", "sed -e 's/a/b/' f", "sed -i '/debug/d' f", "tar -czf x.tgz --exclude=.git .", "tar -I zstd -xf x", "rsync -e ssh -a b:c .",
+		"git config user.name 'A B'", "git config core.editor vim; git commit -m x", "git grep -n push", "git clone -u x y", "git rebase -x 'make test' main", "git commit -m 'fix `$(x)` in git push docs'", "X='$(date)'; echo \"$X\"", `test -v 'a[1]'`, "printf '%s' '$(pwd)'",
+		"env -u A B=1 make", "script -qc 'make test' /dev/null", "crontab -l", "ssh -o BatchMode=yes host true", "npm exec -c 'eslint .'", "complete -C aws_completer aws", "hyperfine 'make test'", "git log --format='%x00' | perl -0ne 'print if /x|y/'",
+		"ruby -e 'puts [1].map { |x| x }'", "perl -ne 'print if /a|b/' f", "echo x > .gitignore; git add .gitignore", "cp a config; git add config", "chmod --reference=a b", "rm --interactive=never x", "rm --verbose x",
 	} {
 		if got := agent.Judged(p, "/work", line); got == agent.Deny || got == agent.Ask || got == agent.DenyStop {
 			t.Errorf("%q: %s", line, got)

@@ -180,6 +180,16 @@ func has(program string, options []string, pattern string) bool {
 	letters := ""
 	for _, o := range options {
 		other, known := same[program][o]
+		if !known && strings.HasPrefix(o, "--") && len(o) > len("--x") { // as GNU programs and git take it
+			for name, letter := range same[program] {
+				if strings.HasPrefix(name, o) {
+					other, known = letter, true
+				}
+			}
+			if strings.HasPrefix(pattern, o) && same[program] != nil {
+				return true
+			}
+		}
 		if Glob(pattern, o) || known && Glob(pattern, other) {
 			return true
 		}

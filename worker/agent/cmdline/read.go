@@ -145,6 +145,10 @@ func (r *reader) script(text string, stdin source) {
 			if call, ok := node.Cmd.(*syntax.CallExpr); ok {
 				r.call(call, r.inputs[node])
 			}
+		case *syntax.TestClause:
+			r.conditions(node)
+		case *syntax.LetClause:
+			r.lets(node)
 		case *syntax.DeclClause: // its values may be commands of programs, see call
 			r.assigned(node.Args)
 		}
@@ -268,17 +272,21 @@ func (r *reader) call(call *syntax.CallExpr, stdin source) {
 // assigned reads the values of variables that programs start as commands, such as GIT_EDITOR.
 func (r *reader) assigned(assigns []*syntax.Assign) {
 	for _, a := range assigns {
-		if a.Name == nil || a.Value == nil || !startsCommands(a.Name.Value) {
+		if a.Value == nil {
 			continue
 		}
 		for _, text := range r.vars.texts(a.Value) {
-			r.guess(text)
+			r.expanded(text)
+			if a.Name != nil {
+				text = a.Name.Value + "=" + text
+			}
+			r.exported(text)
 		}
 	}
 }
 
 func startsCommands(name string) bool {
-	if slices.Contains([]string{"GIT_SSH_COMMAND", "GIT_SSH", "GIT_ASKPASS", "SSH_ASKPASS", "GIT_EXTERNAL_DIFF", "PROMPT_COMMAND", "LESSOPEN", "BROWSER"}, name) {
+	if slices.Contains([]string{"GIT_SSH_COMMAND", "GIT_SSH", "GIT_ASKPASS", "SSH_ASKPASS", "GIT_EXTERNAL_DIFF", "PROMPT_COMMAND", "LESSOPEN", "BROWSER", "PS0", "PS1", "PS2", "PS4"}, name) {
 		return true
 	}
 	return strings.HasSuffix(name, "EDITOR") || strings.HasSuffix(name, "PAGER") || name == "VISUAL"
@@ -293,7 +301,7 @@ func (r *reader) redirect(redirect *syntax.Redirect) {
 		for _, name := range words {
 			if !slices.Contains([]string{"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"}, name) {
 				r.out.Writes = append(r.out.Writes, name)
-				r.made[path.Base(name)] = true
+				r.make(name)
 			}
 		}
 	}

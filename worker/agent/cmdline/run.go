@@ -53,6 +53,10 @@ func (r *reader) run(s start) {
 // starts follows what a program starts.
 func (r *reader) starts(name string, s start) {
 	args := s.words[1:]
+	r.told(name, args)
+	if slices.Contains(expanding, name) {
+		r.expanded(args...)
+	}
 	switch {
 	case slices.Contains(shells, name):
 		r.shell(args, s.stdin)
@@ -72,6 +76,16 @@ func (r *reader) starts(name string, s start) {
 		r.found(s)
 	case name == "git":
 		r.git(s)
+	case slices.Contains([]string{"make", "gmake", "bmake"}, name):
+		r.makes(args, s.stdin)
+	case name == "crontab" && !slices.Contains(args, "-l"):
+		r.unclear(fedUnknown)
+	case name == "jobs" && len(args) > 1 && args[0] == "-x":
+		r.run(s.of(args[1:], true))
+	case name == "sed" || name == "gsed" || editors[name] != nil:
+		r.commanded(name, args, s.stdin)
+	case strings.HasPrefix(name, "ld-linux") || strings.HasPrefix(name, "ld-musl") || name == "ld.so":
+		r.run(s.of(slices.Clone(args), true))
 	case name == "xargs" || name == "parallel" || name == "rush":
 		r.fed(s)
 	case slices.Contains(copying, name):
@@ -87,7 +101,7 @@ func (r *reader) starts(name string, s start) {
 	case name == "at" || name == "batch":
 		r.fedShell(s.stdin)
 	case slices.Contains(interpreters, strings.TrimRight(name, "0123456789.")):
-		r.code(args, s.stdin)
+		r.code(name, args, s.stdin)
 	default:
 		r.wrapped(name, s)
 	}
@@ -99,13 +113,19 @@ var (
 	foreign = []string{"pwsh", "powershell", "nu", "elvish", "xonsh", "csh", "tcsh", "rc", "es", "cmd"}
 	// copying are programs that make files, the last or each of their arguments.
 	copying      = []string{"cp", "ln", "mv", "install", "tee", "link"}
-	interpreters = []string{"python", "pypy", "perl", "ruby", "node", "nodejs", "deno", "bun", "php", "lua", "luajit", "awk", "gawk", "mawk", "nawk", "tclsh", "expect", "osascript", "guile"}
+	interpreters = []string{
+		"python", "pypy", "perl", "ruby", "node", "nodejs", "deno", "bun", "php", "lua", "luajit", "awk", "gawk", "mawk", "nawk", "tclsh", "expect", "osascript", "guile",
+		"Rscript", "R", "julia", "erl", "elixir", "raku", "racket", "sbcl", "octave", "groovy", "jshell", "scala", "clojure", "ghc", "irb",
+	}
 )
 
 // make notes names of files that are made by a command.
 func (r *reader) make(names ...string) {
 	for _, name := range names {
 		r.made[path.Base(name)] = true
+		if strings.HasPrefix(name, ".git/") || strings.Contains(name, "/.git/") {
+			r.made[".git"] = true
+		}
 	}
 }
 
@@ -163,6 +183,7 @@ func (r *reader) shell(args []string, stdin source) {
 			text = text || a == "--command"
 			if a == "--rcfile" || a == "--init-file" || a == "--init-command" {
 				i++
+				r.file(args[min(i, len(args)):])
 			}
 			continue
 		case strings.ContainsAny(a, wildRunes):
@@ -241,6 +262,11 @@ func (r *reader) fed(s start) {
 			words = slices.Concat(words[:i+1], filled(words[i+1:], place, unknown))
 		}
 	}
+	if at := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, ":::") }); at >= 0 {
+		for _, line := range words[at+1:] {
+			r.guess(line)
+		}
+	}
 	s.words = append(words, string(unknown))
 	if slices.ContainsFunc(s.words[1:len(s.words)-1], func(w string) bool { return !strings.HasPrefix(w, "-") }) {
 		r.wrapped("xargs", s)
@@ -250,6 +276,7 @@ func (r *reader) fed(s start) {
 // git follows the commands that git's arguments and settings hold.
 func (r *reader) git(s start) {
 	words := s.words
+	r.ran[".git"] = true // hooks and settings
 	for _, a := range s.set {
 		if a.Name != nil && strings.HasPrefix(a.Name.Value, "GIT_CONFIG") {
 			r.unclear(fedUnknown)
@@ -267,6 +294,11 @@ func (r *reader) git(s start) {
 			r.gitAlias(s, value)
 		case a == "-c":
 			r.guess(value)
+		case i > 0 && slices.Contains(words[:i], "config") && strings.Contains(words[i-1], ".") && !option(a):
+			r.guess(a)
+		case strings.Contains(a, "ext::"):
+			_, line, _ := strings.Cut(a, "ext::")
+			r.guess(line)
 		case strings.HasPrefix(strings.ToLower(a), "alias.") && slices.Contains(words[:i], "config") && next != "":
 			r.gitAlias(s, next)
 		case (a == "-x" || a == "--exec") && slices.Contains(words[:i], "rebase"):
@@ -293,16 +325,19 @@ func (r *reader) gitAlias(s start, value string) {
 
 // code looks at a program for an interpreter. It isn't read: it counts as unreadable where it
 // seems to start programs.
-func (r *reader) code(args []string, stdin source) {
+func (r *reader) code(name string, args []string, stdin source) {
 	text := strings.Join(args, " ")
 	if in, known := r.input(stdin, 0); known {
 		text += in
 	} else if stdin.given && (len(args) == 0 || args[len(args)-1] == "-") {
 		r.unclear(fedUnknown)
 	}
-	for _, sign := range []string{"system(", "system (", "exec", "spawn", "popen", "subprocess", "child_process", "`", "qx", "do shell script", "| getline", "print |"} {
+	for _, sign := range signs {
 		if strings.Contains(text, sign) {
 			r.unclear(fedUnknown)
 		}
+	}
+	if sign := codeSigns[name]; sign != nil && sign.MatchString(text) {
+		r.unclear(fedUnknown)
 	}
 }

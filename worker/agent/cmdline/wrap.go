@@ -25,16 +25,26 @@ var wrappers = map[string]wrapper{
 	"nix": {after: []string{"develop", "shell", "run"}, any: true}, "uv": {after: []string{"run"}, any: true}, "poetry": {after: []string{"run"}}, "pipenv": {after: []string{"run"}},
 	"bundle": {after: []string{"exec"}}, "conda": {after: []string{"run"}, any: true}, "direnv": {after: []string{"exec"}, any: true}, "mise": {after: []string{"exec", "x"}, any: true},
 	"asdf": {after: []string{"exec"}, any: true}, "rustup": {after: []string{"run"}, any: true}, "pnpm": {after: []string{"exec"}}, "npm": {after: []string{"exec", "x"}}, "yarn": {after: []string{"exec"}},
+	"gosu": {before: 1}, "su-exec": {before: 1}, "setuidgid": {before: 1}, "s6-setuidgid": {before: 1}, "envdir": {before: 1}, "envuidgid": {before: 1}, "chpst": {any: true}, "sg": {before: 1, line: true},
+	"op": {after: []string{"run"}, any: true}, "doppler": {after: []string{"run"}, any: true}, "dotenvx": {after: []string{"run"}, any: true}, "infisical": {after: []string{"run"}, any: true},
+	"aws-vault": {after: []string{"exec"}, any: true}, "chamber": {after: []string{"exec"}, any: true}, "docker-compose": {after: []string{"run", "exec"}, any: true}, "hyperfine": {any: true, line: true},
+	"prlimit": {any: true}, "choom": {any: true}, "systemd-inhibit": {any: true}, "ssh-agent": {any: true}, "dotenv": {any: true}, "cross-env": {any: true}, "tini": {any: true}, "dumb-init": {any: true},
 	"fd": {after: []string{"-x", "-X", "--exec", "--exec-batch"}}, "fdfind": {after: []string{"-x", "-X", "--exec", "--exec-batch"}},
 }
+
+// setting are wrappers that set variables which stand before the program.
+var setting = []string{"env", "genv", "sudo", "doas", "cross-env"}
 
 func init() {
 	for _, name := range []string{
 		"sudo", "doas", "pkexec", "run0", "nohup", "nice", "ionice", "setsid", "stdbuf", "time", "gtime", "command", "exec", "builtin", "xargs", "noglob", "nocorrect", "busybox", "toybox",
 		"unbuffer", "caffeinate", "proxychains", "proxychains4", "torsocks", "dbus-run-session", "xvfb-run", "rlwrap", "winpty", "fakeroot", "catchsegv", "setarch", "linux64", "numactl", "cgexec",
-		"entr", "chronic", "ts", "coproc", "-",
+		"entr", "chronic", "ts", "coproc", "-", "systemd-cat", "linux32", "i386", "x86_64", "uname26", "torify", "ifne", "nocache",
 	} {
 		wrappers[name] = wrapper{}
+	}
+	for _, name := range []string{"rbenv", "pyenv", "nodenv", "goenv", "jenv", "luaenv"} {
+		wrappers[name] = wrapper{after: []string{"exec"}}
 	}
 }
 
@@ -71,7 +81,8 @@ func (r *reader) wrapped(name string, s start) {
 		if name == "xargs" && i == len(words)-1 {
 			return // what it adds itself
 		}
-		if len(word) > 1 && strings.HasPrefix(word, "-") || name == "env" && strings.Contains(word, "=") {
+		if len(word) > 1 && strings.HasPrefix(word, "-") || slices.Contains(setting, name) && strings.Contains(word, "=") {
+			r.exported(word)
 			continue
 		}
 		previous := words[i-1]

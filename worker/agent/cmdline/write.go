@@ -126,7 +126,8 @@ func Unwrap(text string) string {
 	}
 	// The innermost come first; the line's own command is the last.
 	last := line.Commands[len(line.Commands)-1]
-	if inner, ok := shellScript(last.words); ok && inner == last.words[len(last.words)-1] && last.Text == strings.TrimSpace(text) {
+	// What is set for the shell, or starts it, counts too.
+	if inner, ok := shellScript(last.words); ok && len(last.Inner) == 0 && inner == last.words[len(last.words)-1] && last.Text == strings.TrimSpace(text) {
 		return inner
 	}
 	return text
