@@ -74,6 +74,7 @@ func (c *acpCall) tool() string { return or(c.name, or(c.kind, "tool")) }
 type acpInput struct {
 	Command  jsontext.Value `json:"command"`
 	Cmd      jsontext.Value `json:"cmd"`
+	Args     jsontext.Value `json:"args"`
 	Script   string         `json:"script"`
 	Cwd      string         `json:"cwd"`
 	WorkDir  string         `json:"workdir"`
@@ -103,19 +104,29 @@ func (c *acpCall) in() (in acpInput) {
 }
 
 // command is the exact command that a call runs, "" where the program doesn't say it apart from
-// other words.
+// other words. The model writes the input, and the program reads the member that it knows: where
+// several could be the command, each of them is.
 func (c *acpCall) command() string {
 	in := c.in()
-	for _, v := range []jsontext.Value{in.Command, in.Cmd} {
-		if text := asText(v); text != "" {
-			return cmdline.Unwrap(text)
-		}
-		var argv []string
-		if json.Unmarshal(v, &argv, lenient) == nil && len(argv) > 0 {
-			return cmdline.Unwrap(cmdline.Quote(argv))
+	var all []string
+	add := func(text string) {
+		if text != "" && !slices.Contains(all, text) {
+			all = append(all, text)
 		}
 	}
-	return in.Script
+	for _, v := range []jsontext.Value{in.Command, in.Cmd} {
+		var argv []string
+		if text := asText(v); text != "" {
+			add(cmdline.Unwrap(text))
+			if json.Unmarshal(in.Args, &argv, lenient) == nil && len(argv) > 0 {
+				add(text + " " + cmdline.Quote(argv))
+			}
+		} else if json.Unmarshal(v, &argv, lenient) == nil && len(argv) > 0 {
+			add(cmdline.Unwrap(cmdline.Quote(argv)))
+		}
+	}
+	add(in.Script)
+	return strings.Join(all, "\n")
 }
 
 // files are the files and folders that a call names, in its input, as its locations or in the

@@ -149,10 +149,15 @@ func (t *acpTalk) actions(c *acpCall) (actions []toolAction, text string) {
 		return actions, text
 	case "fetch":
 		in := c.in()
-		if what := or(or(in.URL, in.URI), in.Query); what != "" {
-			return []toolAction{{Action: Action{Network, what, tool}}}, text
+		for _, what := range []string{in.URL, in.URI, in.Query} { // whichever the program reads
+			if what != "" {
+				actions = append(actions, toolAction{Action: Action{Network, what, tool}})
+			}
 		}
-		return vague(Network), text
+		if len(actions) == 0 {
+			return vague(Network), text
+		}
+		return actions, text
 	case "think":
 		return nil, text
 	}

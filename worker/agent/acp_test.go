@@ -157,6 +157,8 @@ func TestACP_PermissionsFollowThePolicy(t *testing.T) {
 		{Area: agent.Shell, Pattern: "make *", Ruling: agent.Allow},
 		{Area: agent.Shell, Pattern: "rm *", Ruling: agent.Deny},
 		{Area: agent.Shell, Pattern: "git status", Ruling: agent.Allow},
+		{Area: agent.Network, Pattern: "https://fine.example*", Ruling: agent.Allow},
+		{Area: agent.Network, Pattern: "https://evil.example*", Ruling: agent.Deny},
 	}
 	asked := map[string]string{}
 	host := &agenttest.Host{Answer: func(_ context.Context, q agent.Question) (agent.Answer, error) {
@@ -176,6 +178,10 @@ func TestACP_PermissionsFollowThePolicy(t *testing.T) {
 		{run("touch good"), "o-allow_once", "shell touch good"},
 		{run("touch bad"), "o-reject_once", "shell touch bad"},
 		{run(list{"bash", "-c", "rm x"}), "o-reject_once", ""},
+		{obj{"toolCallId": "two", "kind": "execute", "title": "x", "rawInput": obj{"command": "make test", "cmd": "rm x"}}, "o-reject_once", ""}, // which one is run, the program knows
+		{obj{"toolCallId": "2", "kind": "execute", "title": "x", "rawInput": obj{"command": list{"make", "test"}, "script": "rm x"}}, "o-reject_once", ""},
+		{obj{"toolCallId": "3", "kind": "execute", "title": "x", "rawInput": obj{"command": "rm", "args": list{"x"}}}, "o-reject_once", ""},
+		{obj{"toolCallId": "f2", "kind": "fetch", "title": "f", "rawInput": obj{"url": "https://fine.example", "uri": "https://evil.example"}}, "o-reject_once", ""},
 		{obj{"toolCallId": "t", "kind": "execute", "title": "git status"}, "o-reject_once", "shell git status"}, // a title is no command: no rule for some of them allows it
 		{obj{"toolCallId": "e1", "kind": "edit", "title": "x", "locations": list{obj{"path": "/work/x"}}}, "o-allow_once", ""},
 		{obj{"toolCallId": "e2", "kind": "edit", "title": "git", "content": list{obj{"type": "diff", "path": "/work/.git/config", "newText": "x"}}}, "o-reject_once", "filesystem ./.git/config"},
@@ -216,7 +222,7 @@ func TestACP_PermissionsFollowThePolicy(t *testing.T) {
 			t.Errorf("%v: nobody was asked about %q of %q", c.call, c.is, is)
 		}
 	}
-	if len(host.Seen().Denied) != 3 || strings.Count(reasons, "not on Sundays") != 5 || strings.Count(reasons, "The policy of this worker does not allow it") != 3 {
+	if len(host.Seen().Denied) != 7 || strings.Count(reasons, "not on Sundays") != 5 || strings.Count(reasons, "The policy of this worker does not allow it") != 7 {
 		t.Errorf("denied %+v; told %s", host.Seen().Denied, reasons)
 	}
 }

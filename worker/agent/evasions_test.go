@@ -61,7 +61,7 @@ var anyWays = []string{
 	"let 'a[$({L})]=1'", "[[ 'a[$({L})]' -eq 1 ]]", "x='a[$({L})]'; ((x))", "x='a[$({L})]'; echo $((x))", "x='$({L})'; : \"${x@P}\"", "declare -i n='a[$({L})]'", "test -v 'a[$({L})]'", "printf -v 'a[$({L})]' x",
 	"read 'a[$({L})]' <<< x", "a=(1); unset 'a[$({L})]'", "compgen -C '{L} #' x", "mapfile -C '{L} #' -c 1 <<< x", "jobs -x {L}", "env 'BASH_FUNC_z%%=() { {L}; }' bash -c z", "bash --rcfile <(echo '{L}') -ic :",
 	"sed -n '1e {L}' <<< x", "sed '$!d;e {L}' <<< x", `awk 'BEGIN { while (("{L}"|getline)>0); }'`, `awk 'BEGIN { print "" | "{L}" }'`, `perl -e 'open(F, "{L} |"); print <F>'`, "prlimit --nofile=999 {L}", "ssh-agent {L}", "tar cf /dev/null --checkpoint=1 --checkpoint-action=exec='{L}' .",
-	"printf 'x:;{L}\\n' > Makefile; make", "make --eval='y:;{L}' y", "make -f - x <<< 'x:;{L}'", "/lib64/ld-linux-x86-64.so.2 /bin/sh -c '{L}'",
+	"printf 'x:;{L}\\n' > Makefile; make", "make --eval='y:;{L}' y", "make -f - x <<< 'x:;{L}'",
 	"echo {A} | while read -r x; do {P} $x {R}; done",
 }
 
@@ -176,7 +176,11 @@ func TestRules_HoldHoweverAnActIsWritten(t *testing.T) {
 	if n := len(anyWays); n < 60 {
 		t.Errorf("%d ways", n)
 	}
-	for line := range evasions() {
+	all := evasions()
+	for _, line := range []string{"/lib64/ld-linux-x86-64.so.2 /bin/git push", "crontab - <<< '* * * * * git push'", "vim -es -c '!git push' -c q", "ed -s <<< '!git push'", "gosu x git push"} {
+		all[line] = deniedActs[0] // not every machine has these
+	}
+	for line := range all {
 		if got := agent.Judged(p, "/work", line); got != agent.Deny {
 			t.Errorf("%q: %q", line, got)
 		}
