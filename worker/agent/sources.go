@@ -94,7 +94,7 @@ func sourcesFor(kind api.AgentType, argv, env []string) (sourcesOf, string) {
 }
 
 // Sources are the files and folders that the switches let a type's program load in a work folder,
-// those that are there. An error says which of them is too large to be looked at, or can't be read.
+// those that are there, and the files of the folder that those have started. An error says which of them is too large to be looked at, or can't be read.
 func (u Uses) Sources(kind api.AgentType, argv []string, dir string, env []string) (out []Source, err error) {
 	places, home := sourcesFor(kind, argv, env)
 	top := repositoryOf(dir)
@@ -119,7 +119,7 @@ func (u Uses) Sources(kind api.AgentType, argv []string, dir string, env []strin
 			}
 		}
 	}
-	return out, err
+	return addNamed(out, dir, top, err)
 }
 
 // ownSources lie in the user's home, outside the program's own folder.
@@ -226,7 +226,8 @@ func (l *lookOver) take(path, name string, info fs.FileInfo) error {
 	l.judge(path)
 	if info.IsDir() {
 		real := resolve(path)
-		if l.seen[real] {
+		if l.seen[real] { // under another name
+			fmt.Fprintf(l.sum, "%d %s\x00again\x00", len(name), name)
 			return nil
 		}
 		l.seen[real] = true

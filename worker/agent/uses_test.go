@@ -120,3 +120,60 @@ func TestSources_AreAskedAboutWhereOthersCouldWrite(t *testing.T) {
 		}
 	}
 }
+
+// A tool server or hook that is a file of the work folder is executed too, and the agent can write it.
+func TestSources_HoldTheFilesOfTheFolderThatAreStarted(t *testing.T) {
+	t.Parallel()
+	base := t.TempDir()
+	home, dir := filepath.Join(base, "home"), filepath.Join(base, "repo")
+	for path, text := range map[string]string{
+		dir + "/.git/HEAD": "x", dir + "/tools/server.js": "x", dir + "/tools/hook.sh": "x", dir + "/bin/mine": "x", dir + "/src/index.js": "x", dir + "/data.txt": "x", dir + "/.claude/skills/a/SKILL.md": "x",
+		dir + "/.mcp.json":             `{"mcpServers": {"a": {"command": "node", "args": ["--flag", "./tools/server.js"]}, "b": {"command": "mcp-server-filesystem", "args": ["src", "."]}, "c": {"command": "/bin/true", "env": {"X": "data.txt"}}}}`,
+		dir + "/.claude/settings.json": `{"permissions": {"allow": ["Edit(data.txt)"]}, "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "bash \"$CLAUDE_PROJECT_DIR/tools/hook.sh\" --x"}]}]}}`,
+		home + "/.claude.json":         `{"mcpServers": {"own": {"command": "` + dir + `/bin/mine"}}}`,
+	} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look := func() map[string]agent.Source {
+		t.Helper()
+		all, err := agent.UsesAll.Sources(api.TypeClaudeCode, nil, dir, []string{"HOME=" + home})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := map[string]agent.Source{}
+		for _, s := range all {
+			out[s.Name] = s
+		}
+		return out
+	}
+	first := look()
+	for _, name := range []string{"tools/server.js", "tools/hook.sh", "bin/mine"} {
+		s, there := first[name]
+		if !there || !s.Asks() {
+			t.Errorf("%s: %+v", name, s)
+			continue
+		}
+		if err := os.WriteFile(s.Path, []byte("evil"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if look()[name].Digest == s.Digest {
+			t.Errorf("%s has the same digest when it is changed", name)
+		}
+	}
+	for _, name := range []string{"data.txt", "src/index.js"} {
+		if _, there := first[name]; there {
+			t.Errorf("%s is not started and has to be accepted", name)
+		}
+	}
+	if err := os.Symlink("a", dir+"/.claude/skills/b"); err != nil {
+		t.Fatal(err)
+	}
+	if look()[".claude/skills"].Digest == first[".claude/skills"].Digest {
+		t.Error("a skill under a second name is not seen")
+	}
+}

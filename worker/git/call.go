@@ -61,9 +61,11 @@ var settings = [][2]string{
 	{"protocol.ext.allow", "never"},
 	{"submodule.recurse", "false"},
 	{"status.submoduleSummary", "false"},
+	{"status.showStash", "false"},
 	{"log.showSignature", "false"},
 	{"commit.gpgSign", "false"},
 	{"diff.external", ""},
+	{"diff.default.binary", "auto"}, // else no file's diff is shown
 	{"gc.auto", "0"},
 	{"maintenance.auto", "false"},
 	{"checkout.workers", "1"},

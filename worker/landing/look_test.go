@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -236,6 +237,31 @@ func TestLook_Sha256(t *testing.T) {
 	b.done(b.merge(api.MergeSquash))
 	if b.text("repo/more") != "x\n" {
 		t.Error("not merged")
+	}
+}
+
+// What people are shown doesn't depend on what a repository's settings say of showing it.
+func TestLook_IsTheSameWhateverTheSettings(t *testing.T) {
+	b := newBench(t)
+	b.put("tree/file", "one\n\n\n2\n")
+	b.git(b.tree, "stash", "-q")
+	b.git(b.tree, "stash", "apply", "-q")
+	before := b.look()
+	for _, s := range [][2]string{
+		{"status.showStash", "true"},
+		{"status.showUntrackedFiles", "no"},
+		{"diff.default.binary", "true"},
+		{"diff.suppressBlankEmpty", "true"},
+		{"diff.context", "0"},
+		{"diff.noprefix", "true"},
+		{"diff.algorithm", "patience"},
+		{"color.ui", "always"},
+		{"core.quotePath", "false"},
+	} {
+		b.git(b.repo, "config", s[0], s[1])
+	}
+	if after := b.look(); !reflect.DeepEqual(after, before) {
+		t.Errorf("%+v\nbefore %+v", after, before)
 	}
 }
 
