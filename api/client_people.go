@@ -83,6 +83,9 @@ func (f SessionFilter) query(p Page) url.Values {
 	set("since", f.Since.String())
 	set("thread", f.ThreadID.String())
 	set("retryOf", f.RetryOf.String())
+	only := f
+	only.Statuses, only.Agent, only.Trigger, only.Query, only.Since, only.ThreadID, only.Unlanded = nil, "", "", "", Time{}, 0, false
+	set("query", only.QueryText()) // what has no parameter of its own
 	if f.Archived {
 		q.Set("archived", "true")
 	}

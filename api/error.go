@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -123,6 +124,13 @@ type Invalid struct{ fields []FieldError }
 // Add notes that field breaks a rule, and how to correct it.
 func (v *Invalid) Add(field, detail string) {
 	v.fields = append(v.fields, FieldError{Field: field, Detail: detail})
+}
+
+// Join adds the fields of another refusal, if err is one.
+func (v *Invalid) Join(err error) {
+	if of, ok := errors.AsType[*Error](err); ok {
+		v.fields = append(v.fields, of.Fields...)
+	}
 }
 
 // CheckText refuses a text of more bytes than the limit, and what is no text.

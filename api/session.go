@@ -117,19 +117,6 @@ type Session struct {
 	SpendExceeded       string      `json:"spendExceeded,omitzero"` // in a usage report's answer: the limit reached
 }
 
-// SessionFilter narrows a list of sessions; empty fields don't narrow.
-type SessionFilter struct {
-	Agent    string   // id or slug
-	Statuses []Status // any of these
-	Trigger  Trigger
-	Query    string // part of title or prompt
-	Since    Time   // created at or after
-	Archived bool   // archived ones too
-	Unlanded bool   // only ended ones with changes that nobody has landed or discarded
-	ThreadID ThreadID
-	RetryOf  SessionID
-}
-
 // SessionCounts says how many sessions have each status.
 type SessionCounts struct {
 	ByStatus map[Status]int64 `json:",embed"`

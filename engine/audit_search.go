@@ -164,3 +164,14 @@ func firstEventFrom(ctx context.Context, q queries.Querier, at, oldest, newest i
 	}
 	return low, nil
 }
+
+// reached is the place down to which so many entries reach, 0 when there are fewer.
+func reached(reach, n, scan int64, err error) (int64, error) {
+	if err != nil {
+		return 0, fmt.Errorf("see how far to look: %w", err)
+	}
+	if n < scan {
+		return 0, nil
+	}
+	return reach, nil
+}

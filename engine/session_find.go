@@ -5,74 +5,54 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"stint/api"
-	"stint/db"
 	"stint/queries"
 )
 
 // foundSessions are those that fit a filter without its statuses, among the newest.
 type foundSessions struct {
-	rows  []queries.FindSessionsRow
-	of    int64 // how many were looked at; 0 = all
-	reach int64 // down to which id
+	rows  []queries.FitSessionsRow
+	of    int64         // how many were looked at; 0 = all
+	reach api.SessionID // down to where
 }
 
-// find looks at the newest sessions of the agent or the workspace, whatever their status.
+// find looks at the newest sessions of the search's place, whatever their status.
 func (s *sessionSearch) find(ctx context.Context, most int64) (out foundSessions, err error) {
-	f := s.f
-	if f.Unlanded {
-		return s.findUnlanded(ctx, most)
-	}
-	if f.Query != "" {
+	if len(s.f.Texts()) > 0 {
 		most = min(most, readText)
 	}
-	if out.reach, err = s.reach(ctx, math.MaxInt64, most); err != nil {
+	left := s.left
+	defer func() { s.left = left }() // what is looked at for counts is not a page's
+	reach, err := s.next(ctx, s.until, most)
+	if err != nil {
 		return out, err
 	}
-	if first := db.FirstID(f.Since.Time); out.reach > first {
-		out.of = most
-	} else {
-		out.reach = first
-	}
-	if s.agent == 0 {
-		out.rows, err = s.q.FindSessions(ctx, queries.FindSessionsParams{
-			WorkspaceID: s.c.WorkspaceID, Reach: api.SessionID(out.reach), Me: s.c.UserID,
-			Trigger: string(f.Trigger), Query: strings.ToLower(f.Query), Since: api.Micros(f.Since.Time), Archived: db.Flag(f.Archived),
-		})
-	} else {
-		var rows []queries.FindSessionsOfAgentRow
-		rows, err = s.q.FindSessionsOfAgent(ctx, queries.FindSessionsOfAgentParams{
-			AgentID: s.agent, Reach: api.SessionID(out.reach), Me: s.c.UserID,
-			Trigger: string(f.Trigger), Query: strings.ToLower(f.Query), Since: api.Micros(f.Since.Time), Archived: db.Flag(f.Archived),
-		})
-		for _, row := range rows {
-			out.rows = append(out.rows, queries.FindSessionsRow(row))
-		}
-	}
-	if err != nil {
+	if out.rows, err = s.fitting(ctx, reach, s.until, most, nil); err != nil {
 		return out, fmt.Errorf("look through sessions: %w", err)
+	}
+	if reach != s.reach || int64(len(out.rows)) == most {
+		out.of, out.reach = most, reach
 	}
 	return out, nil
 }
 
-// findUnlanded is find among the sessions with changes that wait.
-func (s *sessionSearch) findUnlanded(ctx context.Context, most int64) (out foundSessions, err error) {
-	all := *s
-	all.f.Statuses = nil
-	rows, err := all.rows(ctx, math.MaxInt64, most)
+// newer counts the sessions of the filter after one, among a number: a page that was open for a
+// week need not know more. Of those whose changes wait none is counted: what comes to wait
+// needn't be a newer session.
+func (s *sessionSearch) newer(ctx context.Context, newest api.SessionID) (int64, error) {
+	if s.f.Unlanded {
+		return 0, nil
+	}
+	reach, err := s.next(ctx, s.until, listScan)
 	if err != nil {
-		return out, fmt.Errorf("look through sessions with changes: %w", err)
+		return 0, err
 	}
-	for _, r := range rows {
-		out.rows = append(out.rows, queries.FindSessionsRow{ID: r.ID, Status: r.Status, Outcome: r.Outcome})
-		out.reach = int64(r.ID)
+	fit, err := s.fitting(ctx, max(reach, newest+1), s.until, listScan, s.f.Statuses)
+	if err != nil {
+		return 0, fmt.Errorf("count newer sessions: %w", err)
 	}
-	if int64(len(rows)) == most {
-		out.of = most
-	}
-	return out, nil
+	return int64(len(fit)), nil
 }
 
 // counts counts them per status. of is 0 when those are all there are. marked are those
@@ -96,28 +76,20 @@ func (s foundSessions) byStatus() map[api.Status]int64 {
 
 // first is the first page of the whole filter, from what was found already: texts are read once
 // for the list and its counts.
-func (s foundSessions) first(ctx context.Context, search *sessionSearch, n int64) (rows []sessionRow, err error) {
-	for _, found := range s.rows {
-		if len(search.f.Statuses) > 0 && !slices.Contains(search.f.Statuses, found.Status) {
-			continue
-		}
-		row, err := search.q.Session(ctx, found.ID)
-		if err != nil {
-			return nil, fmt.Errorf("read session %s: %w", found.ID, err)
-		}
-		if rows = append(rows, row); int64(len(rows)) == n {
-			return rows, nil
-		}
-	}
-	if s.of == 0 {
-		return rows, nil
-	}
-	if few, err := search.rareOnly(ctx); err != nil || few {
+func (s foundSessions) first(ctx context.Context, search *sessionSearch, n int64) ([]sessionRow, error) {
+	fit := slices.DeleteFunc(slices.Clone(s.rows), func(r queries.FitSessionsRow) bool {
+		return len(search.f.Statuses) > 0 && !slices.Contains(search.f.Statuses, r.Status)
+	})
+	if int64(len(fit)) < n && s.of > 0 {
+		few, err := search.rareOnly(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return search.byStatus(ctx, math.MaxInt64, n)
+		if few {
+			search.place, search.chosen = placeStatuses, true
+			return search.rows(ctx, math.MaxInt64, n)
+		}
+		search.rest = int64(s.reach)
 	}
-	search.rest = s.reach
-	return rows, nil
+	return search.read(ctx, fit[:min(int64(len(fit)), n)])
 }

@@ -2,10 +2,8 @@ package engine
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"math"
-	"strings"
 
 	"stint/api"
 	"stint/db"
@@ -31,12 +29,11 @@ func (e *Engine) Sessions(ctx context.Context, c Caller, f api.SessionFilter, pa
 		return out, err
 	}
 	err = e.lookThrough(f)(ctx, func(tx *db.ReadTx) error {
-		agent, err := filterAgent(ctx, tx, c, f)
+		list, err := e.search(ctx, tx, c, f)
 		if err != nil {
 			return err
 		}
 		now, agents := db.Micros(e.Now()), map[api.AgentID]*agentRow{}
-		list := sessionSearch{q: tx, c: c, f: f, agent: agent}
 		out, err = gathering[sessionRow, api.Session]{
 			read: func(before, n int64) ([]sessionRow, error) { return list.rows(ctx, before, n) },
 			rest: func() int64 { return list.rest },
@@ -61,7 +58,7 @@ func (e *Engine) Sessions(ctx context.Context, c Caller, f api.SessionFilter, pa
 
 // lookThrough is where a list of sessions is read: what looks through thousands of them stops no page.
 func (e *Engine) lookThrough(f api.SessionFilter) func(context.Context, func(*db.ReadTx) error) error {
-	if !looksThrough(f) {
+	if !f.Narrows() {
 		return e.store.Read
 	}
 	return func(ctx context.Context, fn func(*db.ReadTx) error) error {
@@ -82,44 +79,6 @@ func agentOnce(ctx context.Context, q queries.Querier, known map[api.AgentID]*ag
 	return &a, nil
 }
 
-func filterAgent(ctx context.Context, q queries.Querier, c Caller, f api.SessionFilter) (api.AgentID, error) {
-	if f.Agent == "" {
-		return 0, nil
-	}
-	a, err := agentOf(ctx, q, c, f.Agent)
-	if err != nil {
-		return 0, err
-	}
-	return a.ID, nil
-}
-
-// filterThread is the thread that a filter narrows a list to, 0 for none: a retry is in the
-// thread of the session that it retries. No row means that nothing can match.
-func filterThread(ctx context.Context, q queries.Querier, f api.SessionFilter) (api.ThreadID, error) {
-	if f.RetryOf == 0 {
-		return f.ThreadID, nil
-	}
-	s, err := q.Session(ctx, f.RetryOf)
-	if err == nil && f.ThreadID != 0 && f.ThreadID != s.ThreadID {
-		err = sql.ErrNoRows
-	}
-	return s.ThreadID, err
-}
-
-// statusSet spells a set of statuses in the way the queries look for one in it.
-func statusSet(set []api.Status) string {
-	if len(set) == 0 {
-		return ""
-	}
-	var b strings.Builder
-	b.WriteByte(',')
-	for _, s := range set {
-		b.WriteString(string(s))
-		b.WriteByte(',')
-	}
-	return b.String()
-}
-
 // How many sessions of each status a count looks at; fewer when their texts are read.
 const (
 	countMost = 5000
@@ -132,76 +91,44 @@ const (
 func (e *Engine) SessionCounts(ctx context.Context, c Caller, f api.SessionFilter) (api.SessionCounts, error) {
 	out := api.NoSessions()
 	err := e.store.Search(ctx, "by agent or time", func(tx *db.ReadTx) error {
-		agent, err := filterAgent(ctx, tx, c, f)
+		s, err := e.search(ctx, tx, c, f)
 		if err != nil {
 			return err
 		}
-		if f.Unlanded {
-			found, err := (&sessionSearch{q: tx, c: c, f: f, agent: agent}).findUnlanded(ctx, countMost)
-			for status, n := range found.byStatus() {
-				out.ByStatus[status] = n
-			}
-			out.LookedAt = found.of
-			return err
-		}
-		switch thread, err := filterThread(ctx, tx, f); {
-		case db.None(err):
-			return nil // no such session, or one of another thread
-		case err != nil:
-			return err
-		case thread != 0:
-			return countThread(ctx, tx, c, f, agent, thread, out)
-		}
-		out, err = countEach(ctx, tx, c, f, agent)
+		out, err = s.countEach(ctx)
 		return err
 	})
 	return out, err
 }
 
-func countThread(ctx context.Context, q queries.Querier, c Caller, f api.SessionFilter, agent api.AgentID, thread api.ThreadID, out api.SessionCounts) error {
-	rows, err := q.CountSessionsOfThread(ctx, queries.CountSessionsOfThreadParams{
-		ThreadID: int64(thread), RetryOf: int64(f.RetryOf), WorkspaceID: c.WorkspaceID, Me: c.UserID, AgentID: int64(agent),
-		Trigger: string(f.Trigger), Query: strings.ToLower(f.Query), Since: api.Micros(f.Since.Time), Archived: db.Flag(f.Archived),
-	})
-	for _, r := range rows {
-		out.ByStatus[r.Status] = r.N
+func (s *sessionSearch) countEach(ctx context.Context) (api.SessionCounts, error) {
+	out, most := api.NoSessions(), int64(countMost)
+	if len(s.f.Texts()) > 0 {
+		most = countText
 	}
-	return err
-}
-
-func countEach(ctx context.Context, q queries.Querier, c Caller, f api.SessionFilter, agent api.AgentID) (api.SessionCounts, error) {
-	out := api.NoSessions()
-	p := queries.CountOpenFittingParams{
-		WorkspaceID: c.WorkspaceID, AgentID: int64(agent), Me: c.UserID, Trigger: string(f.Trigger), Query: strings.ToLower(f.Query),
-		Since: api.Micros(f.Since.Time), Archived: db.Flag(f.Archived), Reach: api.SessionID(db.FirstID(f.Since.Time)), Most: countMost,
-	}
-	if f.Query != "" {
-		p.Most = countText
-	}
-	for _, status := range api.Statuses {
-		if p.Status = status; status == api.Complete {
-			continue
-		}
-		count := q.CountOpenFitting
-		if status.Terminal() {
-			count = func(ctx context.Context, p queries.CountOpenFittingParams) (queries.CountOpenFittingRow, error) {
-				r, err := q.CountEndedFitting(ctx, queries.CountEndedFittingParams(p))
-				return queries.CountOpenFittingRow(r), err
-			}
-		}
-		r, err := count(ctx, p)
-		if err != nil {
-			return out, fmt.Errorf("count %s sessions: %w", status, err)
-		}
-		if out.ByStatus[status] = r.N; r.Looked == p.Most {
-			out.LookedAt = p.Most
-		}
-	}
-	found, err := (&sessionSearch{q: q, c: c, f: f, agent: agent}).find(ctx, p.Most)
+	found, err := s.find(ctx, most)
 	if err != nil {
 		return out, err
 	}
-	counts, of, _ := found.counts()
-	out.ByStatus[api.Complete], out.LookedAt = counts[api.Complete], max(out.LookedAt, of)
+	for status, n := range found.byStatus() {
+		out.ByStatus[status] = n
+	}
+	if out.LookedAt = found.of; s.whole() || found.of == 0 {
+		return out, nil
+	}
+	for _, status := range api.Statuses {
+		n, err := s.countStatus(ctx, status, most)
+		if err != nil {
+			return out, err
+		}
+		if n == most {
+			continue // a common one counts among the newest
+		}
+		fit, err := s.ofStatus(ctx, status, s.reach, s.until, most)
+		if err != nil {
+			return out, fmt.Errorf("count %s sessions: %w", status, err)
+		}
+		out.ByStatus[status] = int64(len(fit))
+	}
 	return out, nil
 }

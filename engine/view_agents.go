@@ -136,7 +136,11 @@ func (e *Engine) AgentPageOf(ctx context.Context, c Caller, ref string) (out Age
 			return err
 		}
 		out.AgentView = views[0]
-		rows, err := r.q.ListSessionsOfAgent(ctx, queries.ListSessionsOfAgentParams{AgentID: a.ID, Before: maxSeq, Me: c.UserID, N: agentRuns})
+		search, err := e.search(ctx, r.q, c, api.SessionFilter{Agent: a.ID.String()})
+		if err != nil {
+			return err
+		}
+		rows, err := search.rows(ctx, maxSeq, agentRuns)
 		if err != nil {
 			return fmt.Errorf("read the sessions of agent %s: %w", a.Slug, err)
 		}

@@ -72,7 +72,11 @@ func (e *Engine) Home(ctx context.Context, c Caller, zone *time.Location) (out H
 		}
 		day := api.At(r.now).In(zone)
 		midnight := time.Date(day.Year(), day.Month(), day.Day(), 0, 0, 0, 0, zone)
-		today, err := (&sessionSearch{q: r.q, c: c, f: api.SessionFilter{Since: api.Time{Time: midnight}}}).find(ctx, homeScan)
+		search, err := e.search(ctx, r.q, c, api.SessionFilter{Since: api.Time{Time: midnight}})
+		if err != nil {
+			return err
+		}
+		today, err := search.find(ctx, homeScan)
 		out.Today, out.TodayOf, out.TodayMarked = today.counts()
 		return err
 	})

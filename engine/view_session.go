@@ -119,9 +119,11 @@ func (r *viewReader) names(ctx context.Context, events []api.Event) (map[string]
 
 // attempts are the sessions of the same thread, this one included.
 func (r *viewReader) attempts(ctx context.Context, s *sessionRow) ([]RunView, error) {
-	rows, err := r.q.ListSessionsOfThread(ctx, queries.ListSessionsOfThreadParams{
-		WorkspaceID: r.c.WorkspaceID, Before: maxSeq, ThreadID: int64(s.ThreadID), Me: r.c.UserID, Archived: 1, N: pageAttempts,
-	})
+	search, err := r.e.search(ctx, r.q, r.c, api.SessionFilter{ThreadID: s.ThreadID, Archived: true})
+	if err != nil {
+		return nil, err
+	}
+	rows, err := search.rows(ctx, maxSeq, pageAttempts)
 	if err != nil {
 		return nil, fmt.Errorf("read thread %s: %w", s.ThreadID, err)
 	}

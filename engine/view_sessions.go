@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strings"
 
 	"stint/api"
 	"stint/db"
@@ -37,17 +36,16 @@ func (e *Engine) SessionList(ctx context.Context, c Caller, f api.SessionFilter,
 		return out, err
 	}
 	out.View, err = e.viewBy(ctx, c, e.lookThrough(f), func(r *viewReader) error {
-		agent, err := filterAgent(ctx, r.q, c, f)
+		search, err := e.search(ctx, r.q, c, f)
 		if err != nil {
 			return err
 		}
-		search := &sessionSearch{q: r.q, c: c, f: f, agent: agent}
 		found, err := search.find(ctx, listScan)
 		if err != nil {
 			return err
 		}
 		var rows []sessionRow
-		if f.Query != "" && page.Cursor == "" {
+		if len(f.Texts()) > 0 && page.Cursor == "" {
 			rows, err = found.first(ctx, search, n+1)
 		} else {
 			rows, err = search.rows(ctx, before, n+1)
@@ -86,7 +84,7 @@ type SessionChanges struct {
 // SessionsAgain reads rows of a list again.
 func (e *Engine) SessionsAgain(ctx context.Context, c Caller, f api.SessionFilter, ids []api.SessionID, newest api.SessionID) (out SessionChanges, err error) {
 	out.View, err = e.viewBy(ctx, c, e.lookThrough(f), func(r *viewReader) error {
-		agent, err := filterAgent(ctx, r.q, c, f)
+		search, err := e.search(ctx, r.q, c, f)
 		if err != nil {
 			return err
 		}
@@ -104,7 +102,7 @@ func (e *Engine) SessionsAgain(ctx context.Context, c Caller, f api.SessionFilte
 			}
 			out.Rows = append(out.Rows, v)
 		}
-		if out.Newer, err = r.newer(ctx, f, agent, newest); err != nil {
+		if out.Newer, err = search.newer(ctx, newest); err != nil {
 			return err
 		}
 		waiting, err := r.unlanded(ctx, 1)
@@ -112,27 +110,11 @@ func (e *Engine) SessionsAgain(ctx context.Context, c Caller, f api.SessionFilte
 			return err
 		}
 		out.Unlanded = waiting > 0
-		found, err := (&sessionSearch{q: r.q, c: c, f: f, agent: agent}).find(ctx, listScan)
+		found, err := search.find(ctx, listScan)
 		out.Counts, out.CountsOf, _ = found.counts()
 		return err
 	})
 	return out, err
-}
-
-// newer counts the sessions of a filter after one. Of those whose changes wait none is counted:
-// what comes to wait needn't be a newer session.
-func (r *viewReader) newer(ctx context.Context, f api.SessionFilter, agent api.AgentID, newest api.SessionID) (int64, error) {
-	if f.Unlanded {
-		return 0, nil
-	}
-	n, err := r.q.ViewNewer(ctx, queries.ViewNewerParams{
-		WorkspaceID: r.c.WorkspaceID, After: newest, Me: r.c.UserID, AgentID: int64(agent), Statuses: statusSet(f.Statuses),
-		Trigger: string(f.Trigger), Query: strings.ToLower(f.Query), Scan: listScan,
-	})
-	if err != nil {
-		return 0, fmt.Errorf("count newer sessions: %w", err)
-	}
-	return n, nil
 }
 
 func (r *viewReader) slugs(ctx context.Context) ([]string, error) {

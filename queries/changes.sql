@@ -87,20 +87,6 @@ DELETE FROM review_comments WHERE id = @id AND session_id = @session_id AND user
 -- name: DropReviewBy :execrows
 DELETE FROM review_comments WHERE session_id = @session_id AND user_id = @user_id;
 
--- Ended sessions with changes that nobody has landed or discarded, newest first.
--- name: ListUnlanded :many
-SELECT s.* FROM changes c CROSS JOIN sessions s
-WHERE c.workspace_id = @workspace_id AND c.waiting = 1 AND c.session_id < @before AND s.id = c.session_id
-  AND s.ended_at <> 0 AND (s.mode = 'cloud' OR s.owner_user_id = @me)
-  AND (CAST(@agent_id AS INTEGER) = 0 OR s.agent_id = CAST(@agent_id AS INTEGER))
-  AND (CAST(@thread_id AS INTEGER) = 0 OR s.thread_id = CAST(@thread_id AS INTEGER))
-  AND (CAST(@retry_of AS INTEGER) = 0 OR s.retry_of = CAST(@retry_of AS INTEGER))
-  AND (CAST(@statuses AS TEXT) = '' OR CAST(@statuses AS TEXT) LIKE '%,' || s.status || ',%')
-  AND (CAST(@trigger AS TEXT) = '' OR s.triggered_by = CAST(@trigger AS TEXT))
-  AND (CAST(@query AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(@query AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(@query AS TEXT), '') <> LOWER(s.prompt))
-  AND s.created_at >= @since AND (CAST(@archived AS INTEGER) = 1 OR s.archived_at = 0)
-ORDER BY c.session_id DESC LIMIT @n;
-
 -- name: CountUnlanded :one
 SELECT CAST(COUNT(*) AS INTEGER) AS n FROM (
     SELECT c.session_id FROM changes c CROSS JOIN sessions s

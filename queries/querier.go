@@ -86,12 +86,9 @@ type Querier interface {
 	ConsumeTaken(ctx context.Context, arg ConsumeTakenParams) error
 	CountChangedFiles(ctx context.Context, arg CountChangedFilesParams) (CountChangedFilesRow, error)
 	CountComment(ctx context.Context, id api.TaskID) (int64, error)
-	CountEndedFitting(ctx context.Context, arg CountEndedFittingParams) (CountEndedFittingRow, error)
 	CountEndedSessions(ctx context.Context, arg CountEndedSessionsParams) (int64, error)
 	CountEventsOf(ctx context.Context, sessionID api.SessionID) (int64, error)
 	CountMemberships(ctx context.Context, userID api.UserID) (int64, error)
-	// How many sessions of one status fit, among at most so many that are looked at.
-	CountOpenFitting(ctx context.Context, arg CountOpenFittingParams) (CountOpenFittingRow, error)
 	// Whether a status is rare: how many sessions have it, at most so many. What is common is found
 	// among the newest sessions; complete is, so no index holds it.
 	CountOpenSessions(ctx context.Context, arg CountOpenSessionsParams) (int64, error)
@@ -99,7 +96,6 @@ type Querier interface {
 	// Processes: one has a record for each agent that it serves. One that doesn't say which it is
 	// goes by its name.
 	CountProcesses(ctx context.Context, arg CountProcessesParams) (CountProcessesRow, error)
-	CountSessionsOfThread(ctx context.Context, arg CountSessionsOfThreadParams) ([]CountSessionsOfThreadRow, error)
 	// Counts a session that an agent starts, as long as its claim holds and allows more.
 	CountStart(ctx context.Context, arg CountStartParams) (int64, error)
 	CountTasks(ctx context.Context, workspaceID api.WorkspaceID) ([]CountTasksRow, error)
@@ -186,10 +182,6 @@ type Querier interface {
 	EventsOfSession(ctx context.Context, arg EventsOfSessionParams) ([]Event, error)
 	EventsOfTask(ctx context.Context, arg EventsOfTaskParams) ([]Event, error)
 	FailureStreak(ctx context.Context, arg FailureStreakParams) (int64, error)
-	// Which of the sessions down to reach fit, whatever their status: what a list is counted and
-	// picked from in one pass. reach bounds the work.
-	FindSessions(ctx context.Context, arg FindSessionsParams) ([]FindSessionsRow, error)
-	FindSessionsOfAgent(ctx context.Context, arg FindSessionsOfAgentParams) ([]FindSessionsOfAgentRow, error)
 	FindingTold(ctx context.Context, toldSeq int64) (api.Cause, error)
 	Findings(ctx context.Context) ([]Finding, error)
 	// The run of an agent's newest slot that fired up to an instant.
@@ -197,6 +189,11 @@ type Querier interface {
 	FirstOwner(ctx context.Context) (User, error)
 	FirstUser(ctx context.Context) (User, error)
 	FirstWaitingSince(ctx context.Context, arg FirstWaitingSinceParams) (int64, error)
+	// Which sessions fit a filter, the newest first: the one place that says what fits. Where to look
+	// is one of several places with an index each; those of a status have two, and none for what is
+	// complete, which nearly all are. The join that keeps its order makes SQLite use them. Texts are
+	// compared in lower case.
+	FitSessions(ctx context.Context, arg FitSessionsParams) ([]FitSessionsRow, error)
 	Followers(ctx context.Context, afterID api.SessionID) ([]Session, error)
 	ForgetSecret(ctx context.Context, arg ForgetSecretParams) (int64, error)
 	GraceClaims(ctx context.Context, arg GraceClaimsParams) (int64, error)
@@ -286,20 +283,8 @@ type Querier interface {
 	// A person's channels, and the workspace's for those who may look at them.
 	ListChannels(ctx context.Context, arg ListChannelsParams) ([]Webhook, error)
 	ListDeliveries(ctx context.Context, arg ListDeliveriesParams) ([]Delivery, error)
-	ListEndedSessions(ctx context.Context, arg ListEndedSessionsParams) ([]Session, error)
 	ListLedger(ctx context.Context, arg ListLedgerParams) ([]Ledger, error)
-	// Those of a rare status that have not ended. Their ids come from the index alone, and rows are
-	// looked at only until there are enough. The join that keeps its order makes SQLite use the
-	// index that names the status.
-	ListOpenSessions(ctx context.Context, arg ListOpenSessionsParams) ([]Session, error)
 	ListSchedules(ctx context.Context, arg ListSchedulesParams) ([]Agent, error)
-	ListSessions(ctx context.Context, arg ListSessionsParams) ([]Session, error)
-	ListSessionsOfAgent(ctx context.Context, arg ListSessionsOfAgentParams) ([]Session, error)
-	// The first session of a thread has the thread's id; the others have a separate index. The sum
-	// keeps SQLite from going through the whole workspace.
-	ListSessionsOfThread(ctx context.Context, arg ListSessionsOfThreadParams) ([]Session, error)
-	// Ended sessions with changes that nobody has landed or discarded, newest first.
-	ListUnlanded(ctx context.Context, arg ListUnlandedParams) ([]Session, error)
 	ListWebhooks(ctx context.Context, arg ListWebhooksParams) ([]Webhook, error)
 	ListWorkers(ctx context.Context, arg ListWorkersParams) ([]Worker, error)
 	LiveClaimOf(ctx context.Context, sessionID api.SessionID) (Claim, error)
@@ -546,9 +531,6 @@ type Querier interface {
 	// The newest finished sessions among the newest ones; scan bounds the work when nearly all are
 	// waiting.
 	ViewFinished(ctx context.Context, arg ViewFinishedParams) ([]Session, error)
-	// Among a number after the one shown on top: a page that was open for a week need not know
-	// more.
-	ViewNewer(ctx context.Context, arg ViewNewerParams) (int64, error)
 	ViewNextSlots(ctx context.Context, arg ViewNextSlotsParams) ([]Agent, error)
 	// What the dashboard's pages read besides the engine's own statements.
 	// The join that keeps its order begins at the few live claims; the other way is through every session of the workspace.

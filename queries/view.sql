@@ -23,26 +23,6 @@ WHERE s.id IN (SELECT x.id FROM sessions x WHERE x.workspace_id = @workspace_id 
   AND (s.mode = 'cloud' OR s.owner_user_id = @me)
 ORDER BY s.id DESC LIMIT @n;
 
--- Which of the sessions down to reach fit, whatever their status: what a list is counted and
--- picked from in one pass. reach bounds the work.
--- name: FindSessions :many
-SELECT s.id, s.status, s.outcome FROM sessions s
-WHERE s.workspace_id = @workspace_id AND s.id >= @reach
-  AND (s.mode = 'cloud' OR s.owner_user_id = @me)
-  AND (CAST(@trigger AS TEXT) = '' OR s.triggered_by = CAST(@trigger AS TEXT))
-  AND (CAST(@query AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(@query AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(@query AS TEXT), '') <> LOWER(s.prompt))
-  AND (CAST(@archived AS INTEGER) = 1 OR s.archived_at = 0) AND s.created_at >= @since
-ORDER BY s.id DESC;
-
--- name: FindSessionsOfAgent :many
-SELECT s.id, s.status, s.outcome FROM sessions s
-WHERE s.agent_id = @agent_id AND s.id >= @reach
-  AND (s.mode = 'cloud' OR s.owner_user_id = @me)
-  AND (CAST(@trigger AS TEXT) = '' OR s.triggered_by = CAST(@trigger AS TEXT))
-  AND (CAST(@query AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(@query AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(@query AS TEXT), '') <> LOWER(s.prompt))
-  AND (CAST(@archived AS INTEGER) = 1 OR s.archived_at = 0) AND s.created_at >= @since
-ORDER BY s.id DESC;
-
 -- name: ViewRuns :many
 SELECT s.id, s.status, s.title, s.triggered_by, s.created_at, s.started_at, s.ended_at, s.outcome FROM sessions s
 WHERE s.agent_id = @agent_id AND (s.mode = 'cloud' OR s.owner_user_id = @me)
@@ -70,18 +50,6 @@ ORDER BY paused_at DESC LIMIT @n;
 SELECT s.* FROM claims c JOIN sessions s ON s.id = c.session_id
 WHERE c.worker_id = @worker_id AND c.drained = 0 AND (s.mode = 'cloud' OR s.owner_user_id = @me)
 ORDER BY c.id LIMIT @n;
-
--- Among a number after the one shown on top: a page that was open for a week need not know
--- more.
--- name: ViewNewer :one
-SELECT COUNT(*) AS n FROM sessions s
-WHERE s.id IN (SELECT x.id FROM sessions x WHERE x.workspace_id = @workspace_id AND x.id > @after ORDER BY x.id LIMIT @scan)
-  AND (s.mode = 'cloud' OR s.owner_user_id = @me)
-  AND (CAST(@agent_id AS INTEGER) = 0 OR s.agent_id = CAST(@agent_id AS INTEGER))
-  AND (CAST(@statuses AS TEXT) = '' OR CAST(@statuses AS TEXT) LIKE '%,' || s.status || ',%')
-  AND (CAST(@trigger AS TEXT) = '' OR s.triggered_by = CAST(@trigger AS TEXT))
-  AND (CAST(@query AS TEXT) = '' OR REPLACE(LOWER(s.title), CAST(@query AS TEXT), '') <> LOWER(s.title) OR REPLACE(LOWER(s.prompt), CAST(@query AS TEXT), '') <> LOWER(s.prompt))
-  AND s.archived_at = 0;
 
 -- Sessions with an open question, whether their worker waits for the answer, was lost, or has parked them.
 -- name: ViewAsking :many

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
@@ -107,11 +108,13 @@ func (q *query) words(name string) []string {
 	return strings.Split(text, ",")
 }
 
-// sessions reads the filter of session lists. None says that status and phase contradict each
-// other, so that nothing can match.
-func (q *query) sessions() (f api.SessionFilter, none bool) {
+// sessions reads the filter of session lists, of an agent if it is not "". None says that status
+// and phase contradict each other, so that nothing can match.
+func (q *query) sessions(agent string, now time.Time) (f api.SessionFilter, none bool) {
+	asked, err := api.ParseSessionQuery(q.text("query"), now)
+	q.bad.Join(err)
 	f = api.SessionFilter{
-		Trigger: api.Trigger(q.text("triggeredBy")), Query: q.text("q"),
+		Agent: agent, Trigger: api.Trigger(q.text("triggeredBy")), Query: q.text("q"),
 		Since: api.Time{Time: q.time("since")}, Archived: q.yes("archived"), Unlanded: q.yes("unlanded"),
 	}
 	q.id("thread", &f.ThreadID)
@@ -121,34 +124,43 @@ func (q *query) sessions() (f api.SessionFilter, none bool) {
 	default:
 		q.bad.Add("triggeredBy", "must be one of user, scheduler, webhook, agent")
 	}
+	phases := api.SessionFilter{}
+	f.Statuses, phases.Statuses = q.statuses()
+	for _, more := range []api.SessionFilter{f, phases} {
+		var clash string
+		if asked, clash = asked.And(more); clash == "status" {
+			none = true
+		} else if clash != "" {
+			q.bad.Add("query", "says something else of "+clash+" than the other parameters")
+		}
+	}
+	f = asked
+	if len(f.Texts()) > api.MaxQueryTexts {
+		q.bad.Add("q", fmt.Sprintf("is one more than the %d texts that the query may have", api.MaxQueryTexts))
+	}
+	return f, none
+}
+
+// statuses are those that status says, and those of phase.
+func (q *query) statuses() (said, within []api.Status) {
 	for _, word := range q.words("status") {
 		status := api.Status(word)
 		if !slices.Contains(api.Statuses, status) {
 			q.bad.Add("status", strconv.Quote(word)+" is no status")
 			continue
 		}
-		if !slices.Contains(f.Statuses, status) {
-			f.Statuses = append(f.Statuses, status)
+		if !slices.Contains(said, status) {
+			said = append(said, status)
 		}
 	}
-	phases := q.words("phase")
-	if len(phases) == 0 {
-		return f, false
-	}
-	var within []api.Status
-	for _, word := range phases {
+	for _, word := range q.words("phase") {
 		of := api.Phase(word).Statuses()
 		if len(of) == 0 {
 			q.bad.Add("phase", strconv.Quote(word)+" is no phase: it is one of pending, running, complete, failed")
 		}
 		within = append(within, of...)
 	}
-	if len(f.Statuses) == 0 {
-		f.Statuses = within
-		return f, false
-	}
-	f.Statuses = slices.DeleteFunc(f.Statuses, func(s api.Status) bool { return !slices.Contains(within, s) })
-	return f, len(f.Statuses) == 0
+	return said, within
 }
 
 // end refuses the query when anything was wrong with it.

@@ -74,15 +74,13 @@ func (x *exchange) idempotency(sent body, route string) (engine.Idempotency, err
 
 func (s *Server) listSessions(x *exchange) (response, error) {
 	q := x.query()
-	f, none := q.sessions()
-	f.Agent = q.text("agent")
+	f, none := q.sessions(q.text("agent"), s.engine.Now())
 	return s.sessionPage(x, q, f, none)
 }
 
 func (s *Server) agentSessions(x *exchange) (response, error) {
 	q := x.query()
-	f, none := q.sessions()
-	f.Agent = x.vars["agent"]
+	f, none := q.sessions(x.vars["agent"], s.engine.Now())
 	return s.sessionPage(x, q, f, none)
 }
 
@@ -99,8 +97,7 @@ func (s *Server) sessionPage(x *exchange, q *query, f api.SessionFilter, none bo
 
 func (s *Server) countSessions(x *exchange) (response, error) {
 	q := x.query()
-	f, none := q.sessions()
-	f.Agent = q.text("agent")
+	f, none := q.sessions(q.text("agent"), s.engine.Now())
 	if err := q.end(); err != nil {
 		return response{}, err
 	}

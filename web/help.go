@@ -33,7 +33,7 @@ type helpGroup struct {
 }
 
 var helpGroups = []helpGroup{
-	{"Every day", []string{"schedules", "conversations", "changes", "states", "tasks", "notifications", "glossary"}},
+	{"Every day", []string{"sessions", "schedules", "conversations", "changes", "states", "tasks", "notifications", "glossary"}},
 	{"Agents and workers", []string{"agents", "safety", "workers", "workflow"}},
 	{"Running a server", []string{"configuration", "service", "container", "upgrading", "backup", "retention", "doctor", "monitoring", "people", "sign-in", "proxy"}},
 	{"For programs", []string{"mcp", "webhooks", "worker-protocol", "contract", "errors", "exit-codes"}},

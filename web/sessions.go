@@ -1,7 +1,9 @@
 package web
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -22,31 +24,53 @@ type listPage struct {
 	cursor string
 }
 
-// listQuery is the filter of the list in the form that the address has.
+// listQuery is the filter of the list in the form that the address has: what the page has
+// controls for, and the rest as a query.
 type listQuery struct {
 	status  []api.Status
 	agent   string
 	trigger api.Trigger
-	text    string
+	text    string // as it was written
 
 	unlanded bool // only those whose changes wait
+
+	rest api.SessionFilter // what text says
+	bad  []string          // what of it can't be read, and was left out
 }
 
 var triggers = []api.Trigger{api.ByUser, api.ByScheduler, api.ByWebhook, api.ByAgent}
 
 // readList reads the filter; invalid parts are left out, so that a mistyped address shows the
-// list and not an error.
-func readList(q url.Values) listQuery {
-	out := listQuery{agent: q.Get("agent"), text: strings.TrimSpace(q.Get("q")), unlanded: q.Get(unlandedParam) == "true"}
+// list and not an error. Of the query they are told.
+func readList(q url.Values, now time.Time) listQuery {
+	out := listQuery{agent: q.Get("agent"), unlanded: q.Get(unlandedParam) == "true"}
 	out.status = knownWords(q.Get("status"), api.Statuses)
 	if t := api.Trigger(q.Get("by")); slices.Contains(triggers, t) {
 		out.trigger = t
+	}
+	said, err := api.ParseSessionQuery(q.Get("q"), now)
+	if bad, ok := errors.AsType[*api.Error](err); ok {
+		for _, f := range bad.Fields {
+			out.bad = append(out.bad, f.Detail)
+		}
+	}
+	// What the query says goes before what the controls said before it.
+	if len(said.Statuses) > 0 {
+		out.status = said.Statuses
+	}
+	out.agent, out.trigger, out.unlanded = cmp.Or(said.Agent, out.agent), cmp.Or(said.Trigger, out.trigger), said.Unlanded || out.unlanded
+	said.Statuses, said.Agent, said.Trigger, said.Unlanded = nil, "", "", false
+	out.rest, out.text = said, strings.TrimSpace(q.Get("q"))
+	if len(out.bad) == 0 {
+		out.text = api.WithoutFields(out.text, "status", "phase", "agent", "by")
 	}
 	return out
 }
 
 func (q listQuery) filter() api.SessionFilter {
-	return api.SessionFilter{Agent: q.agent, Statuses: q.status, Trigger: q.trigger, Query: q.text, Unlanded: q.unlanded}
+	f := q.rest
+	f.Agent, f.Statuses, f.Trigger, f.Unlanded = q.agent, q.status, q.trigger, q.unlanded
+	return f
 }
 
 // values writes the filter back; empty parts are left out.
@@ -94,7 +118,7 @@ func (q listQuery) isOnly(s api.Status) bool {
 
 func (v *visit) sessions() error {
 	q := v.r.URL.Query()
-	p := listPage{by: v.caller, query: readList(q), cursor: q.Get("cursor")}
+	p := listPage{by: v.caller, query: readList(q, v.web.engine.Now().In(v.prefs.zone)), cursor: q.Get("cursor")}
 	view, err := v.web.engine.SessionList(v.r.Context(), v.caller, p.query.filter(), api.Page{Cursor: p.cursor})
 	if err != nil {
 		return err
@@ -135,7 +159,7 @@ func longest(rows []engine.SessionView, now time.Time) time.Duration {
 // watchSessions draws the rows of the list again, in place, and says how many newer ones there
 // are without moving the rows under the pointer.
 func (v *visit) watchSessions(q url.Values) watcher {
-	query := readList(q)
+	query := readList(q, v.web.engine.Now().In(v.prefs.zone))
 	ids, newest := rowsAsked[api.SessionID](q)
 	return func(ctx context.Context, c engine.Caller) ([]part, position, error) {
 		now, err := v.web.engine.SessionsAgain(ctx, c, query.filter(), ids, newest)

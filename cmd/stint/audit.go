@@ -64,7 +64,7 @@ func (c *cli) auditFilter(f auditFlags, what string) (api.AuditFilter, error) {
 		if flag.text == "" {
 			continue
 		}
-		at, err := parseTime(flag.text, c.now(), true)
+		at, err := api.ParseTime(flag.text, c.now(), true)
 		if err != nil {
 			return refuse(flag.name + ": " + err.Error())
 		}

@@ -48,7 +48,7 @@ func (c *cli) backups(f backupFlags, d dataDir) (out engine.Backups, err error) 
 	}
 	out = engine.Backups{Keep: f.keep, Dir: f.dir, Version: builtFrom().Version}
 	if f.every != "" {
-		if out.Every, err = parseLength(f.every); err != nil {
+		if out.Every, err = api.ParseLength(f.every); err != nil {
 			return out, usage(what, "--backup-every or STINT_BACKUP_EVERY: "+err.Error(), next)
 		}
 		if out.Every != 0 && out.Every < leastBackupTime {

@@ -98,7 +98,7 @@ func (c *cli) clocks() (clocks, error) {
 		if text == "" {
 			continue
 		}
-		d, err := parseLength(text)
+		d, err := api.ParseLength(text)
 		if err == nil && d < time.Second {
 			err = fmt.Errorf("%q is less than a second", text)
 		}

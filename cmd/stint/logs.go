@@ -165,7 +165,7 @@ func (c *cli) newPrinter(f logsFlags, what string) (*printer, error) {
 		p.out.keep = keepColor
 	}
 	if f.since != "" {
-		at, err := parseTime(f.since, c.now(), true)
+		at, err := api.ParseTime(f.since, c.now(), true)
 		if err != nil {
 			return nil, usage(what, "--since: "+err.Error(), "stint logs --help")
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/goccy/go-yaml"
 
+	"stint/api"
 	"stint/server"
 )
 
@@ -91,7 +92,7 @@ func (s setting) example() string {
 	case kindList:
 		return "[]"
 	case kindLength:
-		if _, err := parseLength(s.otherwise); err != nil {
+		if _, err := api.ParseLength(s.otherwise); err != nil {
 			return `"0s" # ` + s.otherwise
 		}
 	case kindText:

@@ -73,7 +73,7 @@ func parseRetention(text string, out engine.RetentionLimit) (engine.RetentionLim
 		case key == "age" && value == "never":
 			out.Age = 0
 		case key == "age":
-			if out.Age, err = parseLength(value); err == nil && out.Age < engine.Settled {
+			if out.Age, err = api.ParseLength(value); err == nil && out.Age < engine.Settled {
 				err = fmt.Errorf("an age of %s is less than an hour", value)
 			}
 		case key == "count":

@@ -106,7 +106,7 @@ func (c *cli) sessionInput(cmd *cobra.Command, args []string, f runFlags, what s
 	}
 	if f.at != "" {
 		now := c.now()
-		at, err := parseTime(f.at, now, false)
+		at, err := api.ParseTime(f.at, now, false)
 		if err != nil {
 			return in, usage(what, "--at: "+err.Error(), "stint run --help")
 		}

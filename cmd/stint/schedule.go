@@ -58,7 +58,7 @@ func (c *cli) preview(expr, zone, from string, n int) (api.SchedulePreview, erro
 		return api.SchedulePreview{}, usage(what, "-n is 1 to 1000", "stint schedule next --help")
 	}
 	now := c.now()
-	start, err := parseTime(from, now, false)
+	start, err := api.ParseTime(from, now, false)
 	if err != nil {
 		return api.SchedulePreview{}, usage(what, "--from: "+err.Error(), "stint schedule next --help")
 	}

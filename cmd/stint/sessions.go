@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -38,7 +39,7 @@ func (c *cli) sessionsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.withAgent(cmd.Context(), what, f.agent, func(ctx context.Context, client *api.Client, agent string) error {
+			return c.withAgent(cmd.Context(), what, filter.Agent, func(ctx context.Context, client *api.Client, agent string) error {
 				filter.Agent = agent
 				found, err := pages(f.limit, f.cursor, func(p api.Page) (api.List[api.Session], error) { return client.Sessions(ctx, filter, p) })
 				if err != nil {
@@ -56,7 +57,7 @@ func (c *cli) sessionsCommand() *cobra.Command {
 	flags.StringVar(&f.phase, "phase", "", "only this `PHASE`: pending, running, complete, failed")
 	flags.StringVar(&f.agent, "agent", "", "only this `AGENT`'s")
 	flags.StringVar(&f.trigger, "triggered-by", "", "only `BY` user, scheduler, webhook or agent")
-	flags.StringVar(&f.query, "query", "", "only with this `TEXT` in title or prompt")
+	flags.StringVar(&f.query, "query", "", "only what fits a `QUERY`: 'code:TIMEOUT cost:>1 some text' (stint help query)")
 	flags.StringVar(&f.since, "since", "", "only since this `TIME`: 2h, yesterday, 2026-11-01")
 	flags.BoolVar(&f.archived, "archived", false, "archived ones too")
 	flags.BoolVar(&f.unlanded, "unlanded", false, "only those with changes that nobody has landed")
@@ -66,39 +67,42 @@ func (c *cli) sessionsCommand() *cobra.Command {
 
 // sessionFilter checks the flags and makes a filter from them.
 func (c *cli) sessionFilter(f sessionsFlags, what string) (api.SessionFilter, error) {
-	filter := api.SessionFilter{Trigger: api.Trigger(f.trigger), Query: f.query, Archived: f.archived, Unlanded: f.unlanded}
 	refuse := func(why string) (api.SessionFilter, error) {
 		return api.SessionFilter{}, usage(what, why, "stint sessions --help")
 	}
 	if err := f.check(what, "stint sessions --help"); err != nil {
-		return filter, err
+		return api.SessionFilter{}, err
 	}
+	filter, err := api.ParseSessionQuery(f.query, c.now())
+	if bad, ok := errors.AsType[*api.Error](err); ok {
+		return refuse("--query: " + bad.Fields[0].Detail)
+	}
+	flags := api.SessionFilter{Agent: f.agent, Trigger: api.Trigger(f.trigger), Archived: f.archived, Unlanded: f.unlanded}
 	for _, word := range f.statuses {
 		status := api.Status(strings.ReplaceAll(strings.ToLower(word), "-", "_"))
 		if !slices.Contains(api.Statuses, status) {
 			return refuse(fmt.Sprintf("--status %s is none of %s", word, joined(api.Statuses)))
 		}
-		filter.Statuses = append(filter.Statuses, status)
-	}
-	if f.phase != "" {
-		of := api.Phase(f.phase).Statuses()
-		if of == nil {
-			return refuse("--phase " + f.phase + " is none of pending, running, complete, failed")
-		}
-		if filter.Statuses != nil {
-			of = slices.DeleteFunc(of, func(s api.Status) bool { return !slices.Contains(filter.Statuses, s) })
-		}
-		if len(of) == 0 {
-			return refuse("no status is in both --status and --phase")
-		}
-		filter.Statuses = of
+		flags.Statuses = append(flags.Statuses, status)
 	}
 	if f.since != "" {
-		at, err := parseTime(f.since, c.now(), true)
+		at, err := api.ParseTime(f.since, c.now(), true)
 		if err != nil {
 			return refuse("--since: " + err.Error())
 		}
-		filter.Since = api.Time{Time: at.UTC()}
+		flags.Since = api.Time{Time: at.UTC()}
+	}
+	phase := api.SessionFilter{}
+	if f.phase != "" {
+		if phase.Statuses = api.Phase(f.phase).Statuses(); phase.Statuses == nil {
+			return refuse("--phase " + f.phase + " is none of pending, running, complete, failed")
+		}
+	}
+	for _, more := range []api.SessionFilter{flags, phase} {
+		var clash string
+		if filter, clash = filter.And(more); clash != "" {
+			return refuse("what is said of " + clash + " can't all be true of one session")
+		}
 	}
 	return filter, nil
 }

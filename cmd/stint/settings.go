@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"stint/api"
 	"stint/engine"
 	"stint/worker/places"
 )
@@ -214,7 +215,7 @@ func parseSettings(path string, text []byte) (settingsFile, error) {
 			return out, fmt.Errorf("%s in %s is %s, not %s", leaf.key, path, s.kind, written(leaf.value, s.secret))
 		}
 		if s.kind == kindLength {
-			if _, err := parseLength(value); err != nil {
+			if _, err := api.ParseLength(value); err != nil {
 				return out, fmt.Errorf("%s in %s: %w", leaf.key, path, err)
 			}
 		}

@@ -35,7 +35,7 @@ func (c *cli) cleanUp() (worker.CleanUp, error) {
 	case "never":
 		out.OlderThan = 0
 	default:
-		if out.OlderThan, err = parseLength(text); err != nil || out.OlderThan < time.Hour {
+		if out.OlderThan, err = api.ParseLength(text); err != nil || out.OlderThan < time.Hour {
 			return out, usage("cannot read the settings of workspaces", fmt.Sprintf("%s is never, or a length of time from an hour on such as 14d, not %q", workspacesAge, text), workspacesAge+"=14d stint worker run")
 		}
 	}
