@@ -131,7 +131,11 @@ func claudeSettings(job Job) map[string]any {
 	if job.Policy.open(Filesystem) { // then a hidden folder isn't opened again even for what may be written
 		hidden = parts
 	}
-	files := map[string]any{"denyRead": hidden, "denyWrite": hidden}
+	// A folder that can't be read is an empty one of its own within the sandbox, but for the work
+	// folder in it: what is written there reaches nothing. Refused in so many words, the work folder
+	// would be refused with it.
+	unwritten := slices.DeleteFunc(slices.Clone(hidden), func(path string) bool { return within(resolve(job.Dir), path) })
+	files := map[string]any{"denyRead": hidden, "denyWrite": unwritten}
 	if job.talks != "" {
 		files["denyRead"] = append(slices.Clone(hidden), job.talks)
 		opened = append(opened, claudeOwn(job))

@@ -196,3 +196,43 @@ func TestHidden_OtherConversationsOfClaudeCode(t *testing.T) {
 		}
 	}
 }
+
+// A worktree lies within the worker's own folder. Commands write there: the folder is out of
+// their sight, and refused to be written only where nothing of it may be.
+func TestHidden_AWorktreeWithinIsWritten(t *testing.T) {
+	bin, state := t.TempDir(), t.TempDir()
+	for _, name := range []string{"bwrap", "socat"} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	job := claudeJob(filepath.Join(state, "workspaces", "one"))
+	job.Env, job.Hidden = []string{"PATH=" + bin}, []string{state, "/srv/stint"}
+	if err := os.MkdirAll(job.Dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for ruling, want := range map[agent.Ruling][]string{"": {"/srv/stint"}, agent.Deny: {job.Dir, "/srv/stint", state}} {
+		job.Policy.Rules = nil
+		if ruling != "" {
+			job.Policy.Rules = []agent.Rule{{Area: agent.Filesystem, Ruling: ruling}}
+		}
+		cmd, err := agent.Claude{}.Command(job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var settings struct {
+			Sandbox struct {
+				Filesystem struct{ DenyRead, DenyWrite []string }
+			}
+		}
+		if err := json.Unmarshal([]byte(cmd.Argv[slices.Index(cmd.Argv, "--settings")+1]), &settings, json.MatchCaseInsensitiveNames(true)); err != nil {
+			t.Fatal(err)
+		}
+		files := settings.Sandbox.Filesystem
+		slices.Sort(files.DenyWrite)
+		slices.Sort(want)
+		if !slices.Equal(files.DenyWrite, want) || !slices.Contains(files.DenyRead, state) {
+			t.Errorf("%q: not written %q, not read %q", ruling, files.DenyWrite, files.DenyRead)
+		}
+	}
+}
