@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -72,6 +73,7 @@ type fixture struct {
 	token    string
 	client   *api.Client // bypasses the proxy
 	me       api.Whoami
+	ahead    atomic.Int64 // nanoseconds that the coordinator's clock is ahead
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -85,7 +87,7 @@ func newFixtureWith(t *testing.T, edit func(*engine.Config)) *fixture {
 	log := slog.New(slog.NewTextHandler(testLog{t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	path := filepath.Join(w.dir, "stint.db")
 	enginetest.Lay(t, path)
-	store, err := db.Open(t.Context(), db.Options{Path: path, Log: log})
+	store, err := db.Open(t.Context(), db.Options{Path: path, Log: log, Clock: func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }})
 	w.must(err)
 	cfg := engine.DefaultConfig()
 	cfg.MinLease, cfg.DefaultLease, cfg.BeatEvery = time.Second, time.Minute, time.Second
