@@ -122,3 +122,24 @@ func TestForged_AWorkspacesCloneIsItsOwn(t *testing.T) {
 		}
 	}
 }
+
+// Whoever can put a link in the workspace's place could have anything shown that the worker can read.
+func TestForged_AWorkspaceThatBecameALinkIsNotLookedInto(t *testing.T) {
+	b := newBench(t)
+	b.put("private/secret", "SECRET\n")
+	clone := b.place
+	clone.Kind = api.PlaceClone
+	b.must(os.Rename(b.tree, b.dir+"/away"))
+	b.must(os.Symlink(b.dir+"/private", b.tree))
+	for _, place := range []Place{b.place, clone} {
+		tree, err := Open(b.Context(), place)
+		if err == nil {
+			c, err := tree.Look(b.Context())
+			t.Errorf("%s: shows %+v, %v", place.Kind, c.Files, err)
+			continue
+		}
+		if _, out := place.Outcome(api.LandOutcome{}, err); out.Code != api.LandGone {
+			t.Errorf("%s: %v", place.Kind, err)
+		}
+	}
+}

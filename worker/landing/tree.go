@@ -44,6 +44,12 @@ type Tree struct {
 func Open(ctx context.Context, p Place) (*Tree, error) {
 	t := &Tree{place: p}
 	var err error
+	if p.Kind != api.PlaceFolder {
+		// A link in its place would have the worker show what lies where it leads.
+		if info, err := os.Lstat(p.Path); err == nil && !info.IsDir() {
+			return nil, fmt.Errorf("%w: %s is a folder no more", git.ErrUnregistered, p.Path)
+		}
+	}
 	switch p.Kind {
 	case api.PlaceWorktree:
 		if t.repo, err = git.Open(ctx, p.Repository, p.Env); err != nil {
