@@ -106,18 +106,19 @@ func parseSize(text string) (int64, error) {
 
 func (c *cli) keepCommand() *cobra.Command {
 	release := false
+	var of chosen
 	cmd := &cobra.Command{
-		Use: "keep SESSION…", Short: "Keep sessions from being removed when they are old", Args: cobra.MinimumNArgs(1),
+		Use: "keep SESSION…", Short: "Keep sessions from being removed when they are old",
 		Long: "Keeps sessions, with their output, events and the rest of their conversation, until they\n" +
 			"are let go with --release. Others are removed once they are old: see stint prune.",
 		Example: "stint keep ses_02r3v0n8e2\nstint keep ses_02r3v0n8e2 --release",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.eachSession(cmd.Context(), "keep", args, func(ctx context.Context, client *api.Client, id api.SessionID) error {
+			return c.eachSession(cmd.Context(), "keep", of, args, nil, func(ctx context.Context, client *api.Client, id api.SessionID, count int) error {
 				answer, err := client.KeepSession(ctx, id, !release)
 				if err != nil {
 					return err
 				}
-				return c.several(answer, id.String(), len(args), func() error {
+				return c.several(answer, id.String(), count, func() error {
 					switch {
 					case !answer.Changed && release:
 						c.hint("Nothing to do: %s isn't kept.", id)
@@ -134,6 +135,7 @@ func (c *cli) keepCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&release, "release", false, "let them go again")
+	of.add(cmd, "agent:deps status:error")
 	return cmd
 }
 

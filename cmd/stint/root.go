@@ -75,7 +75,7 @@ func (c *cli) addCommands(root *cobra.Command) {
 		}
 	}
 	add(groupDaily, c.runCommand(), c.sessionsCommand(), c.showCommand(), c.logsCommand(), c.watchCommand(), c.waitCommand(),
-		c.inboxCommand(), c.answerCommand(), c.sayCommand(), c.cancelCommand(), c.stopCommand(), c.retryCommand(), c.keepCommand(),
+		c.inboxCommand(), c.answerCommand(), c.sayCommand(), c.cancelCommand(), c.stopCommand(), c.retryCommand(), c.archiveCommand(), c.keepCommand(),
 		c.diffCommand(), c.landCommand(), c.discardCommand())
 	add(groupTasks, c.nextCommand(), c.taskCommand(), c.dispatchCommand(), c.briefingCommand(), c.claimCommand(), c.renewCommand(), c.extendCommand(),
 		c.releaseCommand(), c.claimsCommand())

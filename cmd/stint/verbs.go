@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -10,33 +11,34 @@ import (
 
 func (c *cli) cancelCommand() *cobra.Command {
 	var in api.CancelInput
+	var of chosen
 	cmd := &cobra.Command{
 		Use:     "cancel SESSION…",
 		Short:   "Cancel sessions; a running one is killed",
-		Example: "stint cancel ses_02r3v0n8e2 --reason 'wrong branch'",
-		Args:    cobra.MinimumNArgs(1),
+		Example: "stint cancel ses_02r3v0n8e2 --reason 'wrong branch'\nstint cancel --query 'agent:deps status:queued'",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.eachSession(cmd.Context(), "cancel", args, func(ctx context.Context, client *api.Client, id api.SessionID) error {
+			return c.eachSession(cmd.Context(), "cancel", of, args, unended, func(ctx context.Context, client *api.Client, id api.SessionID, count int) error {
 				answer, err := client.CancelSession(ctx, id, in)
 				if err != nil {
 					return err
 				}
-				return c.showChanged(answer, "cancelled", len(args))
+				return c.showChanged(answer, "cancelled", count)
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&in.OnlyPending, "only-pending", false, "leave it alone once it runs")
 	cmd.Flags().StringVar(&in.Reason, "reason", "", "a `TEXT` that says why")
+	of.add(cmd, "agent:deps status:queued")
 	return cmd
 }
 
 func (c *cli) stopCommand() *cobra.Command {
-	return &cobra.Command{
+	var of chosen
+	cmd := &cobra.Command{
 		Use:   "stop SESSION…",
 		Short: "Ask sessions to end after their current turn",
-		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.eachSession(cmd.Context(), "stop", args, func(ctx context.Context, client *api.Client, id api.SessionID) error {
+			return c.eachSession(cmd.Context(), "stop", of, args, unended, func(ctx context.Context, client *api.Client, id api.SessionID, count int) error {
 				answer, err := client.StopSession(ctx, id)
 				if err != nil {
 					return err
@@ -45,24 +47,27 @@ func (c *cli) stopCommand() *cobra.Command {
 				if answer.Session.Status == api.Cancelled { // nothing was running that could have ended by itself
 					done = "cancelled: it had not begun"
 				}
-				return c.showChanged(answer, done, len(args))
+				return c.showChanged(answer, done, count)
 			})
 		},
 	}
+	of.add(cmd, "agent:deps")
+	return cmd
 }
 
 func (c *cli) retryCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "retry SESSION…",
-		Short: "Run ended sessions again, or queue stale ones",
-		Args:  cobra.MinimumNArgs(1),
+	var of chosen
+	cmd := &cobra.Command{
+		Use:     "retry SESSION…",
+		Short:   "Run ended sessions again, or queue stale ones",
+		Example: "stint retry ses_02r3v0n8e2\nstint retry --query 'status:error code:MODEL_UNAVAILABLE since:1d'",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.eachSession(cmd.Context(), "retry", args, func(ctx context.Context, client *api.Client, id api.SessionID) error {
+			return c.eachSession(cmd.Context(), "retry", of, args, retried, func(ctx context.Context, client *api.Client, id api.SessionID, count int) error {
 				s, err := client.RetrySession(ctx, id)
 				if err != nil {
 					return err
 				}
-				return c.several(s, s.ID.String(), len(args), func() error {
+				return c.several(s, s.ID.String(), count, func() error {
 					if err := c.say("%s", s.ID); err != nil {
 						return err
 					}
@@ -80,12 +85,28 @@ func (c *cli) retryCommand() *cobra.Command {
 			})
 		},
 	}
+	of.add(cmd, "status:error since:1d")
+	return cmd
 }
 
-// eachSession does one thing to every session named. All are tried; the first failure
-// determines the exit code.
-func (c *cli) eachSession(ctx context.Context, verb string, refs []string, do func(context.Context, *api.Client, api.SessionID) error) error {
-	client, err := c.connect("cannot " + verb + " the session " + refs[0])
+// What the query of a verb can be about: a retry runs what is complete once more only by its id.
+var (
+	unended = slices.DeleteFunc(slices.Clone(api.Statuses), api.Status.Terminal)
+	retried = []api.Status{api.Failed, api.Cancelled, api.Stale}
+)
+
+// eachSession does one thing to every session that is chosen; do is told how many those are. All are
+// tried; the first failure determines the exit code.
+func (c *cli) eachSession(ctx context.Context, verb string, of chosen, args []string, statuses []api.Status, do func(ctx context.Context, client *api.Client, id api.SessionID, count int) error) error {
+	about := "what fits the query"
+	if len(args) > 0 {
+		about = "the session " + args[0]
+	}
+	client, err := c.connect("cannot " + verb + " " + about)
+	if err != nil {
+		return err
+	}
+	refs, err := of.sessions(ctx, c, client, verb, args, statuses)
 	if err != nil {
 		return err
 	}
@@ -94,7 +115,7 @@ func (c *cli) eachSession(ctx context.Context, verb string, refs []string, do fu
 		if err != nil {
 			return err
 		}
-		err = do(ctx, client, id)
+		err = do(ctx, client, id, len(refs))
 		return explain("cannot "+verb+" the session "+id.String(), err, nextFor(err, id))
 	})
 }
