@@ -61,10 +61,11 @@ type Trusted struct {
 
 // Untrusted is what people or other systems wrote; it never changes what is executed.
 type Untrusted struct {
-	Title   string     `json:"title"`
-	Prompt  string     `json:"prompt"`
-	Context string     `json:"context"`
-	Task    *ClaimTask `json:"task,omitzero"` // that the session is about
+	Title   string       `json:"title"`
+	Prompt  string       `json:"prompt"`
+	Context string       `json:"context"`
+	Files   []Attachment `json:"files,omitzero"` // that came with the prompt
+	Task    *ClaimTask   `json:"task,omitzero"`  // that the session is about
 }
 
 // ClaimTask is the task of a session as its worker gets it, for the variables of WORKFLOW.md.

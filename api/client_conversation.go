@@ -59,3 +59,14 @@ func (c *Client) PatchThread(ctx context.Context, id ThreadID, in ThreadPatch) (
 	_, err := c.do(ctx, call{method: http.MethodPatch, path: path("threads", id.String()), body: in}, &out)
 	return out, err
 }
+
+// Attachments lists the files that came with a session's prompt and its messages.
+func (c *Client) Attachments(ctx context.Context, session SessionID) (Attachments, error) {
+	return get[Attachments](ctx, c, path("sessions", session.String(), "attachments"), nil)
+}
+
+// Attachment returns a file's bytes.
+func (c *Client) Attachment(ctx context.Context, session SessionID, id AttachmentID) ([]byte, error) {
+	_, b, err := c.answer(ctx, call{method: http.MethodGet, path: path("sessions", session.String(), "attachments", id.String())})
+	return b, err
+}

@@ -35,6 +35,7 @@ type (
 	commentKind   struct{}
 	landingKind   struct{}
 	reviewKind    struct{}
+	fileKind      struct{}
 )
 
 func (workspaceKind) prefix() string { return "wsp" }
@@ -62,6 +63,7 @@ func (taskKind) prefix() string      { return "tsk" }
 func (commentKind) prefix() string   { return "cmt" }
 func (landingKind) prefix() string   { return "lnd" }
 func (reviewKind) prefix() string    { return "rvw" }
+func (fileKind) prefix() string      { return "att" }
 
 // ID is a strictly increasing number of at most 50 bits made by the store: seconds since 2024
 // in its upper 32 bits. Outside the store it is written as a prefix and 10 base32 digits
@@ -96,6 +98,8 @@ type (
 	CommentID   = ID[commentKind]
 	LandingID   = ID[landingKind]
 	ReviewID    = ID[reviewKind]
+
+	AttachmentID = ID[fileKind]
 )
 
 // Crockford's alphabet in lower case: no i, l, o, u, and it sorts as ASCII.

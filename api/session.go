@@ -4,15 +4,16 @@ import "strconv"
 
 // SessionInput is the body of POST …/agents/{agent}/sessions.
 type SessionInput struct {
-	Prompt           *string   `json:"prompt,omitzero"` // nil = the agent's own; empty = none
-	Title            string    `json:"title"`
-	UntrustedContext string    `json:"untrustedContext"`
-	NotBefore        Time      `json:"notBefore"`
-	Priority         *int64    `json:"priority"` // nil = the agent's
-	After            SessionID `json:"after"`    // wait until this one is complete
-	AfterAny         bool      `json:"afterAny"` // … or has ended in any way
-	Task             string    `json:"task"`     // id, T-42 or slug of the task that it is about; its briefing joins the untrusted context
-	RunChoice                  // in place of what the agent says; its models bound that
+	Prompt           *string     `json:"prompt,omitzero"` // nil = the agent's own; empty = none
+	Title            string      `json:"title"`
+	UntrustedContext string      `json:"untrustedContext"`
+	NotBefore        Time        `json:"notBefore"`
+	Priority         *int64      `json:"priority"`       // nil = the agent's
+	After            SessionID   `json:"after"`          // wait until this one is complete
+	AfterAny         bool        `json:"afterAny"`       // … or has ended in any way
+	Task             string      `json:"task"`           // id, T-42 or slug of the task that it is about; its briefing joins the untrusted context
+	Files            []FileInput `json:"files,omitzero"` // that come with the prompt
+	RunChoice                    // in place of what the agent says; its models bound that
 }
 
 // Failure says why a session ended in error or was cancelled.

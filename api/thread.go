@@ -46,14 +46,15 @@ type ThreadChanged struct {
 
 // Message is something that a person wrote to an agent.
 type Message struct {
-	ID        MessageID `json:"id"`
-	SessionID SessionID `json:"sessionId"` // in whose transcript it stands
-	UserID    UserID    `json:"userId"`
-	UserName  string    `json:"userName"`
-	Text      string    `json:"text"`
-	At        Time      `json:"at"`
-	Now       bool      `json:"now,omitzero"`     // for the turn that was running; else for the next one
-	TakenAt   Time      `json:"takenAt,omitzero"` // when that turn had taken it in; zero = it goes into the next
+	ID        MessageID    `json:"id"`
+	SessionID SessionID    `json:"sessionId"` // in whose transcript it stands
+	UserID    UserID       `json:"userId"`
+	UserName  string       `json:"userName"`
+	Text      string       `json:"text"`
+	At        Time         `json:"at"`
+	Now       bool         `json:"now,omitzero"`     // for the turn that was running; else for the next one
+	TakenAt   Time         `json:"takenAt,omitzero"` // when that turn had taken it in; zero = it goes into the next
+	Files     []Attachment `json:"files,omitzero"`   // that came with it
 }
 
 // MessageInput is a message to a thread.
@@ -62,7 +63,8 @@ type MessageInput struct {
 	Text     string `json:"text"`
 	// Now has the running turn take it in, where the type of agent can. Without a running turn, and
 	// where that ends too soon, it is taken in with the next one.
-	Now bool `json:"now,omitzero"`
+	Now   bool        `json:"now,omitzero"`
+	Files []FileInput `json:"files,omitzero"` // that come with it
 }
 
 // Posted answers a message. It went into a running or waiting session, or, when the

@@ -239,6 +239,9 @@ func (e *Engine) answer(tx *db.Tx, c *claimRow, s *sessionRow, a *agentRow, term
 	if term.capped {
 		out.CappedToMax, out.MaxLeaseSeconds = true, int64(e.cfg.MaxLease/time.Second)
 	}
+	if out.Untrusted.Files, err = attachmentsOf(tx.Context(), tx, s.ID, 0, 0); err != nil {
+		return out, err
+	}
 	out.RunToken = account.RunToken(c)
 	if s.PromptID != 0 { // a new process of the worker takes the claim over
 		p, err := promptOf(tx.Context(), tx, s)

@@ -115,7 +115,7 @@ func dropSession(tx *db.Tx, id api.SessionID, rows *int64) (done bool, err error
 		return false, err
 	}
 	for _, drop := range []func(context.Context, api.SessionID) (int64, error){
-		tx.DropFilesOf, tx.DropChangesOf, tx.DropLandingsOf, tx.DropReviewOf, tx.DropOutputOf, tx.DropLateResultsOf, tx.DropMessagesOf, tx.DropPromptsOf, tx.DropClaimsOf,
+		tx.DropFilesOf, tx.DropAttachmentsOf, tx.DropChangesOf, tx.DropLandingsOf, tx.DropReviewOf, tx.DropOutputOf, tx.DropLateResultsOf, tx.DropMessagesOf, tx.DropPromptsOf, tx.DropClaimsOf,
 	} {
 		if _, err := drop(ctx, id); err != nil {
 			return false, err
@@ -214,7 +214,7 @@ func dropOutput(tx *db.Tx, id api.SessionID, budget *pruneBudget) (whole bool, e
 	if budget.rows -= n; budget.rows <= 0 {
 		return false, nil
 	}
-	for _, drop := range []func(context.Context, api.SessionID) (int64, error){tx.DropOutputOf, tx.DropFilesOf} {
+	for _, drop := range []func(context.Context, api.SessionID) (int64, error){tx.DropOutputOf, tx.DropFilesOf, tx.DropAttachmentsOf} {
 		if _, err := drop(ctx, id); err != nil {
 			return false, err
 		}

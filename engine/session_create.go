@@ -138,6 +138,14 @@ func (e *Engine) newSession(tx *db.Tx, a *agentRow, n newSession) (*sessionRow, 
 	if err := insertSession(tx, s); err != nil {
 		return nil, err
 	}
+	if err := attach(tx, s.ID, 0, n.in.Files); err != nil {
+		return nil, err
+	}
+	if n.retryOf != nil {
+		if err := attachAgain(tx, s.ID, n.retryOf.ID, 0); err != nil {
+			return nil, err
+		}
+	}
 	if n.by != api.ByScheduler {
 		if err := tx.TriggerAgent(a.ID, s.TriggeredAt); err != nil {
 			return nil, fmt.Errorf("note the trigger of agent %s: %w", a.ID, err)
@@ -281,6 +289,7 @@ func checkSession(in *api.SessionInput) error {
 		v.CheckWritten("prompt", *in.Prompt)
 	}
 	v.CheckWritten("untrustedContext", in.UntrustedContext)
+	v.CheckFiles(in.Files)
 	if p := in.Prompt; p != nil && len(*p) > maxPrompt {
 		v.Add("prompt", fmt.Sprintf("has %d bytes; at most %d fit", len(*p), maxPrompt))
 	}

@@ -30,6 +30,7 @@ func (e *Engine) PostMessage(ctx context.Context, c Caller, id api.SessionID, in
 	v.CheckWritten("text", in.Text)
 	v.CheckText("clientId", in.ClientID, 100)
 	v.CheckLine("clientId", in.ClientID)
+	v.CheckFiles(in.Files)
 	if strings.TrimSpace(in.Text) == "" {
 		v.Add("text", "is missing: write something")
 	}
@@ -118,12 +119,12 @@ func (e *Engine) say(tx *db.Tx, c Caller, s *sessionRow, a *agentRow, in api.Mes
 			return nil, fmt.Errorf("read a message: %w", err)
 		}
 	}
-	m := queries.InsertMessageParams{ID: api.MessageID(tx.NewID()), ThreadID: s.ThreadID, SessionID: s.ID, ClientID: key, UserID: c.UserID, Text: in.Text, At: db.Micros(tx.Now), Now: db.Flag(in.Now)}
+	m := queries.InsertMessageParams{ID: api.MessageID(tx.NewID()), ThreadID: s.ThreadID, SessionID: s.ID, ClientID: key, UserID: c.UserID, Text: in.Text, At: db.Micros(tx.Now), Now: db.Flag(in.Now), Files: int64(len(in.Files))}
 	if s.Status.Terminal() {
 		if err := c.MayTrigger(a.Mode); err != nil {
 			return nil, err
 		}
-		next, err := e.followUp(tx, s, a, followUp{user: c.UserID, actor: c.Actor(), prompt: in.Text})
+		next, err := e.followUp(tx, s, a, followUp{user: c.UserID, actor: c.Actor(), prompt: in.Text, files: in.Files})
 		if err != nil {
 			return nil, err
 		}
@@ -141,14 +142,25 @@ func (e *Engine) say(tx *db.Tx, c Caller, s *sessionRow, a *agentRow, in api.Mes
 	if _, err := tx.InsertMessage(tx.Context(), m); err != nil {
 		return nil, fmt.Errorf("keep a message to session %s: %w", s.ID, err)
 	}
-	if err := tx.NotePosted(tx.Context(), queries.NotePostedParams{ID: s.ThreadID, LastPosted: m.ID}); err != nil {
-		return nil, fmt.Errorf("note a message to session %s: %w", s.ID, err)
+	if err := attach(tx, s.ID, m.ID, in.Files); err != nil {
+		return nil, err
 	}
-	err := e.addItem(tx, queries.InsertItemParams{SessionID: s.ID, Kind: api.ItemMessage, Text: in.Text, UserID: c.UserID, ClientID: "say-" + m.ID.String()})
+	files, err := attachmentsOf(tx.Context(), tx, s.ID, m.ID, m.ID)
 	if err != nil {
 		return nil, err
 	}
-	out.Message = &api.Message{ID: m.ID, SessionID: m.SessionID, UserID: m.UserID, UserName: c.Name, Text: m.Text, At: api.At(m.At), Now: in.Now}
+	if err := tx.NotePosted(tx.Context(), queries.NotePostedParams{ID: s.ThreadID, LastPosted: m.ID}); err != nil {
+		return nil, fmt.Errorf("note a message to session %s: %w", s.ID, err)
+	}
+	item := queries.InsertItemParams{SessionID: s.ID, Kind: api.ItemMessage, Text: in.Text, UserID: c.UserID, ClientID: "say-" + m.ID.String()}
+	if len(files) > 0 {
+		item.CallID = m.ID.String() // by which they are found
+	}
+	err = e.addItem(tx, item)
+	if err != nil {
+		return nil, err
+	}
+	out.Message = &api.Message{ID: m.ID, SessionID: m.SessionID, UserID: m.UserID, UserName: c.Name, Text: m.Text, At: api.At(m.At), Now: in.Now, Files: files}
 	e.messages.wake(tx, s.ID)
 	return s, e.logSession(tx, s, c.Actor(), api.EventMessagePosted, api.EventData{"message": m.ID.String()})
 }
@@ -158,12 +170,13 @@ type followUp struct {
 	user   api.UserID
 	actor  string
 	prompt string
+	files  []api.FileInput
 }
 
 func (e *Engine) followUp(tx *db.Tx, s *sessionRow, a *agentRow, f followUp) (*sessionRow, error) {
 	return e.newSession(tx, a, newSession{
 		by: api.ByUser, user: f.user, actor: f.actor, at: manualTrigger(a, db.Micros(tx.Now)), attempt: 1,
-		in: api.SessionInput{Prompt: &f.prompt, Priority: &s.Priority}, goesOn: s,
+		in: api.SessionInput{Prompt: &f.prompt, Priority: &s.Priority, Files: f.files}, goesOn: s,
 	})
 }
 
@@ -208,9 +221,14 @@ func (e *Engine) goOn(tx *db.Tx, s *sessionRow) error {
 		return nil // none of them may start the agent now; the thread keeps what they said
 	}
 	last := left[len(left)-1] // what was said after it goes to the claim on the new session
-	_, err = e.followUp(tx, s, &a, followUp{user: by, actor: by.String(), prompt: strings.Join(said, betweenMessages)})
+	next, err := e.followUp(tx, s, &a, followUp{user: by, actor: by.String(), prompt: strings.Join(said, betweenMessages)})
 	if err != nil {
 		return err
+	}
+	for _, m := range left {
+		if err := attachAgain(tx, next.ID, m.SessionID, m.ID); err != nil {
+			return err
+		}
 	}
 	return tx.NoteTurn(tx.Context(), queries.NoteTurnParams{ID: s.ThreadID, LastConsumed: last.ID})
 }
@@ -232,8 +250,12 @@ func (e *Engine) Messages(ctx context.Context, c Caller, id api.SessionID, after
 		if err != nil {
 			return fmt.Errorf("read messages of thread %s: %w", s.ThreadID, err)
 		}
-		out.Items = fitting(rows, func(r queries.MessagesAfterRow) api.Message { return toMessage(r.Message, r.Author) })
-		return nil
+		all := make([]queries.LeftMessagesRow, 0, len(rows))
+		for _, r := range rows {
+			all = append(all, queries.LeftMessagesRow(r))
+		}
+		out.Items, err = fitting(ctx, tx, all)
+		return err
 	})
 	return out, err
 }
@@ -244,21 +266,26 @@ func messagesLeft(ctx context.Context, q queries.Querier, thread api.ThreadID, a
 	if err != nil {
 		return nil, fmt.Errorf("read messages of thread %s: %w", thread, err)
 	}
-	return fitting(rows, func(r queries.LeftMessagesRow) api.Message { return toMessage(r.Message, r.Author) }), nil
+	return fitting(ctx, q, rows)
 }
 
 // fitting are no more messages than fit into a prompt with a blank line between them; one always
 // does.
-func fitting[R any](rows []R, message func(R) api.Message) []api.Message {
+func fitting(ctx context.Context, q queries.Querier, rows []queries.LeftMessagesRow) (out []api.Message, err error) {
 	out, size := []api.Message{}, 0
 	for _, r := range rows {
-		m := message(r)
+		m := toMessage(r.Message, r.Author)
 		if size += len(m.Text) + len(betweenMessages); size > maxPrompt+len(betweenMessages) {
 			break
 		}
+		if r.Message.Files > 0 {
+			if m.Files, err = attachmentsOf(ctx, q, m.SessionID, m.ID, m.ID); err != nil {
+				return nil, err
+			}
+		}
 		out = append(out, m)
 	}
-	return out
+	return out, nil
 }
 
 func toMessage(m queries.Message, author string) api.Message {

@@ -12,8 +12,8 @@ ON CONFLICT (id) DO UPDATE SET
     turn_ended_at = CASE WHEN threads.turn_ended_at < excluded.turn_ended_at THEN excluded.turn_ended_at ELSE threads.turn_ended_at END;
 
 -- name: InsertMessage :execrows
-INSERT INTO messages (id, thread_id, session_id, client_id, user_id, text, at, now, taken_at, consumed)
-VALUES (@id, @thread_id, @session_id, @client_id, @user_id, @text, @at, @now, 0, 0)
+INSERT INTO messages (id, thread_id, session_id, client_id, user_id, text, at, now, taken_at, consumed, files)
+VALUES (@id, @thread_id, @session_id, @client_id, @user_id, @text, @at, @now, 0, 0, @files)
 ON CONFLICT (thread_id, client_id) WHERE client_id <> '' DO NOTHING;
 
 -- name: MessageByClientID :one

@@ -124,8 +124,8 @@ func (q *Queries) DueDeadlines(ctx context.Context, arg DueDeadlinesParams) ([]a
 }
 
 const insertMessage = `-- name: InsertMessage :execrows
-INSERT INTO messages (id, thread_id, session_id, client_id, user_id, text, at, now, taken_at, consumed)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, 0)
+INSERT INTO messages (id, thread_id, session_id, client_id, user_id, text, at, now, taken_at, consumed, files)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, 0, ?9)
 ON CONFLICT (thread_id, client_id) WHERE client_id <> '' DO NOTHING
 `
 
@@ -138,6 +138,7 @@ type InsertMessageParams struct {
 	Text      string
 	At        int64
 	Now       int64
+	Files     int64
 }
 
 func (q *Queries) InsertMessage(ctx context.Context, arg InsertMessageParams) (int64, error) {
@@ -150,6 +151,7 @@ func (q *Queries) InsertMessage(ctx context.Context, arg InsertMessageParams) (i
 		arg.Text,
 		arg.At,
 		arg.Now,
+		arg.Files,
 	)
 	if err != nil {
 		return 0, err
@@ -158,7 +160,7 @@ func (q *Queries) InsertMessage(ctx context.Context, arg InsertMessageParams) (i
 }
 
 const leftMessages = `-- name: LeftMessages :many
-SELECT m.id, m.thread_id, m.session_id, m.client_id, m.user_id, m.text, m.at, m.now, m.taken_at, m.consumed, u.name AS author FROM messages m JOIN users u ON u.id = m.user_id
+SELECT m.id, m.thread_id, m.session_id, m.client_id, m.user_id, m.text, m.at, m.now, m.taken_at, m.consumed, m.files, u.name AS author FROM messages m JOIN users u ON u.id = m.user_id
 WHERE m.thread_id = ?1 AND m.id > ?2 AND m.consumed = 0 ORDER BY m.id LIMIT ?3
 `
 
@@ -194,6 +196,7 @@ func (q *Queries) LeftMessages(ctx context.Context, arg LeftMessagesParams) ([]L
 			&i.Message.Now,
 			&i.Message.TakenAt,
 			&i.Message.Consumed,
+			&i.Message.Files,
 			&i.Author,
 		); err != nil {
 			return nil, err
@@ -210,7 +213,7 @@ func (q *Queries) LeftMessages(ctx context.Context, arg LeftMessagesParams) ([]L
 }
 
 const messageByClientID = `-- name: MessageByClientID :one
-SELECT id, thread_id, session_id, client_id, user_id, text, at, now, taken_at, consumed FROM messages WHERE thread_id = ?1 AND client_id = ?2 AND client_id <> ''
+SELECT id, thread_id, session_id, client_id, user_id, text, at, now, taken_at, consumed, files FROM messages WHERE thread_id = ?1 AND client_id = ?2 AND client_id <> ''
 `
 
 type MessageByClientIDParams struct {
@@ -232,12 +235,13 @@ func (q *Queries) MessageByClientID(ctx context.Context, arg MessageByClientIDPa
 		&i.Now,
 		&i.TakenAt,
 		&i.Consumed,
+		&i.Files,
 	)
 	return i, err
 }
 
 const messageOfThread = `-- name: MessageOfThread :one
-SELECT id, thread_id, session_id, client_id, user_id, text, at, now, taken_at, consumed FROM messages WHERE id = ?1 AND thread_id = ?2
+SELECT id, thread_id, session_id, client_id, user_id, text, at, now, taken_at, consumed, files FROM messages WHERE id = ?1 AND thread_id = ?2
 `
 
 type MessageOfThreadParams struct {
@@ -259,12 +263,13 @@ func (q *Queries) MessageOfThread(ctx context.Context, arg MessageOfThreadParams
 		&i.Now,
 		&i.TakenAt,
 		&i.Consumed,
+		&i.Files,
 	)
 	return i, err
 }
 
 const messagesAfter = `-- name: MessagesAfter :many
-SELECT m.id, m.thread_id, m.session_id, m.client_id, m.user_id, m.text, m.at, m.now, m.taken_at, m.consumed, u.name AS author FROM messages m JOIN users u ON u.id = m.user_id
+SELECT m.id, m.thread_id, m.session_id, m.client_id, m.user_id, m.text, m.at, m.now, m.taken_at, m.consumed, m.files, u.name AS author FROM messages m JOIN users u ON u.id = m.user_id
 WHERE m.thread_id = ?1 AND m.id > ?2 ORDER BY m.id LIMIT ?3
 `
 
@@ -299,6 +304,7 @@ func (q *Queries) MessagesAfter(ctx context.Context, arg MessagesAfterParams) ([
 			&i.Message.Now,
 			&i.Message.TakenAt,
 			&i.Message.Consumed,
+			&i.Message.Files,
 			&i.Author,
 		); err != nil {
 			return nil, err

@@ -93,6 +93,17 @@ type ApiKey struct {
 	RevokedAt   int64
 }
 
+type Attachment struct {
+	ID        api.AttachmentID
+	SessionID api.SessionID
+	MessageID api.MessageID
+	Name      string
+	Type      string
+	Size      int64
+	Data      []byte
+	At        int64
+}
+
 type Attempt struct {
 	Key   []byte
 	Since int64
@@ -373,6 +384,7 @@ type Message struct {
 	Now       int64
 	TakenAt   int64
 	Consumed  int64
+	Files     int64
 }
 
 type OIDCSignIn struct {

@@ -93,6 +93,7 @@ var needs = map[string]string{
 	"ledger_agent":              "LatestLedger",
 	"ledger_fired":              unasked + "a slot fires once",
 	"members_user":              "WorkspacesOf",
+	"attachments_session":       "AttachmentsOf",
 	"messages_client":           "MessageByClientID",
 	"messages_session":          "DropMessagesOf",
 	"messages_thread":           "MessagesAfter",

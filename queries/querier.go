@@ -36,6 +36,8 @@ type Querier interface {
 	AskedLanding(ctx context.Context, workerID api.WorkerID) (AskedLandingRow, error)
 	AskedLandings(ctx context.Context, workerID api.WorkerID) ([]Landing, error)
 	AskedRemovals(ctx context.Context, workerID api.WorkerID) ([]string, error)
+	Attachment(ctx context.Context, arg AttachmentParams) (Attachment, error)
+	AttachmentsOf(ctx context.Context, arg AttachmentsOfParams) ([]AttachmentsOfRow, error)
 	Attempts(ctx context.Context, key []byte) (Attempt, error)
 	AuditOfSession(ctx context.Context, arg AuditOfSessionParams) ([]AuditOfSessionRow, error)
 	// Events of a type that is about no session: among millions of others they are few.
@@ -84,6 +86,7 @@ type Querier interface {
 	ClosePrompt(ctx context.Context, arg ClosePromptParams) (int64, error)
 	CloseSignal(ctx context.Context, arg CloseSignalParams) (int64, error)
 	ConsumeTaken(ctx context.Context, arg ConsumeTakenParams) error
+	CopyAttachment(ctx context.Context, arg CopyAttachmentParams) (int64, error)
 	CountChangedFiles(ctx context.Context, arg CountChangedFilesParams) (CountChangedFilesRow, error)
 	CountComment(ctx context.Context, id api.TaskID) (int64, error)
 	CountEndedSessions(ctx context.Context, arg CountEndedSessionsParams) (int64, error)
@@ -121,6 +124,7 @@ type Querier interface {
 	DoneTasks(ctx context.Context, arg DoneTasksParams) ([]Task, error)
 	DrainClaim(ctx context.Context, id api.ClaimKey) (int64, error)
 	DropActivitiesOf(ctx context.Context, arg DropActivitiesOfParams) (int64, error)
+	DropAttachmentsOf(ctx context.Context, sessionID api.SessionID) (int64, error)
 	DropAttempts(ctx context.Context, key []byte) (int64, error)
 	DropAudit(ctx context.Context, arg DropAuditParams) (int64, error)
 	DropBlocker(ctx context.Context, arg DropBlockerParams) (int64, error)
@@ -220,6 +224,7 @@ type Querier interface {
 	IdleSchedules(ctx context.Context, arg IdleSchedulesParams) ([]Agent, error)
 	InsertActivity(ctx context.Context, arg InsertActivityParams) (int64, error)
 	InsertAgentVersion(ctx context.Context, arg InsertAgentVersionParams) error
+	InsertAttachment(ctx context.Context, arg InsertAttachmentParams) error
 	InsertClaim(ctx context.Context, arg InsertClaimParams) error
 	InsertDelivery(ctx context.Context, arg InsertDeliveryParams) error
 	InsertDeviceCode(ctx context.Context, arg InsertDeviceCodeParams) error

@@ -143,6 +143,9 @@ var access = map[string]string{
 	"GET V/messages":         "1 + + + + 4 + 3 3 3 u +",
 	"POST V/messages":        "1 3 3 + + 4 u u u u u +",
 
+	"GET V/attachments":              "1 + + + + 4 + 3 3 3 u +",
+	"GET V/attachments/{attachment}": "1 + + + + 4 + 3 3 3 u +", // its id is unknown, its session is found
+
 	"GET V":            "1 + + + + 4 + 3 3 3 4 +",
 	"GET V/items":      "1 + + + + 4 + 3 3 3 4 +",
 	"GET V/output":     "1 + + + + 4 + 3 3 3 4 +",
@@ -372,7 +375,7 @@ func told(t *testing.T, a servertest.Response) string {
 		}
 		return "3"
 	case http.StatusNotFound:
-		for _, missing := range []string{"such prompt", "No changes were recorded", "such request to land here", "such comment here", "such standing approval here"} {
+		for _, missing := range []string{"such prompt", "No changes were recorded", "such request to land here", "such comment here", "such standing approval here", "such file"} {
 			if strings.Contains(string(a.Body), missing) {
 				return "+" // the session was found, and may be answered, or landed
 			}

@@ -86,13 +86,15 @@ func TestBody_TypeAndSize(t *testing.T) {
 	servertest.Must[api.Agent](d.Server, http.StatusOK, "PATCH", "agents/tidy", `{"name":"x"}`, servertest.With("Content-Type", "application/merge-patch+json"))
 	servertest.Must[api.Session](d.Server, http.StatusCreated, "POST", "agents/tidy/sessions", nil) // no body, no type
 
-	text := func(n int) string { return `{"prompt":"` + strings.Repeat("x", n-len(`{"prompt":""}`)) + `"}` }
-	d.Refused(http.StatusRequestEntityTooLarge, api.CodeTooLarge, "POST", "agents/tidy/sessions", text(1<<20+1))
-	d.Refused(http.StatusRequestEntityTooLarge, api.CodeTooLarge, "POST", "agents/tidy/sessions", text(1<<20+1), func(r *http.Request) {
+	text := func(n int) string {
+		return `{"description":"` + strings.Repeat("x", n-len(`{"description":""}`)) + `"}`
+	}
+	d.Refused(http.StatusRequestEntityTooLarge, api.CodeTooLarge, "POST", "tasks", text(1<<20+1))
+	d.Refused(http.StatusRequestEntityTooLarge, api.CodeTooLarge, "POST", "tasks", text(1<<20+1), func(r *http.Request) {
 		r.ContentLength = -1 // chunked: its size is not known before
 	})
-	// Exactly 1 MiB is accepted; the engine decides whether a prompt may be that long.
-	if a := d.Do("POST", "agents/tidy/sessions", text(1<<20)); a.Status == http.StatusRequestEntityTooLarge {
+	// Exactly 1 MiB is accepted; the engine decides whether a description may be that long.
+	if a := d.Do("POST", "tasks", text(1<<20)); a.Status == http.StatusRequestEntityTooLarge {
 		t.Errorf("1 MiB was refused: %s", a.Body)
 	}
 }

@@ -37,7 +37,7 @@ func (s *Server) showPrompt(x *exchange) (response, error) {
 // session when the conversation had ended.
 func (s *Server) postMessage(x *exchange) (response, error) {
 	var in api.MessageInput
-	if err := x.decode(&in); err != nil {
+	if err := x.decodeOf(maxFilled, &in); err != nil {
 		return response{}, err
 	}
 	if err := s.sessionHere(x.r.Context(), x); err != nil {

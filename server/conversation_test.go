@@ -1,6 +1,8 @@
 package server_test
 
 import (
+	"strings"
+
 	"stint/api"
 	"stint/server/servertest"
 )
@@ -63,6 +65,7 @@ func conversationsAnswer(d *fixture, viewer *servertest.Server) {
 		}
 		servertest.Must[api.Session](s, 200, "PATCH", at, with(proof(c), m{"taken": []string{now.ID.String()}}))
 		s.Refused(422, api.CodeInvalid, "PATCH", at, with(proof(c), m{"taken": []string{api.MessageID(1).String()}}))
+		attachments(d, under)
 		servertest.Must[api.ItemsAnswer](s, 200, "POST", at+"/items", with(proof(c), m{"items": []m{
 			{"kind": "tool_call", "tool": "Bash", "callId": "1", "text": "rm -r build"}, {"kind": "tool_result", "tool": "Bash", "callId": "1", "failed": true, "text": "no"},
 		}}))
@@ -93,4 +96,43 @@ func conversationsAnswer(d *fixture, viewer *servertest.Server) {
 	cmd := d.addSession().ID.String()
 	s.Refused(409, api.CodeConflict, "POST", "sessions/"+cmd+"/messages", m{"text": "x"})
 	s.Refused(409, api.CodeConflict, "POST", "agents/tidy/sessions/"+cmd+"/messages", m{"text": "x"})
+}
+
+// attachments gives files with a message, reads them back, and has those refused that can't be given.
+// Whatever could run in a browser is bytes to be saved.
+func attachments(d *fixture, under string) {
+	d.tb.Helper()
+	made := servertest.Must[api.Session](d.Server, 201, "POST", "agents/talker/sessions", m{"prompt": "Look.", "files": []m{{"name": "notes.txt", "data": []byte("x")}}})
+	one := under + made.ID.String()
+	picture := "\x89PNG\r\n\x1a\n..."
+	given := servertest.Must[api.Posted](d.Server, 200, "POST", one+"/messages", m{"text": "See.", "files": []m{
+		{"name": "shot.png", "data": []byte(picture)}, {"name": "a \"b\".svg", "data": []byte("<svg onload='x()'/>")},
+	}}).Message
+	all := servertest.Must[api.Attachments](d.Server, 200, "GET", one+"/attachments", nil).Items
+	if len(all) != 3 || all[0].Name != "notes.txt" || len(given.Files) != 2 || given.Files[0].Type != "image/png" || given.Files[1].Type != "text/plain" || all[len(all)-1] != given.Files[1] {
+		d.tb.Errorf("given %+v, listed %+v", given.Files, all)
+		return
+	}
+	for i, want := range []struct{ kind, how, body string }{
+		{"image/png", "inline; filename=shot.png", picture}, {"application/octet-stream", `attachment; filename="a \"b\".svg"`, "<svg onload='x()'/>"},
+	} {
+		a := d.Do("GET", one+"/attachments/"+given.Files[i].ID.String(), nil)
+		h := a.Header
+		if a.Status != 200 || h.Get("Content-Type") != want.kind || h.Get("Content-Disposition") != want.how || string(a.Body) != want.body ||
+			h.Get("X-Content-Type-Options") != "nosniff" || !strings.Contains(h.Get("Content-Security-Policy"), "sandbox") {
+			d.tb.Errorf("%s is answered with %d %v %q", given.Files[i].Name, a.Status, h, a.Body)
+		}
+	}
+	d.Refused(404, api.CodeNotFound, "GET", one+"/attachments/att_0000000001", nil)
+	d.Refused(422, api.CodeInvalid, "GET", one+"/attachments/"+given.Files[0].ID.String()+"?x=1", nil)
+	d.Refused(422, api.CodeInvalid, "GET", one+"/attachments?x=1", nil)
+	big := make([]byte, api.MaxFileBytes+1)
+	for field, files := range map[string][]m{
+		"files[0].name": {{"name": "../x", "data": []byte("x")}}, "files[0].data": {{"name": "big", "data": big}}, "files[1].name": {{"name": "a", "data": []byte("x")}, {"name": "A", "data": []byte("x")}},
+	} {
+		e := d.Refused(422, api.CodeInvalid, "POST", one+"/messages", m{"text": "x", "files": files})
+		if len(e.Fields) != 1 || e.Fields[0].Field != field {
+			d.tb.Errorf("refused for %+v, not for %s", e.Fields, field)
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -19,8 +20,9 @@ import (
 )
 
 const (
-	maxBody    = 1 << 20 // contract 9.2
-	maxPointer = 120     // of a field's path in a refusal
+	maxBody    = 1 << 20  // contract 9.2
+	maxFilled  = 16 << 20 // with files in it, which base64 makes a third longer
+	maxPointer = 120      // of a field's path in a refusal
 )
 
 // The reader refuses repeated and wrongly cased names and broken UTF-8 by
@@ -35,15 +37,18 @@ func (b body) bytes() []byte { return b.buf.Bytes() }
 func (b body) empty() bool   { return len(bytes.TrimSpace(b.buf.Bytes())) == 0 }
 
 // readBody reads the whole body, which must be JSON of at most 1 MiB.
-func (x *exchange) readBody() (body, error) {
+func (x *exchange) readBody() (body, error) { return x.readBodyOf(maxBody) }
+
+// readBodyOf is readBody for another size.
+func (x *exchange) readBodyOf(most int64) (body, error) {
 	if err := checkType(x.r); err != nil {
 		return body{}, err
 	}
-	if x.r.ContentLength > maxBody {
-		return body{}, errTooLarge
+	if x.r.ContentLength > most {
+		return body{}, tooLarge(most)
 	}
 	b := body{buf: takeBuffer()}
-	_, err := b.buf.ReadFrom(http.MaxBytesReader(x.ResponseWriter, x.r.Body, maxBody))
+	_, err := b.buf.ReadFrom(http.MaxBytesReader(x.ResponseWriter, x.r.Body, most))
 	if err == nil {
 		return b, nil
 	}
@@ -51,7 +56,7 @@ func (x *exchange) readBody() (body, error) {
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return body{}, errTooLarge
+		return body{}, tooLarge(most)
 	case x.server.closing.Err() != nil:
 		return body{}, &api.Error{Code: api.CodeUnavailable, Detail: "The server is stopping and the body had not arrived; nothing was changed. Send it again.", RetryIn: 5}
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -61,7 +66,9 @@ func (x *exchange) readBody() (body, error) {
 	}
 }
 
-var errTooLarge = api.Refuse(api.CodeTooLarge, "The body is over 1 MiB: send less at once.")
+func tooLarge(most int64) error {
+	return api.Refuse(api.CodeTooLarge, fmt.Sprintf("The body is over %d MiB: send less at once.", most>>20))
+}
 
 // checkType refuses what a page could send without asking the browser first
 // (contract 9.2). No body needs no type.
@@ -96,8 +103,11 @@ func checkEncoding(r *http.Request) error {
 }
 
 // decode reads the body into v, whose present values apply where fields are absent.
-func (x *exchange) decode(v any) error {
-	b, err := x.readBody()
+func (x *exchange) decode(v any) error { return x.decodeOf(maxBody, v) }
+
+// decodeOf is decode for a body of another size.
+func (x *exchange) decodeOf(most int64, v any) error {
+	b, err := x.readBodyOf(most)
 	if err != nil {
 		return err
 	}

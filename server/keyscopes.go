@@ -68,6 +68,9 @@ var keyScopes = withSessionVerbs(map[string]api.Scope{
 	"POST /retry":     api.ScopeTrigger,
 	"POST /cancel":    api.ScopeCancel,
 	"POST /stop":      api.ScopeCancel,
+
+	"GET /attachments":              api.ScopeRead,
+	"GET /attachments/{attachment}": api.ScopeRead,
 })
 
 // withSessionVerbs adds what keys may do with a session under both of its paths.

@@ -35,7 +35,7 @@ func removedAnswer(t *testing.T) {
 		}
 		s.Refused(410, api.CodeGone, "POST", at+"/keep", nil)
 		s.Refused(410, api.CodeGone, "DELETE", at+"/keep", nil)
-		for _, part := range []string{"/items", "/output", "/activities", "/events", "/messages"} {
+		for _, part := range []string{"/items", "/output", "/activities", "/events", "/messages", "/attachments", "/attachments/att_0000000001"} {
 			s.Refused(410, api.CodeGone, "GET", at+part, nil)
 		}
 		for _, verb := range []string{"/cancel", "/stop", "/retry", "/archive"} {

@@ -180,6 +180,8 @@ var sessionVerbs = []route{
 	{get, "/prompts/{prompt}", (*Server).showPrompt},
 	{post, "/messages", (*Server).postMessage},
 	{get, "/messages", (*Server).messages},
+	{get, "/attachments", (*Server).attachments},
+	{get, "/attachments/{attachment}", (*Server).attachment},
 }
 
 // openRoutes answer without sign-in.

@@ -14,7 +14,7 @@ const maxKey = 255 // of an Idempotency-Key
 
 func (s *Server) createSession(x *exchange) (response, error) {
 	var in api.SessionInput
-	key, err := x.decodeKeyed(&in, "POST sessions")
+	key, err := x.decodeKeyedOf(maxFilled, &in, "POST sessions")
 	if err != nil {
 		return response{}, err
 	}
@@ -37,7 +37,12 @@ func made(what any, location string, replayed bool) response {
 // decodeKeyed reads a body that may be absent, and the Idempotency-Key of a request that makes
 // something by a route.
 func (x *exchange) decodeKeyed(in any, route string) (engine.Idempotency, error) {
-	sent, err := x.readBody()
+	return x.decodeKeyedOf(maxBody, in, route)
+}
+
+// decodeKeyedOf is decodeKeyed for a body of another size.
+func (x *exchange) decodeKeyedOf(most int64, in any, route string) (engine.Idempotency, error) {
+	sent, err := x.readBodyOf(most)
 	if err != nil {
 		return engine.Idempotency{}, err
 	}

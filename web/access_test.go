@@ -21,6 +21,7 @@ var pageAccess = map[string]string{
 	"GET /sessions":                                        "+ + + +",
 	"GET /sessions/{session}":                              "4 4 4 +",
 	"GET /sessions/{session}/output.txt":                   "4 4 4 +",
+	"GET /sessions/{session}/files/{file}":                 "4 4 4 4", // there is none
 	"GET /sessions/{session}/{verb}":                       "4 4 4 +",
 	"POST /sessions/{session}/{verb}":                      "4 4 4 +",
 	"POST /sessions/{session}/answer":                      "4 4 4 +",

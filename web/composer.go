@@ -290,9 +290,16 @@ func (v *visit) say() error {
 	}
 	text, key := lines(v.r.PostForm.Get("text")), v.r.PostForm.Get("key")
 	now := v.r.PostForm.Get("now") != ""
-	posted, err := v.web.engine.PostMessage(v.r.Context(), v.caller, id, api.MessageInput{Text: text, ClientID: key, Now: now})
+	files, err := v.filesFrom()
+	if err != nil {
+		return err
+	}
+	posted, err := v.web.engine.PostMessage(v.r.Context(), v.caller, id, api.MessageInput{Text: text, ClientID: key, Now: now, Files: files})
 	if err != nil {
 		f := failureOf(err)
+		if bad, is := fieldErrors(err); is && fileFault(bad, files) != "" {
+			return v.drawSession(f.status, answerForm{typed: url.Values{"say": {text}, "key": {key}}, errors: map[string]string{"files": fileFault(bad, files)}})
+		}
 		if f.status == http.StatusUnprocessableEntity || f.status == http.StatusConflict {
 			return v.drawSession(f.status, answerForm{typed: url.Values{"say": {text}, "key": {key}}, errors: map[string]string{"say": f.text}})
 		}

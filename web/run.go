@@ -96,6 +96,11 @@ func (v *visit) run() error {
 	if form.Has("prompt") { // the form shows the agent's own: an emptied field means none
 		in.Prompt = new(lines(form.Get("prompt")))
 	}
+	files, err := v.filesFrom()
+	if err != nil {
+		return err
+	}
+	in.Files = files
 	bad := map[string]string{}
 	if typed := form.Get("priority"); typed != "" {
 		n, err := strconv.ParseInt(typed, 10, 64)
@@ -116,7 +121,7 @@ func (v *visit) run() error {
 	}
 	idem := engine.Idempotency{}
 	if key := form.Get("key"); key != "" {
-		idem = engine.Idempotency{Key: key, Route: "page:/agents/" + slug + "/run", Body: []byte(form.Encode())}
+		idem = engine.Idempotency{Key: key, Route: "page:/agents/" + slug + "/run", Body: []byte(form.Encode() + fingerprint(files))}
 	}
 	s, _, err := v.web.engine.CreateSession(v.r.Context(), v.caller, slug, in, idem)
 	if err != nil {
@@ -124,6 +129,7 @@ func (v *visit) run() error {
 			return v.drawRun(http.StatusForbidden, form, nil)
 		}
 		if bad, ok := fieldErrors(err); ok {
+			bad["files"] = fileFault(bad, files)
 			if bad["Idempotency-Key"] != "" {
 				form.Set("key", rand.Text()) // it was changed after a first press: this means a new session
 			}

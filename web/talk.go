@@ -37,6 +37,7 @@ type talkEntry struct {
 	text   string
 	cut    bool // the text was longer than is shown or kept
 	call   *toolCall
+	files  []api.Attachment // that came with a message, or with the prompt
 }
 
 // toolCall is a call of a tool and, once it is there, its result.
@@ -82,6 +83,12 @@ func (v *visit) readTalk(ctx context.Context, page engine.SessionPage, before in
 	if err := w.learn(ctx, v, v.caller, id, shown); err != nil {
 		return t, 0, err
 	}
+	if t.first != nil {
+		if w.files, err = v.filesOf(ctx, v.caller, id); err != nil {
+			return t, 0, err
+		}
+		t.first.files = w.files[0]
+	}
 	for _, it := range shown {
 		w.add(it)
 	}
@@ -119,6 +126,7 @@ type talkWriter struct {
 	running bool
 	mark    string
 	names   map[api.UserID]string
+	files   map[api.MessageID][]api.Attachment
 	list    []*talkEntry
 	calls   map[string]*talkEntry // without a result yet, by call id
 }
@@ -133,6 +141,15 @@ func newTalkWriter(s engine.SessionView) *talkWriter {
 
 // learn reads the names of the authors.
 func (w *talkWriter) learn(ctx context.Context, v *visit, c engine.Caller, id api.SessionID, items []api.Item) error {
+	for _, it := range items {
+		if it.Kind == api.ItemMessage && it.CallID != "" { // it came with files
+			var err error
+			if w.files, err = v.filesOf(ctx, c, id); err != nil {
+				return err
+			}
+			break
+		}
+	}
 	for _, it := range items {
 		if it.UserID == 0 || w.names[it.UserID] != "" {
 			continue
@@ -150,6 +167,11 @@ func (w *talkWriter) learn(ctx context.Context, v *visit, c engine.Caller, id ap
 func (w *talkWriter) add(it api.Item) (completed *talkEntry) {
 	e := &talkEntry{anchor: fmt.Sprintf("t%d", it.Seq), kind: it.Kind, text: it.Text, cut: it.Truncated, who: w.names[it.UserID]}
 	switch it.Kind {
+	case api.ItemMessage:
+		var m api.MessageID
+		if m.UnmarshalText([]byte(it.CallID)) == nil && m != 0 {
+			e.files = w.files[m]
+		}
 	case api.ItemToolCall:
 		e.call = &toolCall{tool: it.Tool, running: w.running}
 		e.call.input, e.cut = shortened(it.Text, it.Truncated)

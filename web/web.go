@@ -120,6 +120,7 @@ var routes = []route{
 	{http.MethodPost, "/sessions/{session}/review/{comment}/drop", (*visit).dropComment},
 	{http.MethodPost, "/sessions/{session}/land", (*visit).land},
 	{http.MethodPost, "/sessions/{session}/landings/{landing}/withdraw", (*visit).withdrawLanding},
+	{http.MethodGet, "/sessions/{session}/files/{file}", (*visit).file},
 	{http.MethodGet, "/run", (*visit).chooseAgent},
 	{http.MethodPost, "/run", (*visit).quickRun},
 	{http.MethodGet, systemPath, (*visit).system},
@@ -224,8 +225,12 @@ func (d *dashboard) serve(do func(*visit) error) http.Handler {
 		}
 		v.caller, v.who = caller, who
 		if r.Method == http.MethodPost {
-			r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-			if err := readForm(r); err != nil {
+			most, read := int64(maxForm), readForm
+			if takesFiles(r.URL.Path) && strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/form-data;") {
+				most, read = maxFilled, readFilled
+			}
+			r.Body = http.MaxBytesReader(w, r.Body, most)
+			if err := read(r); err != nil {
 				v.fail(err)
 				return
 			}

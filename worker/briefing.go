@@ -15,6 +15,7 @@ import (
 type briefing struct {
 	fence string // random for each run, so that no text can close the fence
 	claim api.Claim
+	files *files          // of people's
 	given []api.MessageID // to the agent session that is resumed, by turns that were cut off
 }
 
@@ -80,6 +81,9 @@ func (b briefing) turn(template string, before past) string {
 	default:
 		add("Nothing was asked in particular: do what your instructions say.")
 	}
+	if came := b.came(c.Untrusted.Files); came != "" {
+		add(came)
+	}
 	if c.Untrusted.Context != "" {
 		add(b.fenced("context", c.Untrusted.Context))
 	}
@@ -114,6 +118,21 @@ func (b briefing) meanwhile() (parts []string) {
 	return parts
 }
 
+// came names the files that came with a prompt or a message, and where they are; "" for none.
+func (b briefing) came(list []api.Attachment) string {
+	if b.files == nil {
+		return ""
+	}
+	var lines []string
+	for _, f := range b.files.have(list...) {
+		lines = append(lines, fmt.Sprintf("%s (%s)", f.Path, f.Type))
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	return b.fenced("files that came with it", strings.Join(lines, "\n"))
+}
+
 // messages are what people wrote meanwhile, in order of time. Those that were given to the agent
 // session before, to a turn that was cut off, are told so.
 func (b briefing) messages(all []api.Message, given []api.MessageID) string {
@@ -128,6 +147,9 @@ func (b briefing) messages(all []api.Message, given []api.MessageID) string {
 			label += ", which you were given already while you worked: it is the same one"
 		}
 		parts = append(parts, b.fenced(label, m.Text))
+		if came := b.came(m.Files); came != "" {
+			parts = append(parts, came)
+		}
 	}
 	return strings.Join(parts, "\n\n")
 }

@@ -75,7 +75,7 @@ func (c *conversation) run(ctx context.Context, life proc.Record) (o outcome, ag
 			return s.ended(err, ""), false
 		}
 	}
-	job := c.job(known, hidden)
+	job := c.job(known, hidden, c.fetch(ctx))
 	job.Used = m.Total
 	if failure := c.mayUse(job); failure != nil {
 		return failed(failure, ""), false
@@ -128,14 +128,14 @@ func (c *conversation) lookBack() (agentSession string, m memory, err error) {
 
 func latestName(s api.SessionID) string { return "agent-session-of " + s.String() }
 
-func (c *conversation) job(resume string, hidden []string) agent.Job {
+func (c *conversation) job(resume string, hidden []string, files []agent.File) agent.Job {
 	s, p := c.s, c.plan
 	env := slices.Concat(p.env, envOf(sessionEnv(s.claim, s.p.client.URL(), s.p.client.Workspace(), promptFiles{}, c.try)))
 	return agent.Job{
 		Executable: p.executable, Dir: p.folder.real, Env: env,
 		StateDir: s.p.agentState(p.kind),
 		Hidden:   hidden,
-		System:   c.brief.system(p.instructions), Turn: c.brief.turn(p.template, c.before), Session: resume, Begin: agent.NewID(),
+		System:   c.brief.system(p.instructions), Turn: c.brief.turn(p.template, c.before), Files: files, FilesDir: s.files.folder(), Session: resume, Begin: agent.NewID(),
 		Model: p.choice.Model, Effort: p.choice.Effort, PlanMode: p.choice.PlanMode, MaxTurns: p.maxTurns, Permissions: p.permissions, Policy: p.policy, Uses: p.uses,
 		Hook: ourselves(agent.HookArg), Tools: p.tools(), AnswerLimit: p.answerLimit, Grace: s.p.stages.Interrupt,
 	}

@@ -197,7 +197,7 @@ func (h *host) declined(p api.Prompt, q agent.Question) {
 // handed in whatever follows and never done again (contract 10.11). It returns what people
 // wrote meanwhile; it waits for a coordinator that can't be reached as long as the claim
 // lasts, since the answer may be a next turn.
-func (h *host) Next(ctx context.Context, text string) (turn string, more bool) {
+func (h *host) Next(ctx context.Context, text string) (turn agent.Said, more bool) {
 	held := h.turnClock.hold()
 	defer held()
 	h.mu.Lock()
@@ -205,29 +205,30 @@ func (h *host) Next(ctx context.Context, text string) (turn string, more bool) {
 	h.answered = nil
 	h.mu.Unlock()
 	if !h.turnEnded(last, api.Excerpt(h.mask(text), maxResult)) {
-		return "", false
+		return turn, false
 	}
 	h.c.s.at("turn ended")
 	if errors.Is(h.winding(), agent.ErrStopped) {
-		return "", false
+		return turn, false
 	}
 	said, err := h.said(ctx, last)
 	if err != nil {
-		return "", false
+		return turn, false
 	}
 	if len(said) == 0 || h.winding() != nil {
-		return "", false // what is said to an ending session becomes a session of its own
+		return turn, false // what is said to an ending session becomes a session of its own
 	}
 	h.c.s.turnChanged(ctx)
+	files := h.c.s.files.fetch(ctx, filesOf(said)...)
 	takesIn := said[len(said)-1].ID
 	given := h.settle(takesIn)
 	if !h.turnBegins(ctx, takesIn) {
-		return "", false
+		return turn, false
 	}
 	held()
 	h.turnClock.begin()
 	h.c.s.at("turn begun")
-	return h.c.brief.messages(said, given), true
+	return agent.Said{Text: h.c.brief.messages(said, given), Files: files}, true
 }
 
 // turnEnded keeps and reports the end of a turn that had taken in the messages up to one. It

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -135,6 +136,7 @@ func (s *session) execute(life proc.Record, held bool) (out outcome) {
 		at.changed(out)
 		at.close(ends(out))
 	}()
+	defer s.files.remove()
 	attempt := func(try int, life proc.Record) (outcome, bool) { return s.converse(ctx, plan, try, life) }
 	if plan.adapter == nil {
 		claim := s.claim
@@ -145,6 +147,7 @@ func (s *session) execute(life proc.Record, held bool) (out outcome) {
 			return released("worker_state_not_writable")
 		}
 		defer files.remove()
+		files.given = s.files.fetchInto(ctx, filepath.Join(files.dir, "files"), claim.Untrusted.Files...)
 		attempt = func(try int, life proc.Record) (outcome, bool) {
 			o, again := newCommand(s, plan, files, try).run(ctx, life)
 			if len(plan.checkArgv) == 0 || !successful(o) {

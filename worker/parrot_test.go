@@ -64,7 +64,13 @@ func (p parrot) Converse(ctx context.Context, pipes agent.Pipes, job agent.Job, 
 	}()
 	words := ""
 	var running []string
-	for turn, more := job.Turn, true; more; turn, more = host.Next(ctx, words) {
+	said := agent.Said{Text: job.Turn, Files: job.Files}
+	for more := true; more; said, more = host.Next(ctx, words) {
+		turn := said.Text
+		for _, f := range said.Files {
+			b, err := os.ReadFile(f.Path)
+			host.Item(agent.Item{Kind: api.ItemText, Text: fmt.Sprintf("%s %s %s %v", f.Name, f.Type, b, err)})
+		}
 		if job.Session != "" && strings.Contains(turn, " already while you worked") {
 			host.Item(agent.Item{Kind: api.ItemText, Text: parrotLabels(turn)})
 		}

@@ -45,15 +45,16 @@ var (
 
 // Process hosts any number of worker records with one shared pool of slots.
 type Process struct {
-	opts   Options
-	clocks Clocks
-	stages proc.Stages
-	client *api.Client
-	state  *state
-	log    *slog.Logger
-	boot   func() proc.BootTime
-	at     func(point string)
-	source []string // this process's environment
+	filesDir string // of people's files; guarded by mu
+	opts     Options
+	clocks   Clocks
+	stages   proc.Stages
+	client   *api.Client
+	state    *state
+	log      *slog.Logger
+	boot     func() proc.BootTime
+	at       func(point string)
+	source   []string // this process's environment
 
 	me        api.Whoami
 	machine   string // random name of this machine
@@ -161,7 +162,7 @@ func newProcess(o Options, client *api.Client) (*Process, error) {
 		return nil, errors.Join(err, s.close())
 	}
 	p.reporting, p.stopAll = context.WithCancelCause(context.Background())
-	if err := errors.Join(p.nameProcess(), p.sweepPrompts(), p.sweepScratch()); err != nil {
+	if err := errors.Join(p.nameProcess(), p.sweepPrompts(), p.sweepFiles(), p.sweepScratch()); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	return p, nil

@@ -18,6 +18,7 @@ type promptFiles struct {
 	prompt string // path
 	extra  string // path of the untrusted context, "" when there is none
 	text   string
+	given  string // the folder of files that came with it, "" when there are none
 }
 
 // writePrompt keeps the prompt in files that only the worker's user can read. It never goes
@@ -81,6 +82,7 @@ func sessionEnv(c api.Claim, url, workspace string, f promptFiles, try int) map[
 		set("STINT_PROMPT", f.text)
 	}
 	set("STINT_CONTEXT_FILE", f.extra)
+	set("STINT_FILES", f.given)
 	if c.Untrusted.Task != nil {
 		set("STINT_TASK", c.Untrusted.Task.Key)
 	}

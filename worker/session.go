@@ -41,6 +41,7 @@ type session struct {
 	broken    func(*api.Failure) // ends a conversation that can't go on; guarded by mu
 	used      api.Usage          // reported under this claim; guarded by mu
 
+	files        *files     // of people's, as they are here
 	steered      bool       // a running turn was given messages; owned by what executes the session
 	life         string     // the mark in the journal; owned by what executes the session
 	place        *workplace // owned by what executes the session
@@ -109,7 +110,7 @@ func (p *Process) newSession(rec *record, c api.Claim, heldID int64) (*session, 
 	}
 	out.hide(p.told.in(c.Session.ThreadID))
 	return &session{
-		p: p, rec: rec, claim: c, id: c.ClaimID, heldID: heldID, out: out,
+		files: newFiles(p, c.SessionID, p.log), p: p, rec: rec, claim: c, id: c.ClaimID, heldID: heldID, out: out,
 		addr: api.Held{Agent: rec.agent, Worker: c.WorkerID, Session: c.SessionID}, thread: c.Session.ThreadID,
 		log:    p.log.With("session", c.SessionID.String(), "agent", c.Trusted.AgentSlug, "fence", c.Fence),
 		closed: make(chan struct{}), over: make(chan struct{}), retry: make(chan struct{}, 1), silent: offlineAfter(c),

@@ -35,6 +35,9 @@ func (h *host) listen(ctx context.Context, over <-chan struct{}) {
 			wait.reset()
 			for _, m := range got.Items {
 				after = m.ID
+				if m.Now {
+					h.c.s.files.fetch(ctx, m.Files...)
+				}
 				h.urge(m)
 			}
 		case ctx.Err() != nil || refusedForGood(err):
@@ -83,7 +86,7 @@ func (h *host) Urgent() (agent.Said, bool) {
 	}
 	s.steered = true
 	s.at("steered")
-	return agent.Said{ID: m.ID.String(), Text: h.c.brief.messages([]api.Message{m}, nil)}, true
+	return agent.Said{ID: m.ID.String(), Text: h.c.brief.messages([]api.Message{m}, nil), Files: s.files.have(m.Files...)}, true
 }
 
 // Took is part of [agent.Host].

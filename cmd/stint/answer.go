@@ -254,6 +254,7 @@ func answerHow(id api.SessionID, p *api.Prompt) string {
 
 func (c *cli) sayCommand() *cobra.Command {
 	var now bool
+	var paths []string
 	cmd := &cobra.Command{
 		Use:   "say SESSION TEXT|-",
 		Short: "Write to the agent of a session",
@@ -269,8 +270,12 @@ func (c *cli) sayCommand() *cobra.Command {
 			if err != nil {
 				return usage(what, "the message: "+err.Error(), "stint say --help")
 			}
+			files, err := readFiles(paths)
+			if err != nil {
+				return usage(what, "--file: "+err.Error(), "stint say --help")
+			}
 			return c.withSession(cmd.Context(), what, args[0], func(ctx context.Context, client *api.Client, id api.SessionID) error {
-				posted, err := c.post(ctx, client, id, api.MessageInput{Text: text, Now: now})
+				posted, err := c.post(ctx, client, id, api.MessageInput{Text: text, Now: now, Files: files})
 				if err != nil {
 					return explain(what, err, nextFor(err, id))
 				}
@@ -289,6 +294,7 @@ func (c *cli) sayCommand() *cobra.Command {
 			})
 		},
 	}
+	cmd.Flags().StringArrayVar(&paths, "file", nil, "a `PATH` of a file or an image that comes with it;\nmay be given several times")
 	cmd.Flags().BoolVar(&now, "now", false, "for the turn that runs, not for after it")
 	return cmd
 }

@@ -20,6 +20,7 @@ type runFlags struct {
 	task                             string
 	model, effort                    string
 	plan                             bool
+	files                            []string
 	priority                         int64
 	limit                            time.Duration
 }
@@ -50,6 +51,7 @@ func (c *cli) runCommand() *cobra.Command {
 	flags.StringVar(&f.model, "model", "", "the `MODEL` in place of the agent's")
 	flags.StringVar(&f.effort, "effort", "", "how much the model is to think, such as `HIGH`, in place\nof the agent's")
 	flags.BoolVar(&f.plan, "plan", false, "it only looks and plans, and changes nothing")
+	flags.StringArrayVar(&f.files, "file", nil, "a `PATH` of a file or an image that comes with the\nprompt; may be given several times")
 	flags.StringVar(&f.at, "at", "", "not before this `TIME`: 2h, tomorrow, 2026-11-28T09:00:00Z")
 	flags.Int64Var(&f.priority, "priority", 0, "higher goes first (the agent's)")
 	flags.StringVar(&f.after, "after", "", "only when this `SESSION` is complete")
@@ -100,6 +102,10 @@ func (c *cli) sessionInput(cmd *cobra.Command, args []string, f runFlags, what s
 			return in, usage(what, "the prompt: "+err.Error(), "stint run --help")
 		}
 		in.Prompt = &text
+	}
+	var err error
+	if in.Files, err = readFiles(f.files); err != nil {
+		return in, usage(what, "--file: "+err.Error(), "stint run --help")
 	}
 	if cmd.Flags().Changed("priority") {
 		in.Priority = &f.priority

@@ -241,7 +241,7 @@ func (t *acpTalk) answered(a questionAnswer) (done bool, err error) {
 		if !a.more || t.stopping != nil {
 			return true, t.stopping
 		}
-		t.say(a.text)
+		t.say(a.said)
 		return false, nil
 	}
 	asked := t.asks[a.id]

@@ -18,7 +18,11 @@ const acpVersion = 1
 type acpAgent struct {
 	Version jsontext.Value `json:"protocolVersion"`
 	Can     struct {
-		Load     bool `json:"loadSession"`
+		Load   bool `json:"loadSession"`
+		Prompt struct {
+			Image    bool `json:"image"`
+			Embedded bool `json:"embeddedContext"`
+		} `json:"promptCapabilities"`
 		Sessions struct {
 			Resume jsontext.Value `json:"resume"`
 		} `json:"sessionCapabilities"`
@@ -242,7 +246,7 @@ func (t *acpTalk) opened() error {
 		t.lost = err
 		return err
 	}
-	t.say(t.job.Turn)
+	t.say(Said{Text: t.job.Turn, Files: t.job.Files})
 	return nil
 }
 

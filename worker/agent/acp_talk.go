@@ -173,15 +173,15 @@ func (t *acpTalk) hear(raw []byte) error {
 }
 
 // say begins a turn.
-func (t *acpTalk) say(text string) {
+func (t *acpTalk) say(said Said) {
 	t.turning, t.rounds, t.acting, t.told, t.refused = true, 1, false, 0, nil
 	t.result.Text = ""
-	t.prompt(text)
+	t.prompt(said.Text, acpBlocks(said.Files, t.agent.Can.Prompt.Image, t.agent.Can.Prompt.Embedded)...)
 }
 
 // prompt sends the next words of a turn. The protocol has no place for trusted text beside them:
 // where the program has none of its own, it comes first.
-func (t *acpTalk) prompt(text string) {
+func (t *acpTalk) prompt(text string, also ...any) {
 	if first := strings.TrimSpace(text); first == "" || !unicode.IsLetter([]rune(first)[0]) {
 		text = "To you:\n" + text // what begins with a slash or the like would be a command of the program
 	}
@@ -190,7 +190,7 @@ func (t *acpTalk) prompt(text string) {
 		t.job.System = ""
 	}
 	t.rpc.call("session/prompt", map[string]any{
-		"sessionId": t.session, "prompt": []any{map[string]any{"type": "text", "text": text}},
+		"sessionId": t.session, "prompt": append([]any{map[string]any{"type": "text", "text": text}}, also...),
 	}, 0, t.turned)
 }
 

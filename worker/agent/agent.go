@@ -99,6 +99,8 @@ type Job struct {
 	Hidden      []string // absolute paths that the agent must not read: the worker's and the coordinator's own
 	System      string   // trusted text for the agent's system channel
 	Turn        string   // what people wrote, fenced and labelled by the caller
+	Files       []File   // that came with it; the text names them
+	FilesDir    string   // absolute; where all files of people's are, which the agent may read; "" = there are none
 	Session     string   // agent session to resume; "" = begin a new one
 	Begin       string   // UUID for a new one, fresh for each start; not every program lets us choose
 	Model       string   // "" = the program's own choice
@@ -184,15 +186,16 @@ type Host interface {
 	// and won't. What a turn has left open goes into the next one, which is told of the doubt.
 	Took(id string, in bool)
 	// Next is called after each finished turn with the agent's last words: from then on the
-	// turn counts as done, whatever happens to the conversation. It returns the next turn's
-	// text, made of what people wrote meanwhile, or false when the conversation is over.
-	Next(ctx context.Context, said string) (turn string, more bool)
+	// turn counts as done, whatever happens to the conversation. It returns the next turn,
+	// made of what people wrote meanwhile, or false when the conversation is over.
+	Next(ctx context.Context, said string) (turn Said, more bool)
 }
 
-// Said is what people said to a running turn, fenced and labelled by the host.
+// Said is what people said, fenced and labelled by the host.
 type Said struct {
-	ID   string // the host's
-	Text string
+	ID    string // the host's, of what is said to a running turn
+	Text  string
+	Files []File // that came with it; the text names them
 }
 
 // Item is a line of the transcript.

@@ -63,6 +63,9 @@ func (Claude) Command(job Job) (Command, error) {
 	if job.Effort != "" {
 		argv = append(argv, "--effort", job.Effort)
 	}
+	if job.FilesDir != "" {
+		argv = append(argv, "--add-dir", job.FilesDir)
+	}
 	settings, err := json.Marshal(claudeSettings(job), json.Deterministic(true))
 	if err != nil {
 		return Command{}, fmt.Errorf("encode the settings for Claude Code: %w", err)

@@ -11,7 +11,7 @@ func (t *claudeTalk) steer() {
 	for said, some := t.host.Urgent(); some; said, some = t.host.Urgent() {
 		one := claudeSaid{NewID(), said.ID}
 		t.said = append(t.said, one)
-		t.write(one.uuid, said.Text)
+		t.write(one.uuid, said)
 	}
 }
 

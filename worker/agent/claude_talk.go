@@ -61,7 +61,7 @@ func (t *claudeTalk) run() (Result, error) {
 		}},
 	})
 	t.deadline = time.After(t.job.answerLimit())
-	t.say(t.job.Turn)
+	t.say(Said{Text: t.job.Turn, Files: t.job.Files})
 	for {
 		done, err := t.step()
 		if done || t.lost != nil {
@@ -119,16 +119,16 @@ func (t *claudeTalk) step() (done bool, err error) {
 }
 
 // say begins a turn.
-func (t *claudeTalk) say(text string) {
+func (t *claudeTalk) say(said Said) {
 	t.turning = true
 	t.spent = map[string]api.Usage{}
 	t.turn = NewID()
-	t.write(t.turn, text)
+	t.write(t.turn, said)
 }
 
-func (t *claudeTalk) write(id, text string) {
+func (t *claudeTalk) write(id string, said Said) {
 	t.send(map[string]any{
-		"type": "user", "uuid": id, "message": map[string]any{"role": "user", "content": text}, "parent_tool_use_id": nil, "session_id": "",
+		"type": "user", "uuid": id, "message": map[string]any{"role": "user", "content": claudeContent(said)}, "parent_tool_use_id": nil, "session_id": "",
 	})
 }
 
@@ -184,7 +184,7 @@ func (t *claudeTalk) answered(a questionAnswer) (done bool, err error) {
 		if !a.more || t.stopping != nil {
 			return true, t.stopping
 		}
-		t.say(a.text)
+		t.say(a.said)
 		return false, nil
 	}
 	if a.err != nil { // parked, or the conversation ends

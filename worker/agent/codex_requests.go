@@ -191,7 +191,7 @@ const codexSteer = "turn/steer"
 func (t *codexTalk) steer() {
 	for said, some := t.host.Urgent(); some; said, some = t.host.Urgent() {
 		id := t.rpc.call(codexSteer, map[string]any{
-			"threadId": t.thread, "expectedTurnId": t.turn, "clientUserMessageId": said.ID, "input": []any{map[string]any{"type": "text", "text": said.Text}},
+			"threadId": t.thread, "expectedTurnId": t.turn, "clientUserMessageId": said.ID, "input": codexInput(said),
 		}, t.job.answerLimit(), nil)
 		c := t.rpc.open[id]
 		c.said = said.ID
@@ -273,7 +273,7 @@ func (t *codexTalk) answered(a questionAnswer) (done bool, err error) {
 		if !a.more || t.stopping != nil {
 			return true, t.stopping
 		}
-		t.say(a.text)
+		t.say(a.said)
 		return false, nil
 	}
 	if a.err != nil { // parked, or the conversation ends

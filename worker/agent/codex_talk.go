@@ -99,17 +99,17 @@ func (t *codexTalk) open(jsontext.Value) error {
 			t.lost = err
 			return err
 		}
-		t.say(t.job.Turn)
+		t.say(Said{Text: t.job.Turn, Files: t.job.Files})
 		return nil
 	})
 	return nil
 }
 
 // say begins a turn.
-func (t *codexTalk) say(text string) {
+func (t *codexTalk) say(said Said) {
 	t.turning, t.turn, t.retrying, t.rounds = true, "", false, 0
 	t.call("turn/start", map[string]any{
-		"threadId": t.thread, "input": []any{map[string]any{"type": "text", "text": text}},
+		"threadId": t.thread, "input": codexInput(said),
 	}, func(result jsontext.Value) error {
 		var began struct {
 			Turn struct {

@@ -212,6 +212,9 @@ func (j *judge) read(tool, name string) []toolAction {
 	if _, own := j.job.inTalks(full); own {
 		return nil
 	}
+	if dir := j.job.FilesDir; dir != "" && within(full, resolve(dir)) {
+		return nil
+	}
 	if hides := j.hides(full); hides || !inside {
 		return []toolAction{{Action: Action{Filesystem, what, tool}, contained: j.sandbox, forbidden: hides}}
 	}

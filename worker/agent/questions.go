@@ -31,7 +31,7 @@ type questionAnswer struct {
 	hook   chan<- []byte
 
 	next, more bool
-	text       string
+	said       Said
 }
 
 func newQuestions(ctx context.Context, host Host) *questions {
@@ -59,9 +59,9 @@ func (d *questions) next(said string) {
 	ctx, cancel := context.WithCancel(d.ctx)
 	d.open[nextTurn] = cancel
 	d.wait.Go(func() {
-		text, more := d.host.Next(ctx, said)
+		turn, more := d.host.Next(ctx, said)
 		if ctx.Err() == nil {
-			d.hand(ctx, questionAnswer{next: true, more: more, text: text})
+			d.hand(ctx, questionAnswer{next: true, more: more, said: turn})
 		}
 	})
 }

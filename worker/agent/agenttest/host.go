@@ -15,6 +15,7 @@ import (
 type Host struct {
 	Answer  func(context.Context, agent.Question) (agent.Answer, error) // nil: everything is declined
 	Turns   []string                                                    // the turns after the first
+	Files   []agent.File                                                // that come with the second turn
 	Refuses error                                                       // what Began returns
 
 	mu     sync.Mutex
@@ -147,13 +148,14 @@ func (h *Host) Took(id string, in bool) {
 }
 
 // Next is part of [agent.Host].
-func (h *Host) Next(context.Context, string) (turn string, more bool) {
+func (h *Host) Next(context.Context, string) (turn agent.Said, more bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.Turns) == 0 {
-		return "", false
+		return turn, false
 	}
-	turn, h.Turns = h.Turns[0], h.Turns[1:]
+	turn, h.Turns = agent.Said{Text: h.Turns[0], Files: h.Files}, h.Turns[1:]
+	h.Files = nil
 	return turn, true
 }
 
