@@ -122,7 +122,7 @@ WHERE slots < 1 OR (slots = 1) <> (first_slot = last_slot) OR (last_slot - first
    OR first_slot % 1000000 <> 0 OR last_slot % 1000000 <> 0`},
 	{rule: "a slot that fired has the session of that slot", query: `
 SELECT 'ledger row ' || l.id FROM ledger l LEFT JOIN sessions s ON s.id = l.session_id
-WHERE l.verdict = 'fired' AND (s.id IS NOT NULL OR NOT EXISTS (SELECT 1 FROM removed_sessions r WHERE r.id = l.session_id)) AND (s.id IS NULL OR s.agent_id <> l.agent_id OR s.triggered_by <> 'scheduler' OR s.triggered_at <> l.last_slot)`},
+WHERE l.verdict = 'fired' AND (s.id IS NOT NULL OR NOT EXISTS (SELECT 1 FROM removed_spans r WHERE r.first_id <= l.session_id AND r.last_id >= l.session_id)) AND (s.id IS NULL OR s.agent_id <> l.agent_id OR s.triggered_by <> 'scheduler' OR s.triggered_at <> l.last_slot)`},
 	{rule: "a scheduled session has one slot that fired", query: `
 SELECT 'session ' || s.id FROM sessions s
 WHERE s.triggered_by = 'scheduler'
@@ -140,7 +140,7 @@ SELECT n || ' events after number ' || forgotten || ', the counter says ' || cou
    WHERE f.name = 'forgotten' AND c.name = 'event')
 WHERE n <> counter - forgotten OR counter < COALESCE((SELECT MAX(seq) FROM events), 0)`},
 	{rule: "what was removed is not there", query: `
-SELECT 'session ' || r.id FROM removed_sessions r JOIN sessions s ON s.id = r.id`},
+SELECT 'session ' || s.id FROM removed_spans r JOIN sessions s ON s.workspace_id = r.workspace_id AND s.id >= r.first_id AND s.id <= r.last_id`},
 	{rule: "an event's session exists", query: `
 SELECT 'event ' || e.seq FROM events e WHERE e.session_id > 0 AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = e.session_id)`},
 	{rule: "each claim left one event", query: `
@@ -149,7 +149,7 @@ WHERE s.events_removed_at = 0 AND (SELECT COUNT(*) FROM claims c WHERE c.session
 	{rule: "an Idempotency-Key has the session or the task that it made", query: `
 SELECT 'key of user ' || user_id FROM idempotency_keys k
 WHERE (k.session_id <> 0) = (k.task_id <> 0)
-   OR (k.session_id <> 0 AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = k.session_id) AND NOT EXISTS (SELECT 1 FROM removed_sessions r WHERE r.id = k.session_id))
+   OR (k.session_id <> 0 AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = k.session_id) AND NOT EXISTS (SELECT 1 FROM removed_spans r WHERE r.first_id <= k.session_id AND r.last_id >= k.session_id))
    OR (k.task_id <> 0 AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = k.task_id))`},
 	{rule: "ids come from the counter", query: `
 SELECT 'an id is ' || MAX(i) FROM (SELECT MAX(id) AS i FROM sessions UNION ALL SELECT MAX(id) FROM claims UNION ALL SELECT MAX(id) FROM workers

@@ -134,7 +134,7 @@ func TestCheck_EveryRuleFindsWhatBreaksIt(t *testing.T) {
 		{"only the scheduler triggers at a whole second", "UPDATE sessions SET triggered_at = 1000000 WHERE id = (SELECT id FROM sessions WHERE triggered_by = 'user' LIMIT 1)"},
 		{"an agent has a next slot only while it can fire", "UPDATE agents SET paused = 1"},
 		{"event numbers have no gap", "DELETE FROM events WHERE seq = 3"},
-		{"what was removed is not there", "INSERT INTO removed_sessions SELECT id, workspace_id, 0, 1 FROM sessions LIMIT 1"},
+		{"what was removed is not there", "INSERT INTO removed_spans SELECT workspace_id, 0, id, id, 1 FROM sessions LIMIT 1"},
 		{"an event's session exists", "UPDATE events SET session_id = 12345 WHERE seq = (SELECT MAX(seq) FROM events WHERE session_id > 0)"},
 		{"each claim left one event", "UPDATE events SET type = 'session_queued' WHERE seq = (SELECT MAX(seq) FROM events WHERE type = 'session_claimed')"},
 		{"an Idempotency-Key has the session or the task that it made", "UPDATE idempotency_keys SET session_id = 12345"},

@@ -142,11 +142,7 @@ func dayNumber(at int64) int64 { return at / db.Span(aDay) }
 
 // noteRemoved notes which session went and adds what it came to to its agent's figures.
 func noteRemoved(tx *db.Tx, s *sessionRow) error {
-	gone := queries.NoteRemovedParams{ID: s.ID, WorkspaceID: s.WorkspaceID, Day: dayNumber(db.Micros(tx.Now))}
-	if s.Mode == api.Local {
-		gone.OwnerUserID = s.OwnerUserID
-	}
-	if err := tx.NoteRemoved(tx.Context(), gone); err != nil {
+	if err := noteGone(tx, s); err != nil {
 		return fmt.Errorf("note that it is gone: %w", err)
 	}
 	f := queries.AddFiguresParams{

@@ -307,6 +307,56 @@ func TestPrune_OnlyWhoMightSeeASessionIsToldThatItIsGone(t *testing.T) {
 	}
 }
 
+// What is gone takes a row a day and owner, whatever order it went in; what was kept in its midst
+// and goes later says its own day.
+func TestPrune_WhatIsGoneIsKeptInSpans(t *testing.T) {
+	w := enginetest.New(t, retaining(func(r *engine.Retention) { r.Sessions.Age = time.Hour }))
+	a := w.Agent(func(in *api.AgentInput) { in.Slug, in.Mode = "clouds", api.Cloud })
+	mine := w.Agent()
+	k, l := w.Worker(a), w.Worker(mine)
+	var ids []api.SessionID
+	var local api.SessionID
+	for i := range 9 {
+		ids = append(ids, ran(t, w, k, a))
+		if i == 2 || i == 6 {
+			local = ran(t, w, l, mine)
+		}
+	}
+	for _, id := range []api.SessionID{ids[4], local} {
+		must[api.Changed](t)(w.KeepSession(t.Context(), w.Owner, id, true))
+	}
+	spans := func(want int) {
+		t.Helper()
+		if n := figure(t, w, "SELECT COUNT(*) FROM removed_spans"); n != want {
+			t.Errorf("%d spans, not %d: %v", n, want, w.Tell("SELECT owner_user_id || ': ' || first_id || ' to ' || last_id FROM removed_spans"))
+		}
+	}
+	went := func(id api.SessionID, day string) {
+		t.Helper()
+		if _, err := w.Session(t.Context(), w.Owner, id); api.CodeOf(err) != api.CodeGone || !strings.Contains(err.Error(), day) {
+			t.Errorf("session %s, gone on %s: %v", id, day, err)
+		}
+	}
+	w.Jump(3 * time.Hour)
+	prune(t, w)
+	spans(4) // up to the one kept, up to the local one, the rest; and the other local one
+	first := w.Now().UTC().Format(time.DateOnly)
+	for _, id := range []api.SessionID{ids[4], local} {
+		must[api.Changed](t)(w.KeepSession(t.Context(), w.Owner, id, false))
+	}
+	w.Jump(24 * time.Hour)
+	prune(t, w)
+	spans(6)
+	for i, id := range ids {
+		if i != 4 {
+			went(id, first)
+		}
+	}
+	second := w.Now().UTC().Format(time.DateOnly)
+	went(ids[4], second)
+	went(local, second)
+}
+
 // A reader of the log who was away for too long begins anew; one that wasn't misses nothing.
 func TestPrune_ReadersOfTheLogAreToldWhatIsMissing(t *testing.T) {
 	w := enginetest.New(t, retaining(func(r *engine.Retention) { r.Events.Age = day }))

@@ -29,14 +29,17 @@ func visible(ctx context.Context, q queries.Querier, c Caller, id api.SessionID)
 // whyMissing is why a session isn't there: who might see it before retention took it learns when
 // that was. Errors: gone, not_found.
 func whyMissing(ctx context.Context, q queries.Querier, c Caller, id api.SessionID) error {
-	r, err := q.RemovedSession(ctx, id)
-	if err != nil && !db.None(err) {
-		return fmt.Errorf("see whether session %s was removed: %w", id, err)
-	}
-	if err != nil || c.Run != nil || r.WorkspaceID != c.WorkspaceID || (r.OwnerUserID != 0 && r.OwnerUserID != c.UserID) {
+	if c.Run != nil {
 		return db.NotFound("session")
 	}
-	return api.Refuse(api.CodeGone, "This session was removed on "+day(r.Day*db.Span(aDay))+": old ones are, unless they are kept.")
+	went, gone, err := wentOn(ctx, q, c, id)
+	if err != nil {
+		return err
+	}
+	if !gone {
+		return db.NotFound("session")
+	}
+	return api.Refuse(api.CodeGone, "This session was removed on "+day(went*db.Span(aDay))+": old ones are, unless they are kept.")
 }
 
 // day is the day of an instant, UTC.

@@ -469,10 +469,11 @@ type Prompt struct {
 	Secret       int64
 }
 
-type RemovedSession struct {
-	ID          api.SessionID
+type RemovedSpan struct {
 	WorkspaceID api.WorkspaceID
 	OwnerUserID api.UserID
+	FirstID     api.SessionID
+	LastID      api.SessionID
 	Day         int64
 }
 

@@ -18,7 +18,7 @@ import (
 // one while somebody waits.
 var grown = []string{
 	"sessions", "items", "events", "activities", "claims", "prompts", "messages", "deliveries", "ledger", "threads", "idempotency_keys", "late_results",
-	"tasks", "task_comments", "task_blockers", "removed_sessions", "outputs",
+	"tasks", "task_comments", "task_blockers", "removed_spans", "outputs",
 	"changes", "changed_files", "landings", "review_comments",
 }
 

@@ -28,6 +28,7 @@ type Querier interface {
 	AnyEventOfType(ctx context.Context, type_ string) (int64, error)
 	AnyLogin(ctx context.Context) (Login, error)
 	AnyOwnersIdentity(ctx context.Context) (Identity, error)
+	AnySessionBetween(ctx context.Context, arg AnySessionBetweenParams) (api.SessionID, error)
 	// Whether anything of an agent waits to be claimed, held back or not.
 	AnyWaiting(ctx context.Context, agentID api.AgentID) (api.SessionID, error)
 	AskDeviceCode(ctx context.Context, arg AskDeviceCodeParams) (int64, error)
@@ -156,6 +157,7 @@ type Querier interface {
 	DropReviewComment(ctx context.Context, arg DropReviewCommentParams) (int64, error)
 	DropReviewOf(ctx context.Context, sessionID api.SessionID) (int64, error)
 	DropSession(ctx context.Context, id api.SessionID) (int64, error)
+	DropSpan(ctx context.Context, arg DropSpanParams) (int64, error)
 	DropStandingApproval(ctx context.Context, arg DropStandingApprovalParams) (int64, error)
 	DropStandingApprovals(ctx context.Context, workerID api.WorkerID) (int64, error)
 	DropThread(ctx context.Context, id api.ThreadID) (int64, error)
@@ -344,7 +346,6 @@ type Querier interface {
 	// A worker's claim was taken away because the worker was silent.
 	NoteLoss(ctx context.Context, arg NoteLossParams) (int64, error)
 	NotePosted(ctx context.Context, arg NotePostedParams) error
-	NoteRemoved(ctx context.Context, arg NoteRemovedParams) error
 	NoteRound(ctx context.Context, arg NoteRoundParams) (int64, error)
 	NoteTold(ctx context.Context, arg NoteToldParams) (int64, error)
 	NoteTurn(ctx context.Context, arg NoteTurnParams) error
@@ -403,6 +404,7 @@ type Querier interface {
 	PutIdempotencyKey(ctx context.Context, arg PutIdempotencyKeyParams) error
 	PutLogin(ctx context.Context, arg PutLoginParams) error
 	PutOutput(ctx context.Context, arg PutOutputParams) error
+	PutSpan(ctx context.Context, arg PutSpanParams) error
 	PutStandingApproval(ctx context.Context, arg PutStandingApprovalParams) error
 	RaiseCounter(ctx context.Context, arg RaiseCounterParams) (int64, error)
 	ReachOfAgentsSessions(ctx context.Context, arg ReachOfAgentsSessionsParams) (ReachOfAgentsSessionsRow, error)
@@ -418,7 +420,6 @@ type Querier interface {
 	RecallHeld(ctx context.Context, arg RecallHeldParams) (int64, error)
 	RecountBlocked(ctx context.Context, id api.TaskID) (int64, error)
 	RecountBlockers(ctx context.Context, id api.TaskID) (int64, error)
-	RemovedSession(ctx context.Context, id api.SessionID) (RemovedSession, error)
 	RenameUser(ctx context.Context, arg RenameUserParams) (int64, error)
 	RenameWorkspace(ctx context.Context, arg RenameWorkspaceParams) (int64, error)
 	RenewClaim(ctx context.Context, arg RenewClaimParams) (int64, error)
@@ -467,6 +468,9 @@ type Querier interface {
 	SetWorkerState(ctx context.Context, arg SetWorkerStateParams) (int64, error)
 	// How far each webhook has read the log; what it hasn't read stays.
 	SlowestWebhook(ctx context.Context) (int64, error)
+	SpanAbove(ctx context.Context, arg SpanAboveParams) (SpanAboveRow, error)
+	// The spans beside an id, of one owner's local sessions or of all others (owner 0).
+	SpanBelow(ctx context.Context, arg SpanBelowParams) (SpanBelowRow, error)
 	SpendDayOfAgent(ctx context.Context, arg SpendDayOfAgentParams) (int64, error)
 	// A sum that reaches the maximum stays there: no report may fail because of it.
 	SpendOfAgent(ctx context.Context, arg SpendOfAgentParams) (int64, error)

@@ -71,11 +71,24 @@ DELETE FROM threads WHERE id = @id;
 -- name: DropSession :execrows
 DELETE FROM sessions WHERE id = @id AND ended_at > 0 AND kept_at = 0;
 
--- name: NoteRemoved :exec
-INSERT INTO removed_sessions (id, workspace_id, owner_user_id, day) VALUES (@id, @workspace_id, @owner_user_id, @day);
+-- The spans beside an id, of one owner's local sessions or of all others (owner 0).
+-- name: SpanBelow :one
+SELECT first_id, last_id, day FROM removed_spans
+WHERE workspace_id = @workspace_id AND owner_user_id = @owner_user_id AND first_id <= @id ORDER BY first_id DESC LIMIT 1;
 
--- name: RemovedSession :one
-SELECT * FROM removed_sessions WHERE id = @id;
+-- name: SpanAbove :one
+SELECT first_id, last_id, day FROM removed_spans
+WHERE workspace_id = @workspace_id AND owner_user_id = @owner_user_id AND first_id > @id ORDER BY first_id LIMIT 1;
+
+-- name: AnySessionBetween :one
+SELECT id FROM sessions WHERE workspace_id = @workspace_id AND id > @after AND id < @before LIMIT 1;
+
+-- name: PutSpan :exec
+INSERT INTO removed_spans (workspace_id, owner_user_id, first_id, last_id, day) VALUES (@workspace_id, @owner_user_id, @first_id, @last_id, @day)
+ON CONFLICT (workspace_id, owner_user_id, first_id) DO UPDATE SET last_id = excluded.last_id;
+
+-- name: DropSpan :execrows
+DELETE FROM removed_spans WHERE workspace_id = @workspace_id AND owner_user_id = @owner_user_id AND first_id = @first_id;
 
 -- name: AddFigures :exec
 INSERT INTO daily_figures (agent_id, day, complete, failed, cancelled, run_seconds, input_tokens, output_tokens, cost_micros, turns)

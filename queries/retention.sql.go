@@ -50,6 +50,23 @@ func (q *Queries) AddFigures(ctx context.Context, arg AddFiguresParams) error {
 	return err
 }
 
+const anySessionBetween = `-- name: AnySessionBetween :one
+SELECT id FROM sessions WHERE workspace_id = ?1 AND id > ?2 AND id < ?3 LIMIT 1
+`
+
+type AnySessionBetweenParams struct {
+	WorkspaceID api.WorkspaceID
+	After       api.SessionID
+	Before      api.SessionID
+}
+
+func (q *Queries) AnySessionBetween(ctx context.Context, arg AnySessionBetweenParams) (api.SessionID, error) {
+	row := q.db.QueryRowContext(ctx, anySessionBetween, arg.WorkspaceID, arg.After, arg.Before)
+	var id api.SessionID
+	err := row.Scan(&id)
+	return id, err
+}
+
 const bytesOfAudit = `-- name: BytesOfAudit :many
 SELECT seq, CAST(100 + OCTET_LENGTH(data) AS INTEGER) AS bytes FROM events
 WHERE seq < ?1 AND session_id + 0 = 0 AND type NOT IN ('slot_decided', 'worker_online', 'worker_stale', 'worker_offline')
@@ -472,6 +489,24 @@ func (q *Queries) DropSession(ctx context.Context, id api.SessionID) (int64, err
 	return result.RowsAffected()
 }
 
+const dropSpan = `-- name: DropSpan :execrows
+DELETE FROM removed_spans WHERE workspace_id = ?1 AND owner_user_id = ?2 AND first_id = ?3
+`
+
+type DropSpanParams struct {
+	WorkspaceID api.WorkspaceID
+	OwnerUserID api.UserID
+	FirstID     api.SessionID
+}
+
+func (q *Queries) DropSpan(ctx context.Context, arg DropSpanParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, dropSpan, arg.WorkspaceID, arg.OwnerUserID, arg.FirstID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const dropThread = `-- name: DropThread :execrows
 DELETE FROM threads WHERE id = ?1
 `
@@ -630,27 +665,6 @@ func (q *Queries) NoteLooked(ctx context.Context, lookedAt int64) (int64, error)
 		return 0, err
 	}
 	return result.RowsAffected()
-}
-
-const noteRemoved = `-- name: NoteRemoved :exec
-INSERT INTO removed_sessions (id, workspace_id, owner_user_id, day) VALUES (?1, ?2, ?3, ?4)
-`
-
-type NoteRemovedParams struct {
-	ID          api.SessionID
-	WorkspaceID api.WorkspaceID
-	OwnerUserID api.UserID
-	Day         int64
-}
-
-func (q *Queries) NoteRemoved(ctx context.Context, arg NoteRemovedParams) error {
-	_, err := q.db.ExecContext(ctx, noteRemoved,
-		arg.ID,
-		arg.WorkspaceID,
-		arg.OwnerUserID,
-		arg.Day,
-	)
-	return err
 }
 
 const noteRound = `-- name: NoteRound :execrows
@@ -890,6 +904,30 @@ func (q *Queries) OldThreads(ctx context.Context, arg OldThreadsParams) ([]OldTh
 	return items, nil
 }
 
+const putSpan = `-- name: PutSpan :exec
+INSERT INTO removed_spans (workspace_id, owner_user_id, first_id, last_id, day) VALUES (?1, ?2, ?3, ?4, ?5)
+ON CONFLICT (workspace_id, owner_user_id, first_id) DO UPDATE SET last_id = excluded.last_id
+`
+
+type PutSpanParams struct {
+	WorkspaceID api.WorkspaceID
+	OwnerUserID api.UserID
+	FirstID     api.SessionID
+	LastID      api.SessionID
+	Day         int64
+}
+
+func (q *Queries) PutSpan(ctx context.Context, arg PutSpanParams) error {
+	_, err := q.db.ExecContext(ctx, putSpan,
+		arg.WorkspaceID,
+		arg.OwnerUserID,
+		arg.FirstID,
+		arg.LastID,
+		arg.Day,
+	)
+	return err
+}
+
 const reachOfDeliveries = `-- name: ReachOfDeliveries :one
 SELECT CAST(COALESCE(MIN(x.id), 0) AS INTEGER) AS reach, COUNT(*) AS n FROM (
     SELECT d.id FROM deliveries d WHERE d.webhook_id = ?1 ORDER BY d.id DESC LIMIT ?2
@@ -910,22 +948,6 @@ func (q *Queries) ReachOfDeliveries(ctx context.Context, arg ReachOfDeliveriesPa
 	row := q.db.QueryRowContext(ctx, reachOfDeliveries, arg.WebhookID, arg.Scan)
 	var i ReachOfDeliveriesRow
 	err := row.Scan(&i.Reach, &i.N)
-	return i, err
-}
-
-const removedSession = `-- name: RemovedSession :one
-SELECT id, workspace_id, owner_user_id, day FROM removed_sessions WHERE id = ?1
-`
-
-func (q *Queries) RemovedSession(ctx context.Context, id api.SessionID) (RemovedSession, error) {
-	row := q.db.QueryRowContext(ctx, removedSession, id)
-	var i RemovedSession
-	err := row.Scan(
-		&i.ID,
-		&i.WorkspaceID,
-		&i.OwnerUserID,
-		&i.Day,
-	)
 	return i, err
 }
 
@@ -972,6 +994,55 @@ func (q *Queries) SlowestWebhook(ctx context.Context) (int64, error) {
 	var seq int64
 	err := row.Scan(&seq)
 	return seq, err
+}
+
+const spanAbove = `-- name: SpanAbove :one
+SELECT first_id, last_id, day FROM removed_spans
+WHERE workspace_id = ?1 AND owner_user_id = ?2 AND first_id > ?3 ORDER BY first_id LIMIT 1
+`
+
+type SpanAboveParams struct {
+	WorkspaceID api.WorkspaceID
+	OwnerUserID api.UserID
+	ID          api.SessionID
+}
+
+type SpanAboveRow struct {
+	FirstID api.SessionID
+	LastID  api.SessionID
+	Day     int64
+}
+
+func (q *Queries) SpanAbove(ctx context.Context, arg SpanAboveParams) (SpanAboveRow, error) {
+	row := q.db.QueryRowContext(ctx, spanAbove, arg.WorkspaceID, arg.OwnerUserID, arg.ID)
+	var i SpanAboveRow
+	err := row.Scan(&i.FirstID, &i.LastID, &i.Day)
+	return i, err
+}
+
+const spanBelow = `-- name: SpanBelow :one
+SELECT first_id, last_id, day FROM removed_spans
+WHERE workspace_id = ?1 AND owner_user_id = ?2 AND first_id <= ?3 ORDER BY first_id DESC LIMIT 1
+`
+
+type SpanBelowParams struct {
+	WorkspaceID api.WorkspaceID
+	OwnerUserID api.UserID
+	ID          api.SessionID
+}
+
+type SpanBelowRow struct {
+	FirstID api.SessionID
+	LastID  api.SessionID
+	Day     int64
+}
+
+// The spans beside an id, of one owner's local sessions or of all others (owner 0).
+func (q *Queries) SpanBelow(ctx context.Context, arg SpanBelowParams) (SpanBelowRow, error) {
+	row := q.db.QueryRowContext(ctx, spanBelow, arg.WorkspaceID, arg.OwnerUserID, arg.ID)
+	var i SpanBelowRow
+	err := row.Scan(&i.FirstID, &i.LastID, &i.Day)
+	return i, err
 }
 
 const undrainedOfSession = `-- name: UndrainedOfSession :one
