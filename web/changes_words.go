@@ -99,6 +99,9 @@ func (p sessionPage) landForm() string { return "land-" + commaWords(p.verbs()) 
 // landMessage is the field for the message, as it was typed or else with the session's title.
 func (p sessionPage) landMessage() Input {
 	in := Input{ID: "land-message", Name: "message", Label: "Message", Value: titleOf(p.Session.Session), Hint: "Of the commit, or title and text of the pull request."}
+	if c := p.Changes; c != nil && len(c.Commits) == 1 && !c.Dirty {
+		in.Value = c.Commits[0].Subject
+	}
 	if p.asked.typed.Has("message") {
 		in.Value = p.asked.typed.Get("message")
 	}

@@ -252,7 +252,7 @@ func TestSession_ActionsSayWhatTheyDid(t *testing.T) {
 	if next == on(api.Failed) {
 		t.Error("a retry of an ended session led back to it")
 	}
-	if page := s.get(next).Body.String(); !strings.Contains(page, "Attempts") {
+	if page := s.get(next).Body.String(); !strings.Contains(page, "<h2>Attempts</h2>") {
 		t.Error("the new attempt doesn't show the old one")
 	}
 	wentTo(t, s.post(on(api.Complete)+"/archive"), on(api.Complete))

@@ -12,6 +12,20 @@ import (
 	"stint/engine"
 )
 
+func TestLanding_ProposesTheSubjectOfTheOnlyCommit(t *testing.T) {
+	for _, dirty := range []bool{false, true} {
+		s := newFixture(t, fixtureEnd)
+		j := s.change(t, api.LandMerge)
+		state := inWorktree(s.Clock.Now())
+		state.CommitCount, state.Commits, state.Dirty = 1, state.Commits[:1], dirty
+		j.report(state, everyFile()...)
+		j.finish()
+		if page := s.get(j.changesPath()).Body.String(); strings.Contains(page, ">Say how long to wait &lt;b&gt;</textarea>") == dirty {
+			t.Errorf("not all committed is %v: the message proposed is the wrong one", dirty)
+		}
+	}
+}
+
 func TestLanding_IsAskedWithdrawnAndTold(t *testing.T) {
 	s := newFixture(t, fixtureEnd)
 	j := s.change(t, api.LandMerge)

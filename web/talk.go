@@ -53,6 +53,15 @@ type toolCall struct {
 // conversed reports whether the session is a conversation, not the output of a command.
 func (p sessionPage) conversed() bool { return p.Agent.Type != api.TypeCommand }
 
+// threadTitle names the list of a thread's sessions. In a conversation most of them are further
+// messages, else all are tries of the same.
+func (p sessionPage) threadTitle() string {
+	if p.conversed() {
+		return "In this conversation"
+	}
+	return "Attempts"
+}
+
 // readTalk reads the last part of a conversation before a sequence number (0 = the end).
 func (v *visit) readTalk(ctx context.Context, page engine.SessionPage, before int64) (talkView, int64, error) {
 	id := page.Session.ID

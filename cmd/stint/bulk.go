@@ -45,11 +45,11 @@ func (b *chosen) sessions(ctx context.Context, c *cli, client *api.Client, verb 
 	}
 	asked, err := api.ParseSessionQuery(b.query, c.now())
 	if bad, ok := errors.AsType[*api.Error](err); ok {
-		return nil, usage(what, "--query: "+bad.Fields[0].Detail, "stint "+verb+" --help")
+		return nil, badQuery(what, bad)
 	}
 	filter, clash := asked.And(api.SessionFilter{Statuses: statuses})
 	if clash != "" {
-		return nil, usage(what, "its query can be about sessions that are "+joined(statuses)+" only", "stint "+verb+" --help")
+		return nil, usage(what, "the query asks for none of the states that "+verb+" is for: "+joined(statuses), "stint "+verb+" --help")
 	}
 	var ids []string
 	for page := (api.Page{Limit: pageSize}); ; {
@@ -89,7 +89,7 @@ func (b *chosen) agree(ctx context.Context, c *cli, what, verb string, n int) er
 func (c *cli) archiveCommand() *cobra.Command {
 	var of chosen
 	cmd := &cobra.Command{
-		Use:     "archive SESSION…",
+		Use:     "archive SESSION… | --query QUERY",
 		Short:   "Take ended sessions out of the lists; they stay found by id",
 		Example: "stint archive ses_02r3v0n8e2\nstint archive --query 'agent:deps until:30d' --yes",
 		RunE: func(cmd *cobra.Command, args []string) error {

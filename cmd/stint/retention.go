@@ -108,7 +108,7 @@ func (c *cli) keepCommand() *cobra.Command {
 	release := false
 	var of chosen
 	cmd := &cobra.Command{
-		Use: "keep SESSION…", Short: "Keep sessions from being removed when they are old",
+		Use: "keep SESSION… | --query QUERY", Short: "Keep sessions from being removed when they are old",
 		Long: "Keeps sessions, with their output, events and the rest of their conversation, until they\n" +
 			"are let go with --release. Others are removed once they are old: see stint prune.",
 		Example: "stint keep ses_02r3v0n8e2\nstint keep ses_02r3v0n8e2 --release",

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"stint/api"
 )
 
 // The groups of the short help, in order.
@@ -82,7 +84,7 @@ func (c *cli) addCommands(root *cobra.Command) {
 	add(groupAgents, c.agentCommand(), c.scheduleCommand(), c.workerCommand(), c.importCommand(), c.exportCommand(), c.notifyCommand(), c.webhookCommand(), c.triggerURLCommand(), c.hookCommand())
 	add(groupPeople, c.loginCommand(), c.logoutCommand(), c.whoamiCommand(), c.contextCommand(), c.memberCommand(), c.keyCommand(), c.accountCommand(), c.programCommand(), c.workspaceCommand(), c.mcpCommand(), c.apiCommand())
 	add(groupServer, c.upCommand(), c.serveCommand(), c.serviceCommand(), c.openCommand(), c.statusCommand(), c.configCommand(), c.doctorCommand(), c.auditCommand(), c.backupCommand(), c.restoreCommand(), c.pruneCommand(), c.supportBundleCommand(), c.conformanceCommand())
-	root.AddCommand(c.versionCommand(), c.manCommand(), exitCodesTopic(), environmentTopic())
+	root.AddCommand(c.versionCommand(), c.manCommand(), exitCodesTopic(), environmentTopic(), queryTopic())
 }
 
 // group makes a command of its subcommands: alone it shows its help.
@@ -138,6 +140,18 @@ func exitCodesTopic() *cobra.Command {
 		fmt.Fprintf(&b, "  %3d  %s\n", m.code, m.means)
 	}
 	return &cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: b.String()}
+}
+
+func queryTopic() *cobra.Command {
+	var b strings.Builder
+	b.WriteString("What --query and the search box of the dashboard understand. All parts are\ntrue of each session that is found:\n\n")
+	b.WriteString("  text, \"two words\"     part of the title or the prompt\n  an id                 that session\n")
+	for _, field := range api.QueryFields() {
+		fmt.Fprintf(&b, "  %s\n", field)
+	}
+	b.WriteString("\nNumbers and lengths are compared by >, >=, < and <=, are one value (tries:2), or\nlie between two (cost:0.5..2). -status: and -phase: mean any other. " +
+		"Archived\nsessions are left out unless it says is:archived. There are also is:kept,\nis:marked and is:unlanded. The dashboard tells more at /help/sessions.")
+	return &cobra.Command{Use: "query", Short: "How sessions are found by a query", Long: b.String()}
 }
 
 func environmentTopic() *cobra.Command {

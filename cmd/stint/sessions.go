@@ -75,7 +75,7 @@ func (c *cli) sessionFilter(f sessionsFlags, what string) (api.SessionFilter, er
 	}
 	filter, err := api.ParseSessionQuery(f.query, c.now())
 	if bad, ok := errors.AsType[*api.Error](err); ok {
-		return refuse("--query: " + bad.Fields[0].Detail)
+		return api.SessionFilter{}, badQuery(what, bad)
 	}
 	flags := api.SessionFilter{Agent: f.agent, Trigger: api.Trigger(f.trigger), Archived: f.archived, Unlanded: f.unlanded}
 	for _, word := range f.statuses {
@@ -105,6 +105,11 @@ func (c *cli) sessionFilter(f sessionsFlags, what string) (api.SessionFilter, er
 		}
 	}
 	return filter, nil
+}
+
+// badQuery tells what a query says that can't be read, and where its words are told.
+func badQuery(what string, err *api.Error) error {
+	return usage(what, "--query: "+err.Fields[0].Detail, "stint help query")
 }
 
 func joined[T ~string](words []T) string {

@@ -13,7 +13,7 @@ func (c *cli) cancelCommand() *cobra.Command {
 	var in api.CancelInput
 	var of chosen
 	cmd := &cobra.Command{
-		Use:     "cancel SESSION…",
+		Use:     "cancel SESSION… | --query QUERY",
 		Short:   "Cancel sessions; a running one is killed",
 		Example: "stint cancel ses_02r3v0n8e2 --reason 'wrong branch'\nstint cancel --query 'agent:deps status:queued'",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -35,7 +35,7 @@ func (c *cli) cancelCommand() *cobra.Command {
 func (c *cli) stopCommand() *cobra.Command {
 	var of chosen
 	cmd := &cobra.Command{
-		Use:   "stop SESSION…",
+		Use:   "stop SESSION… | --query QUERY",
 		Short: "Ask sessions to end after their current turn",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.eachSession(cmd.Context(), "stop", of, args, unended, func(ctx context.Context, client *api.Client, id api.SessionID, count int) error {
@@ -58,7 +58,7 @@ func (c *cli) stopCommand() *cobra.Command {
 func (c *cli) retryCommand() *cobra.Command {
 	var of chosen
 	cmd := &cobra.Command{
-		Use:     "retry SESSION…",
+		Use:     "retry SESSION… | --query QUERY",
 		Short:   "Run ended sessions again, or queue stale ones",
 		Example: "stint retry ses_02r3v0n8e2\nstint retry --query 'status:error code:MODEL_UNAVAILABLE since:1d'",
 		RunE: func(cmd *cobra.Command, args []string) error {
