@@ -44,6 +44,10 @@ func TestActivity_IsToldInSentences(t *testing.T) {
 	if said, ok := phraseOf(api.AuditEntry{Event: api.Event{Type: api.EventSlotDecided, AgentID: 1, Data: api.EventData{"verdict": string(api.SlotMissed), "count": 5.0}}}); !ok || said.verb != "missed 5 slots of" {
 		t.Errorf("missed slots are shown as %q", said.verb)
 	}
+	told := api.AuditEntry{Event: api.Event{Type: api.EventReported, SessionID: done.ID, Data: api.EventData{"workPath": true, "usage": true}}}
+	if said, ok := phraseOf(told); !ok || said.verb != "sent news of" || (activityPage{}).facts(told) != "usage, where it works" {
+		t.Errorf("what a worker reports in between is shown as %q, %q", said.verb, (activityPage{}).facts(told))
+	}
 	for _, kind := range []struct {
 		e    api.AuditEntry
 		want string

@@ -36,6 +36,7 @@ var phrases = map[string]phrase{
 	"session_let_go":                      {"let go of", "session", ""},
 	"session_awaiting_input":              {"asked something in", "session", ""},
 	"activity":                            {"reported on", "session", ""},
+	"session_reported":                    {"sent news of", "session", ""},
 	"session_resumed":                     {"went on with", "session", ""},
 	"stop_requested":                      {"asked", "session", "to stop"},
 	"message_posted":                      {"wrote to", "session", ""},
@@ -124,7 +125,13 @@ func slotPhrase(e api.AuditEntry) (phrase, bool) {
 
 // facts are what the sentence of an entry doesn't say.
 func (p activityPage) facts(e api.AuditEntry) string {
-	if e.Type != api.EventSlotDecided {
+	switch e.Type {
+	case api.EventSlotDecided:
+	case api.EventChangesRecorded:
+		return recordedWords(e.Event)
+	case api.EventReported:
+		return newsOf(e)
+	default:
 		return factsOf(e)
 	}
 	slot, err := time.Parse(time.RFC3339, dataText(e, "slot"))
@@ -132,6 +139,20 @@ func (p activityPage) facts(e api.AuditEntry) string {
 		return factsOf(e)
 	}
 	return "due " + slot.In(p.zone).Format("2 Jan 15:04:05")
+}
+
+// news are the words for what a worker tells of a session in between.
+var news = map[string]string{
+	"agentSessionId": "the program's own session", "workPath": "where it works", "resumeCommand": "how to go on with it by hand",
+	"externalUrl": "its address", "plan": "its plan", "taken": "messages were taken", "turnEnded": "a turn ended", "tries": "it is tried again", "usage": "usage",
+}
+
+func newsOf(e api.AuditEntry) string {
+	var out []string
+	for _, key := range slices.Sorted(maps.Keys(e.Data)) {
+		out = append(out, cmp.Or(news[key], key))
+	}
+	return strings.Join(out, ", ")
 }
 
 // phraseOf finds the sentence of an entry. An entry that lacks something its sentence mentions

@@ -273,3 +273,9 @@ func (c changesView) span() string {
 	}
 	return fmt.Sprintf("%d to %d of %d", c.at.from+1, c.at.from+len(c.files), len(c.Files))
 }
+
+// recordedWords sum up the changes that an event recorded.
+func recordedWords(ev api.Event) string {
+	n := func(key string) int64 { f, _ := ev.Data[key].(float64); return int64(f) }
+	return filesWords(n("files"), n("added"), n("removed"))
+}

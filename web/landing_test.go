@@ -85,7 +85,7 @@ func TestLanding_IsAskedWithdrawnAndTold(t *testing.T) {
 		}
 	}
 	page = s.get("/activity").Body.String()
-	for _, want := range []string{"asked what to do with the changes of", "did as asked with the changes of", "recorded the changes of", "There are conflicts"} {
+	for _, want := range []string{"asked what to do with the changes of", "did as asked with the changes of", "recorded the changes of", "· 8 files, +70903 −7<", "There are conflicts"} {
 		if !strings.Contains(strings.ToLower(page), strings.ToLower(want)) {
 			t.Errorf("the activity lacks %q", want)
 		}

@@ -175,8 +175,7 @@ func eventDetail(ev api.Event) string {
 	text := func(key string) string { return eventText(ev, key) }
 	var parts []string
 	if ev.Type == api.EventChangesRecorded {
-		n := func(key string) int64 { f, _ := ev.Data[key].(float64); return int64(f) }
-		parts = append(parts, filesWords(n("files"), n("added"), n("removed")))
+		parts = append(parts, recordedWords(ev))
 	}
 	for _, key := range []string{"reason", "code", "resolution", "outcome"} {
 		s := text(key)
