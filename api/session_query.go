@@ -105,12 +105,12 @@ func ParseSessionQuery(text string, now time.Time) (SessionFilter, error) {
 	return f, bad.Err()
 }
 
-// WithoutFields is a query without the parts that begin with some fields, the rest as it was
-// written.
+// WithoutFields is a query without the parts that begin with some fields, or are one such as
+// is:unlanded, the rest as it was written.
 func WithoutFields(text string, fields ...string) string {
 	var out []string
 	for _, w := range queryWords(text) {
-		if w.field == "" || !slices.Contains(fields, w.field) {
+		if w.field == "" || !slices.Contains(fields, w.field) && !slices.Contains(fields, w.field+":"+w.value) {
 			out = append(out, w.text)
 		}
 	}

@@ -62,7 +62,7 @@ func readList(q url.Values, now time.Time) listQuery {
 	said.Statuses, said.Agent, said.Trigger, said.Unlanded = nil, "", "", false
 	out.rest, out.text = said, strings.TrimSpace(q.Get("q"))
 	if len(out.bad) == 0 {
-		out.text = api.WithoutFields(out.text, "status", "phase", "agent", "by")
+		out.text = api.WithoutFields(out.text, "status", "phase", "agent", "by", "is:unlanded")
 	}
 	return out
 }
