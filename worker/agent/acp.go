@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -117,7 +118,8 @@ func acpInstructions(job Job) string {
 }
 
 // setGemini keeps Gemini CLI from settings, hooks and tool servers of the work folder, which it
-// takes from folders that it trusts, and from updating itself. Its file wins over its user's.
+// takes from folders that it trusts, and from updating itself. Its file wins over its user's,
+// where Gemini CLI takes it: 0.61.0 does only if root owns the folder that it is in.
 func setGemini(job Job, out *Command) error {
 	if !filepath.IsAbs(job.StateDir) || job.Uses.Settings {
 		return nil
@@ -141,7 +143,12 @@ func acpUnheld(job Job, program api.ACPProgram) []string {
 	if program.Name == "opencode" && !job.Uses.Settings {
 		return []string{"opencode has no sandbox: a command that is allowed can do whatever the worker's user can. Give it a wrapper, such as bubblewrap, to fence it in."}
 	}
-	return []string{name + " asks only before what its own settings make it ask, and has no sandbox that the worker knows of: whatever it does without asking is not judged. Give it a wrapper, such as bubblewrap, to fence it in."}
+	out := []string{name + " asks only before what its own settings make it ask, and has no sandbox that the worker knows of: whatever it does without asking is not judged. Give it a wrapper, such as bubblewrap, to fence it in."}
+	if program.Name == "gemini" && !job.Uses.Settings && os.Geteuid() != 0 {
+		// Seen of 0.61.0, which says so itself ("Skipping system settings file").
+		out = append(out, "Gemini CLI takes the worker's settings for it only from a folder that root owns: whether it trusts the work folder, whose settings can start programs, is as your own settings of it say. By themselves they don't.")
+	}
+	return out
 }
 
 // acpName is what people know the program of a job by.
