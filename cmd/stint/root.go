@@ -84,7 +84,7 @@ func (c *cli) addCommands(root *cobra.Command) {
 	add(groupAgents, c.agentCommand(), c.scheduleCommand(), c.workerCommand(), c.importCommand(), c.exportCommand(), c.notifyCommand(), c.webhookCommand(), c.triggerURLCommand(), c.hookCommand())
 	add(groupPeople, c.loginCommand(), c.logoutCommand(), c.whoamiCommand(), c.contextCommand(), c.memberCommand(), c.keyCommand(), c.accountCommand(), c.programCommand(), c.workspaceCommand(), c.mcpCommand(), c.apiCommand())
 	add(groupServer, c.upCommand(), c.serveCommand(), c.serviceCommand(), c.openCommand(), c.statusCommand(), c.configCommand(), c.doctorCommand(), c.auditCommand(), c.backupCommand(), c.restoreCommand(), c.pruneCommand(), c.supportBundleCommand(), c.conformanceCommand())
-	root.AddCommand(c.versionCommand(), c.manCommand(), exitCodesTopic(), environmentTopic(), queryTopic())
+	root.AddCommand(c.versionCommand(), c.docsCommand(), c.manCommand(), exitCodesTopic(), environmentTopic(), queryTopic())
 }
 
 // group makes a command of its subcommands: alone it shows its help.
@@ -150,7 +150,7 @@ func queryTopic() *cobra.Command {
 		fmt.Fprintf(&b, "  %s\n", field)
 	}
 	b.WriteString("\nNumbers and lengths are compared by >, >=, < and <=, are one value (tries:2), or\nlie between two (cost:0.5..2). -status: and -phase: mean any other. " +
-		"Archived\nsessions are left out unless it says is:archived. There are also is:kept,\nis:marked and is:unlanded. The dashboard tells more at /help/sessions.")
+		"Archived\nsessions are left out unless it says is:archived. There are also is:kept,\nis:marked and is:unlanded. More: stint docs sessions")
 	return &cobra.Command{Use: "query", Short: "How sessions are found by a query", Long: b.String()}
 }
 

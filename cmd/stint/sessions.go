@@ -57,7 +57,7 @@ func (c *cli) sessionsCommand() *cobra.Command {
 	flags.StringVar(&f.phase, "phase", "", "only this `PHASE`: pending, running, complete, failed")
 	flags.StringVar(&f.agent, "agent", "", "only this `AGENT`'s")
 	flags.StringVar(&f.trigger, "triggered-by", "", "only `BY` user, scheduler, webhook or agent")
-	flags.StringVar(&f.query, "query", "", "only what fits a `QUERY`: 'code:TIMEOUT cost:>1 some text' (stint help query)")
+	flags.StringVar(&f.query, "query", "", "only what fits a `QUERY`: 'code:TIMEOUT cost:>1 some text' (stint docs sessions)")
 	flags.StringVar(&f.since, "since", "", "only since this `TIME`: 2h, yesterday, 2026-11-01")
 	flags.BoolVar(&f.archived, "archived", false, "archived ones too")
 	flags.BoolVar(&f.unlanded, "unlanded", false, "only those with changes that nobody has landed")
