@@ -76,7 +76,7 @@ func landable(ctx context.Context, q queries.Querier, c Caller, s *sessionRow, r
 	case w.DeletedAt != 0:
 		return refuse("The worker that has these changes was forgotten: nobody can be asked to land them.")
 	case now.Allows == api.LandOff:
-		return refuse("The worker's owner doesn't let changes be landed from here: the setting land of this agent is off.")
+		return refuse("The worker's owner doesn't let changes be landed from here: the setting land of this agent is off. They set it by stint worker init --land.")
 	case now.Landing != nil && now.Landing.State == api.LandPending:
 		return refuse(fmt.Sprintf("A request to %s is waiting for the worker already.", landWords[now.Landing.Verb]))
 	}
@@ -108,6 +108,8 @@ func fits(v api.LandVerb, now *api.Changes) string {
 	switch {
 	case now.Landing != nil && now.Landing.Verb == api.VerbDiscard && now.Landing.State == api.LandDone:
 		return "The changes were discarded."
+	case v == api.VerbMerge && now.Landing != nil && now.Landing.Verb == v && now.Landing.State == api.LandDone:
+		return "The changes were merged."
 	case now.Place == api.PlaceFolder && v != api.VerbPush && v != api.VerbPullRequest:
 		return "The agent works in a folder that is not its own: use a worktree, or do it there by hand."
 	case v == api.VerbKeep && !now.Dirty:
@@ -117,7 +119,7 @@ func fits(v api.LandVerb, now *api.Changes) string {
 	case (v == api.VerbPush || v == api.VerbPullRequest) && now.Remote == "":
 		return "Its repository has no remote to push to."
 	case v != api.VerbKeep && v != api.VerbDiscard && now.Dirty:
-		return "Some files are not committed: keep them first."
+		return "Some files are not committed: keep them first (stint land --keep)."
 	case v == api.VerbMerge && now.CommitCount == 0:
 		return "There is nothing to merge."
 	}

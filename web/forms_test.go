@@ -282,13 +282,23 @@ func TestAnswer_CountsOnceAndKeepsWhatWasTyped(t *testing.T) {
 
 func TestForms_AreReadStrictly(t *testing.T) {
 	s := newFixture(t, fixtureEnd)
-	for kind, want := range map[string]int{"text/plain": 415, "application/json": 415, "": 415, "multipart/form-data; boundary=x": 415} {
-		r := httptest.NewRequest(http.MethodPost, "/agents/backup/run", strings.NewReader("prompt=x"))
-		r.Header.Set("Content-Type", kind)
+	const files = "multipart/form-data; boundary=x"
+	for _, c := range []struct {
+		kind, path string
+		want       int
+	}{
+		{"text/plain", "/agents/backup/run", 415},
+		{"application/json", "/agents/backup/run", 415},
+		{"", "/agents/backup/run", 415},
+		{files, "/agents/backup/run", 422}, // it may come with files, but this is none of that form
+		{files, "/agents/backup/pause", 415},
+	} {
+		r := httptest.NewRequest(http.MethodPost, c.path, strings.NewReader("prompt=x"))
+		r.Header.Set("Content-Type", c.kind)
 		res := httptest.NewRecorder()
 		s.handler.ServeHTTP(res, r)
-		if res.Code != want {
-			t.Errorf("%q: status %d, want %d", kind, res.Code, want)
+		if res.Code != c.want {
+			t.Errorf("%q at %s: status %d, want %d", c.kind, c.path, res.Code, c.want)
 		}
 	}
 	if res := s.post("/agents/backup/run", "prompt", strings.Repeat("x", 2<<20)); res.Code != http.StatusRequestEntityTooLarge {

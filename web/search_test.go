@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 
@@ -41,5 +42,22 @@ func TestPages_ComeWhileSearchesAreHeld(t *testing.T) {
 	all.Wait()
 	if code := <-searched; code != http.StatusOK {
 		t.Errorf("the search that waited: status %d", code)
+	}
+}
+
+// What of a query can't be read is told beside the box, and the rest is searched for; REST's name
+// of the parameter is understood too.
+func TestSearch_WhatCannotBeReadIsToldAndLeftOut(t *testing.T) {
+	s := newFixture(t, fixtureEnd)
+	for _, path := range []string{"/sessions?q=nope:1+agent:backup", "/sessions?query=nope:1+agent:backup"} {
+		page := s.get(path).Body.String()
+		for _, want := range []string{"Part of the search was left out", "there is no field nope", `aria-describedby="q-bad"`, `<option value="backup" selected`} {
+			if !strings.Contains(page, want) {
+				t.Errorf("%s doesn't have %s", path, want)
+			}
+		}
+	}
+	if page := s.get("/sessions?q=status:error+since:7d").Body.String(); strings.Contains(page, "left out") || !strings.Contains(page, `value="since:7d"`) {
+		t.Error("a query that is read is not shown as its controls and the rest as it was written")
 	}
 }

@@ -48,7 +48,8 @@ func readList(q url.Values, now time.Time) listQuery {
 	if t := api.Trigger(q.Get("by")); slices.Contains(triggers, t) {
 		out.trigger = t
 	}
-	said, err := api.ParseSessionQuery(q.Get("q"), now)
+	text := strings.TrimSpace(cmp.Or(q.Get("q"), q.Get("query"))) // REST calls it query
+	said, err := api.ParseSessionQuery(text, now)
 	if bad, ok := errors.AsType[*api.Error](err); ok {
 		for _, f := range bad.Fields {
 			out.bad = append(out.bad, f.Detail)
@@ -60,7 +61,7 @@ func readList(q url.Values, now time.Time) listQuery {
 	}
 	out.agent, out.trigger, out.unlanded = cmp.Or(said.Agent, out.agent), cmp.Or(said.Trigger, out.trigger), said.Unlanded || out.unlanded
 	said.Statuses, said.Agent, said.Trigger, said.Unlanded = nil, "", "", false
-	out.rest, out.text = said, strings.TrimSpace(q.Get("q"))
+	out.rest, out.text = said, text
 	if len(out.bad) == 0 {
 		out.text = api.WithoutFields(out.text, "status", "phase", "agent", "by", "is:unlanded")
 	}
