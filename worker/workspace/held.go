@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -45,7 +44,7 @@ type Held struct {
 
 	root *root
 	name string
-	lock *os.File
+	lock *lockedFile
 }
 
 // Hold takes the workspace of a key, of several the one that was used last. The error may be ErrGone,

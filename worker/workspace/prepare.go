@@ -56,7 +56,7 @@ type Workspace struct {
 	id   identity
 	root *root
 	name string
-	lock *os.File
+	lock *lockedFile
 	rec  record
 }
 

@@ -173,7 +173,7 @@ func (r *root) sync(name string) error {
 
 // lock takes a workspace for this process; the system releases it when the process ends,
 // however it ends. The error may be ErrBusy.
-func (r *root) lock(name string) (*os.File, error) {
+func (r *root) lock(name string) (*lockedFile, error) {
 	at := filepath.Join(hidden, name+".lock")
 	for {
 		f, err := r.dir.OpenFile(at, os.O_CREATE|os.O_RDWR, 0o600)
@@ -190,11 +190,19 @@ func (r *root) lock(name string) (*os.File, error) {
 		mine, err := f.Stat()
 		if err == nil {
 			if now, gone := r.dir.Lstat(at); gone == nil && os.SameFile(mine, now) {
-				return f, nil
+				return &lockedFile{f}, nil
 			}
 		}
 		_ = f.Close() // it was just removed with its workspace
 	}
+}
+
+// lockedFile is a lock that is held. Closing it gives it back at once, even if a child that this
+// process is just starting has the file too, as it does until its exec.
+type lockedFile struct{ *os.File }
+
+func (l *lockedFile) Close() error {
+	return errors.Join(unix.Flock(int(l.Fd()), unix.LOCK_UN), l.File.Close())
 }
 
 // forget removes a record and its lock file, which the caller holds.
