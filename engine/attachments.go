@@ -32,8 +32,11 @@ func attachAgain(tx *db.Tx, to, from api.SessionID, message api.MessageID) error
 	}
 	for _, f := range files {
 		n, err := tx.CopyAttachment(tx.Context(), queries.CopyAttachmentParams{ID: api.AttachmentID(tx.NewID()), SessionID: to, At: db.Micros(tx.Now), Of: f.ID})
-		if err != nil || n != 1 {
-			return fmt.Errorf("keep file %s for session %s: %d rows, %w", f.ID, to, n, err)
+		if err == nil && n != 1 {
+			err = fmt.Errorf("%d rows", n)
+		}
+		if err != nil {
+			return fmt.Errorf("keep file %s for session %s: %w", f.ID, to, err)
 		}
 	}
 	return nil

@@ -150,8 +150,8 @@ func TestLand_KeepMergeAndDiscard(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(repo, "more")); err != nil || string(text) != "more\n" {
 		t.Errorf("the base's folder has %q, %v", text, err)
 	}
-	if again := w.ask(id, api.LandInput{Verb: api.VerbMerge}); again.State != api.LandRefused || again.Code != api.LandNothing {
-		t.Errorf("%+v", again)
+	if again, err := w.client.RequestLanding(t.Context(), id, api.LandInput{Verb: api.VerbMerge}); api.CodeOf(err) != api.CodeConflict {
+		t.Errorf("what is merged is merged again: %+v, %v", again, err)
 	}
 	c, err := w.client.Changes(t.Context(), id)
 	w.must(err)
