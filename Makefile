@@ -55,7 +55,7 @@ side := $(shell getconf _NPROCESSORS_ONLN)
 # Tables of one request after the other, scripts of many processes, browsers, and what counts, hashes or walks through slots
 # for long on one goroutine run without it alone: little races there.
 lives := Week_|Linearizable_
-tables := Kill_|Access_|Document_|OpenAPI_|Body_|Base_|Pages_|APIDocs_|Script|Browser_|Check_EveryRule|Guide_|Example_|Hook_|Upgrade_|MCP_(Rights|Tasks|ARun|Answers|Briefing|Scopes)|Task_|Examine_|Rules_
+tables := Kill_|RealCoordinator_|Access_|Document_|OpenAPI_|Body_|Base_|Pages_|APIDocs_|Script|Browser_|Check_EveryRule|Guide_|Example_|Hook_|Upgrade_|MCP_(Rights|Tasks|ARun|Answers|Briefing|Scopes)|Task_|Examine_|Rules_
 counts := Simulation_|Property_|Guesses_|Held_WhoHasLeft|Password_|OAuth_Guessed|PowerCut_|Restart_OverTheSlot|AutoPause_|Tick_|CatchUp_|Overlap_|ClockBack_|Output_F|Renderers_|Oracle_|BrokenCoordinators_WithoutADefect|Prune_|Findings_|Restored_|Sessions_APage|Damage_OneRow|Migrate_Killed
 alone := $(lives)|$(tables)|$(counts)
 
