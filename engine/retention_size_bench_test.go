@@ -47,7 +47,7 @@ func BenchmarkRetentionOfBusyDays(b *testing.B) {
 			if d < days {
 				s.workers = nil
 				for i := range 64 {
-					s.workers = append(s.workers, s.addWorker(b, "bench", "w"+strconv.Itoa(d)+"-"+strconv.Itoa(i)))
+					s.workers = append(s.workers, s.addWorker(b, "bench", "w"+strconv.Itoa(i)))
 				}
 				s.run(b, len(s.workers), perDay, s.talkative)
 			}
