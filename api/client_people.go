@@ -72,11 +72,7 @@ func (f SessionFilter) query(p Page) url.Values {
 			q.Set(name, value)
 		}
 	}
-	words := make([]string, len(f.Statuses))
-	for i, s := range f.Statuses {
-		words[i] = string(s)
-	}
-	set("status", strings.Join(words, ","))
+	set("status", commas(f.Statuses))
 	set("agent", f.Agent)
 	set("triggeredBy", string(f.Trigger))
 	set("q", f.Query)

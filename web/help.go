@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"regexp"
 	"slices"
@@ -55,25 +54,18 @@ func (g helpGroup) pages(all []helpPage) []helpPage {
 var helpPages = sync.OnceValues(readHelp)
 
 func readHelp() ([]helpPage, error) {
-	names, err := fs.Glob(docs.Files, "*.md")
+	documents, err := docs.All()
 	if err != nil {
 		return nil, err
 	}
 	md := goldmark.New(goldmark.WithExtensions(extension.Table), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
 	var all []helpPage
-	for _, name := range names {
-		text, err := docs.Files.ReadFile(name)
-		if err != nil {
-			return nil, err
-		}
-		first, rest, _ := bytes.Cut(text, []byte("\n"))
+	for _, d := range documents {
 		var body bytes.Buffer
-		if err := md.Convert(rest, &body); err != nil {
-			return nil, fmt.Errorf("convert %s: %w", name, err)
+		if err := md.Convert(d.Body, &body); err != nil {
+			return nil, fmt.Errorf("convert the document %s: %w", d.Name, err)
 		}
-		all = append(all, helpPage{
-			Name: strings.TrimSuffix(name, ".md"), Title: strings.TrimPrefix(string(first), "# "), Body: onThePage(body.String()),
-		})
+		all = append(all, helpPage{Name: d.Name, Title: d.Title, Body: onThePage(body.String())})
 	}
 	return all, nil
 }

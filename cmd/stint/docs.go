@@ -1,9 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 
@@ -22,20 +19,12 @@ type document struct {
 
 // documents are all of them, by name.
 func documents() ([]document, error) {
-	names, err := fs.Glob(docs.Files, "*.md")
-	if err != nil {
-		return nil, err
+	pages, err := docs.All()
+	all := make([]document, len(pages))
+	for i, d := range pages {
+		all[i] = document{Name: d.Name, Title: d.Title, Text: string(d.Text)}
 	}
-	all := make([]document, 0, len(names))
-	for _, name := range names {
-		text, err := docs.Files.ReadFile(name)
-		if err != nil {
-			return nil, fmt.Errorf("read the document %s: %w", name, err)
-		}
-		title, _, _ := bytes.Cut(text, []byte("\n"))
-		all = append(all, document{Name: strings.TrimSuffix(name, ".md"), Title: strings.TrimPrefix(string(title), "# "), Text: string(text)})
-	}
-	return all, nil
+	return all, err
 }
 
 func (c *cli) docsCommand() *cobra.Command {
