@@ -353,6 +353,21 @@ func TestReview_BecomesOneMessage(t *testing.T) {
 	}
 }
 
+func TestReview_WithoutATextBeginsWithItsFiles(t *testing.T) {
+	c := changed(t, api.LandOff, func(in *api.AgentInput) { in.Type = api.TypeClaudeCode; in.Run.Command = nil })
+	c.put(c.report("one", "b.go", "a.go"))
+	c.end()
+	for _, in := range []api.ReviewInput{{Path: "b.go", Line: 2, Text: "Why 2?"}, {Path: "a.go", Text: "Add a test."}} {
+		if _, err := c.CommentOnChanges(t.Context(), c.Owner, c.claim.SessionID, in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	posted, err := c.SendReview(t.Context(), c.Owner, c.claim.SessionID, api.ReviewSend{})
+	if want := "Comments on your changes to a.go and another file:"; err != nil || posted.Session.Title != want {
+		t.Errorf("it is titled %q (%v), want %q", posted.Session.Title, err, want)
+	}
+}
+
 func TestLanding_MovesTheTaskToDone(t *testing.T) {
 	for _, lets := range []bool{true, false} {
 		c := changed(t, api.LandMerge, func(in *api.AgentInput) {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -166,6 +167,30 @@ func (e *Engine) SendReview(ctx context.Context, c Caller, session api.SessionID
 	return out, err
 }
 
+// reviewHead is the first line of a review that would begin with a place in a file: the session
+// is named by that line.
+func reviewHead(comments []api.ReviewComment) string {
+	if len(comments) == 0 || comments[0].Path == "" {
+		return ""
+	}
+	var files []string
+	for _, c := range comments {
+		if !slices.Contains(files, c.Path) {
+			files = append(files, c.Path)
+		}
+	}
+	head := "Comments on your changes"
+	switch more := len(files) - 1; {
+	case more == 0:
+		head += " to " + files[0]
+	case more == 1:
+		head += " to " + files[0] + " and another file"
+	case more > 1:
+		head += fmt.Sprintf(" to %s and %d other files", files[0], more)
+	}
+	return head + ":"
+}
+
 // reviewText is what an agent reads of comments: file by file, in the order of lines.
 func reviewText(before string, comments []api.ReviewComment) string {
 	comments = slices.Clone(comments)
@@ -176,7 +201,7 @@ func reviewText(before string, comments []api.ReviewComment) string {
 		return int(a.Line - b.Line)
 	})
 	var b strings.Builder
-	b.WriteString(before)
+	b.WriteString(cmp.Or(before, reviewHead(comments)))
 	for _, c := range comments {
 		if b.Len() > 0 {
 			b.WriteString("\n\n")
