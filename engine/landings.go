@@ -57,10 +57,31 @@ func offerVerbs(ctx context.Context, q queries.Querier, c Caller, s *sessionRow,
 	if len(out.Verbs) == 0 {
 		out.Why = fits(api.VerbDiscard, out)
 	}
-	if out.Why == "" && out.Allows != api.LandMerge {
-		out.Why = fmt.Sprintf("The owner of its worker lets changes be landed as far as %q, by the setting land.", out.Allows)
+	if out.Why == "" {
+		out.Why = afterKeeping(*out)
+	}
+	if out.Allows != api.LandMerge && len(out.Verbs) > 0 {
+		out.Why = strings.TrimSpace(out.Why + fmt.Sprintf(" The owner of its worker lets changes be landed as far as %q, by the setting land.", out.Allows))
 	}
 	return nil
+}
+
+// afterKeeping says what is offered once everything is committed, "" when nothing more is.
+func afterKeeping(now api.Changes) string {
+	if !now.Dirty {
+		return ""
+	}
+	now.Dirty, now.CommitCount = false, now.CommitCount+1
+	var later []string
+	for _, v := range api.LandVerbs {
+		if v != api.VerbDiscard && now.Allows.Allows(v) && fits(v, &now) == "" {
+			later = append(later, landWords[v])
+		}
+	}
+	if len(later) == 0 {
+		return ""
+	}
+	return "Once everything is committed, it is possible to " + api.OrList(later) + "."
 }
 
 // landable refuses a request about changes whatever its verb. Errors: forbidden, not_found,
@@ -170,7 +191,11 @@ func (e *Engine) RequestLanding(ctx context.Context, c Caller, session api.Sessi
 			return fmt.Errorf("ask to land session %s: %w", s.ID, err)
 		}
 		e.wakeWorker(tx, row.WorkerID)
-		if err := e.logSession(tx, s, c.Actor(), api.EventLandingRequested, api.EventData{"landing": id.String(), "verb": string(in.Verb)}); err != nil {
+		data := api.EventData{"landing": id.String(), "verb": string(in.Verb)}
+		if in.Verb == api.VerbDiscard {
+			data["confirmed"] = in.Confirm != ""
+		}
+		if err := e.logSession(tx, s, c.Actor(), api.EventLandingRequested, data); err != nil {
 			return err
 		}
 		out, err = readLanding(tx.Context(), tx, id)

@@ -331,7 +331,7 @@ func (v *visit) land() error {
 	if err != nil {
 		return v.again(err, "message", func(p *sessionPage, f filled) { p.asked = f })
 	}
-	return v.to(changesAt{}.url(id), "Asked the worker to "+landVerbs[in.Verb].do)
+	return v.to(changesAt{}.url(id), "Asked the worker to "+landDo(in.Verb, in.Confirm != ""))
 }
 
 func (v *visit) withdrawLanding() error {

@@ -18,7 +18,7 @@ type landVerb struct {
 }
 
 var landVerbs = map[api.LandVerb]landVerb{
-	api.VerbKeep:        {"Keep: commit the rest", "commit what isn't committed", "Committed", "Not committed", "check"},
+	api.VerbKeep:        {"Commit what isn't committed", "commit what isn't committed", "Committed", "Not committed", "check"},
 	api.VerbPush:        {"Push", "push the branch", "Pushed", "Not pushed", "arrow-up"},
 	api.VerbPullRequest: {"Open a pull request", "open a pull request", "Pull request", "No pull request", "git-branch"},
 	api.VerbMerge:       {"Merge", "merge the changes", "Merged", "Not merged", "git-merge"},
@@ -34,12 +34,20 @@ var landCodes = map[string]string{
 	api.LandUnsupported: "that isn't supported there", api.LandFailed: "it failed",
 }
 
+// landDo is what somebody asks of the worker. Of a discard it first says what would be lost.
+func landDo(v api.LandVerb, confirmed bool) string {
+	if v == api.VerbDiscard && !confirmed {
+		return "say what discarding would lose"
+	}
+	return landVerbs[v].do
+}
+
 // landTitle says in a few words how far a request is.
 func landTitle(l *api.Landing) string {
 	words := landVerbs[l.Verb]
 	switch l.State {
 	case api.LandPending:
-		return "Waiting for the worker to " + words.do
+		return "Waiting for the worker to " + landDo(l.Verb, l.Confirm != "")
 	case api.LandDone:
 		return words.done
 	case api.LandAsks:
@@ -137,7 +145,7 @@ func (p sessionPage) pendingLanding() bool {
 
 var mergeWords = map[api.MergeMethod]string{
 	api.MergeAuto: "Fast-forward, or else a merge commit", api.MergeFastForward: "Fast-forward, or not at all",
-	api.MergeSquash: "One commit of everything", api.MergeCommit: "A merge commit in any case",
+	api.MergeSquash: "Squash: one commit of everything", api.MergeCommit: "A merge commit in any case",
 }
 
 func mergeOptions() []Option {

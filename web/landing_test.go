@@ -22,6 +22,8 @@ func TestLanding_ProposesTheSubjectOfTheOnlyCommit(t *testing.T) {
 		j.finish()
 		if page := s.get(j.changesPath()).Body.String(); strings.Contains(page, ">Say how long to wait &lt;b&gt;</textarea>") == dirty {
 			t.Errorf("not all committed is %v: the message proposed is the wrong one", dirty)
+		} else if strings.Contains(page, "Once everything is committed, it is possible to push the branch, open a pull request or merge the changes.") != dirty {
+			t.Errorf("not all committed is %v: what comes after that is not said, or said too often", dirty)
 		}
 	}
 }
@@ -102,6 +104,9 @@ func TestLanding_DiscardAsksTwice(t *testing.T) {
 		t.Error("the first look offers the last step, or more than the owner allows, or doesn't say so")
 	}
 	wentTo(t, s.post(j.path()+"/land", "verb", "discard"), j.changesPath())
+	if page = s.get(j.changesPath()).Body.String(); !strings.Contains(page, "Waiting for the worker to say what discarding would lose") {
+		t.Error("the first press is said to discard")
+	}
 	j.answer(api.LandAsks, api.LandOutcome{Detail: "2 commits are nowhere else.", Paths: []string{"limit/limit.go"}, Token: "tok-1"})
 	page = s.get(j.changesPath()).Body.String()
 	wholePage(t, j.changesPath(), page)
@@ -115,6 +120,12 @@ func TestLanding_DiscardAsksTwice(t *testing.T) {
 		t.Errorf("asked %+v", l)
 	}
 	j.answer(api.LandDone, api.LandOutcome{Detail: "Workspace and branch are gone."})
+	page = s.get(j.path() + "?view=timeline").Body.String()
+	for _, want := range []string{"Asked to say what discarding would lose by you", "Asked to discard the changes by you"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the timeline lacks %q", want)
+		}
+	}
 	if page = s.get(j.changesPath()).Body.String(); !strings.Contains(page, "Discarded") || strings.Contains(page, `value="discard"`) {
 		t.Error("the page doesn't say that it is done, or offers it again")
 	}

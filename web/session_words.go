@@ -44,6 +44,9 @@ type entry struct {
 // they depend on the verb.
 func landedWords(ev api.Event) string {
 	verb := landVerbs[api.LandVerb(eventText(ev, "verb"))]
+	if asked, ok := ev.Data["confirmed"].(bool); ok {
+		verb.do = landDo(api.VerbDiscard, asked)
+	}
 	switch {
 	case verb.do == "":
 	case ev.Type == api.EventLandingRequested:

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -225,7 +226,7 @@ func (c *cli) land(ctx context.Context, ref string, f landFlags) error {
 func (c *cli) asked(ctx context.Context, client *api.Client, id api.SessionID, in api.LandInput, noWait bool, what string) (api.Landing, error) {
 	l, err := client.RequestLanding(ctx, id, in)
 	if err != nil {
-		return l, explain(what, err, "stint diff "+id.String()+" --stat")
+		return l, explain(what, err, landNext(ctx, client, id, in))
 	}
 	until := time.Now().Add(landWait)
 	for !noWait && l.State == api.LandPending && time.Now().Before(until) {
@@ -234,6 +235,16 @@ func (c *cli) asked(ctx context.Context, client *api.Client, id api.SessionID, i
 		}
 	}
 	return l, nil
+}
+
+// landNext is what to do after a refusal: commit first where that is what is lacking.
+func landNext(ctx context.Context, client *api.Client, id api.SessionID, in api.LandInput) string {
+	now, err := client.Changes(ctx, id)
+	flag := map[api.LandVerb]string{api.VerbPush: "--push", api.VerbPullRequest: "--pr", api.VerbMerge: "--merge"}[in.Verb]
+	if err == nil && now.Dirty && flag != "" && slices.Contains(now.Verbs, api.VerbKeep) {
+		return "stint land " + id.String() + " --keep " + flag
+	}
+	return "stint diff " + id.String() + " --stat"
 }
 
 func (c *cli) showLanding(l api.Landing, count int) error {
