@@ -129,7 +129,7 @@ func readWord(f *SessionFilter, w queryWord, now time.Time) error {
 	}
 	i := slices.IndexFunc(queryFields, func(q queryField) bool { return q.name == w.field })
 	if i < 0 {
-		return fmt.Errorf("there is no field %s; write %s, or put the text in quotes", w.field, strings.Join(QueryFields(), ", "))
+		return noField(w)
 	}
 	if w.value == "" {
 		return fmt.Errorf("says nothing after the colon; write it like %s", queryFields[i].example)
@@ -138,6 +138,29 @@ func readWord(f *SessionFilter, w queryWord, now time.Time) error {
 		return fmt.Errorf("a minus is possible before status and phase only")
 	}
 	return queryFields[i].read(f, w, now)
+}
+
+// noField refuses a field that there isn't: with the one that was probably meant, or else with
+// all.
+func noField(w queryWord) error {
+	for _, q := range queryFields {
+		if strings.HasPrefix(w.field, q.name) || len(w.field) > 1 && strings.HasPrefix(q.name, w.field) || oneSlip(w.field, q.name) {
+			return fmt.Errorf("there is no field %s: did you mean %s? A text is put in quotes", w.field, q.example)
+		}
+	}
+	return fmt.Errorf("there is no field %s; write %s, or put the text in quotes", w.field, strings.Join(QueryFields(), ", "))
+}
+
+// oneSlip reports whether one letter too many, missing, wrong or swapped with the next makes the
+// difference.
+func oneSlip(a, b string) bool {
+	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	return len(a) < 2 && len(b) < 2 || len(a) == 2 && len(b) == 2 && a[0] == b[1] && a[1] == b[0]
 }
 
 // queryWords splits a query at its spaces, but not within quotes. A quote that never closes

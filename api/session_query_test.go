@@ -52,7 +52,10 @@ func TestParseSessionQuery_EachPartNarrowsWhatItNames(t *testing.T) {
 
 func TestParseSessionQuery_WhatCannotBeReadIsNamedWithTheMend(t *testing.T) {
 	for query, told := range map[string]string{
-		"statu:error":                  "there is no field statu; write status:error,stale",
+		"colour:red":                   "there is no field colour; write status:error,stale",
+		"workers:desk":                 "did you mean worker:desk?",
+		"agnet:deps":                   "did you mean agent:deps?",
+		"statu:error":                  "there is no field statu: did you mean status:error,stale?",
 		"status:broken":                `"broken" is not a status: pending`,
 		"status:active -status:active": "no status is left",
 		"agent:a agent:b":              "it says a already",
