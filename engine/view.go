@@ -30,6 +30,7 @@ type SessionView struct {
 	api.Session
 	Stretches   []Stretch
 	Worker      string        // name of the worker that holds or last held the claim
+	WorkerShown bool          // the reader may open that worker's page
 	By          string        // name of the person who triggered it, "" for the caller
 	LeaseLength time.Duration // from the last renewal to the end; 0 without a live claim
 	LastLine    string        // the newest output, of running sessions
@@ -60,7 +61,7 @@ type viewReader struct {
 	c       Caller
 	now     int64
 	agents  map[api.AgentID]*agentRow
-	workers map[api.WorkerID]string
+	workers map[api.WorkerID]*workerRow
 	users   map[api.UserID]string
 }
 
@@ -80,7 +81,7 @@ func (e *Engine) viewBy(ctx context.Context, c Caller, read func(context.Context
 		v = View{At: tx.Now, Seq: seq}
 		return fn(&viewReader{
 			e: e, q: tx, c: c, now: db.Micros(tx.Now),
-			agents: map[api.AgentID]*agentRow{}, workers: map[api.WorkerID]string{}, users: map[api.UserID]string{},
+			agents: map[api.AgentID]*agentRow{}, workers: map[api.WorkerID]*workerRow{}, users: map[api.UserID]string{},
 		})
 	})
 	return v, err
@@ -111,19 +112,20 @@ func (r *viewReader) shown(ctx context.Context, rows []agentRow) ([]api.Agent, e
 	return out, nil
 }
 
-func (r *viewReader) worker(ctx context.Context, id api.WorkerID) (string, error) {
+// worker reads a worker once; without an id it is one without a name.
+func (r *viewReader) worker(ctx context.Context, id api.WorkerID) (*workerRow, error) {
 	if id == 0 {
-		return "", nil
+		return &workerRow{}, nil
 	}
-	if name, ok := r.workers[id]; ok {
-		return name, nil
+	if w, ok := r.workers[id]; ok {
+		return w, nil
 	}
 	w, err := workerEvenDeleted(ctx, r.q, id)
 	if err != nil {
-		return "", fmt.Errorf("read worker %s: %w", id, err)
+		return nil, fmt.Errorf("read worker %s: %w", id, err)
 	}
-	r.workers[id] = w.Name
-	return w.Name, nil
+	r.workers[id] = &w
+	return &w, nil
 }
 
 func (r *viewReader) user(ctx context.Context, id api.UserID) (string, error) {
@@ -151,9 +153,11 @@ func (r *viewReader) session(ctx context.Context, s *sessionRow) (SessionView, e
 	if out.Session, err = r.e.present(ctx, r.q, s, a, r.now); err != nil {
 		return out, err
 	}
-	if out.Worker, err = r.worker(ctx, s.WorkerID); err != nil {
+	w, err := r.worker(ctx, s.WorkerID)
+	if err != nil {
 		return out, err
 	}
+	out.Worker, out.WorkerShown = w.Name, w.DeletedAt == 0 && seesWorker(r.c, w)
 	if out.By, err = r.user(ctx, s.TriggeredByUserID); err != nil {
 		return out, err
 	}

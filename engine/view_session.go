@@ -105,7 +105,10 @@ func (r *viewReader) names(ctx context.Context, events []api.Event) (map[string]
 		case user != 0:
 			name, err = r.user(ctx, user)
 		case worker.UnmarshalText([]byte(ev.Actor)) == nil && worker != 0:
-			name, err = r.worker(ctx, worker)
+			var w *workerRow
+			if w, err = r.worker(ctx, worker); err == nil {
+				name = w.Name
+			}
 		}
 		if err != nil {
 			return nil, err

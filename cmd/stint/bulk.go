@@ -13,8 +13,9 @@ import (
 
 // chosen are the sessions that a verb is about: those named, or all that fit a query.
 type chosen struct {
-	query string
-	yes   bool
+	query    string
+	yes      bool
+	unlanded bool // it is said how many of those that fit have changes that wait to be landed
 }
 
 // unasked is how many sessions a query may be about without a question.
@@ -51,21 +52,38 @@ func (b *chosen) sessions(ctx context.Context, c *cli, client *api.Client, verb 
 	if clash != "" {
 		return nil, usage(what, "the query asks for none of the states that "+verb+" is for: "+joined(statuses), "stint "+verb+" --help")
 	}
-	var ids []string
+	ids, err := fitting(ctx, client, filter)
+	if err != nil {
+		return nil, explain(what, err, "stint sessions --query …")
+	}
+	if b.unlanded && !filter.Unlanded {
+		filter.Unlanded = true
+		waiting, err := fitting(ctx, client, filter)
+		if err != nil {
+			return nil, explain(what, err, "stint sessions --query …")
+		}
+		if n := len(waiting); n > 0 {
+			c.hint("%d of %d have changes that nobody has landed; they stay found with: stint sessions --query 'is:archived is:unlanded'", n, len(ids))
+		}
+	}
+	return ids, b.agree(ctx, c, what, verb, len(ids))
+}
+
+// fitting are the ids of all sessions that fit a filter, the oldest first.
+func fitting(ctx context.Context, client *api.Client, filter api.SessionFilter) (ids []string, err error) {
 	for page := (api.Page{Limit: pageSize}); ; {
 		list, err := client.Sessions(ctx, filter, page)
 		if err != nil {
-			return nil, explain(what, err, "stint sessions --query …")
+			return nil, err
 		}
 		for _, s := range list.Items {
 			ids = append(ids, s.ID.String())
 		}
 		if page.Cursor = list.NextCursor; page.Cursor == "" {
-			break
+			slices.Reverse(ids)
+			return ids, nil
 		}
 	}
-	slices.Reverse(ids)
-	return ids, b.agree(ctx, c, what, verb, len(ids))
 }
 
 // agree asks before many sessions are meant.
@@ -87,7 +105,7 @@ func (b *chosen) agree(ctx context.Context, c *cli, what, verb string, n int) er
 }
 
 func (c *cli) archiveCommand() *cobra.Command {
-	var of chosen
+	of := chosen{unlanded: true}
 	cmd := &cobra.Command{
 		Use:     "archive SESSION… | --query QUERY",
 		Short:   "Take ended sessions out of the lists; they stay found by id",

@@ -85,11 +85,15 @@ func (c *cli) workerShowCommand() *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			before := ""
-			return c.eachWorker(cmd.Context(), "show", agent, args, func(_ context.Context, _ *api.Client, w api.Worker, count int) error {
+			return c.eachWorker(cmd.Context(), "show", agent, args, func(ctx context.Context, client *api.Client, w api.Worker, count int) error {
 				return c.several(w, w.ID.String(), count, func() error {
+					facts := c.workerFacts(w)
+					if rules, err := client.Approvals(ctx, w.AgentID, w.ID); err == nil && len(rules.Items) > 0 { // its owner's alone
+						facts.add("approvals", fmt.Sprintf("%d from now on: stint worker rules %s", len(rules.Items), w.AgentSlug))
+					}
 					_, err := io.WriteString(c.out, before)
 					before = "\n"
-					return errors.Join(err, c.workerFacts(w).print(c))
+					return errors.Join(err, facts.print(c))
 				})
 			})
 		},
@@ -116,6 +120,7 @@ func (c *cli) workerFacts(w api.Worker) *facts {
 	f.add("running", fmt.Sprintf("%d/%d", w.Running, w.MaxConcurrent))
 	f.add("types", joined(w.Types))
 	f.add("labels", strings.Join(w.Labels, ", "))
+	f.add("changes", levelWords[w.Land])
 	f.add("task updates", updatesWords(w.TaskUpdates))
 	f.add("instructions", opening(w.Instructions))
 	f.add("platform", plain(w.Platform))

@@ -205,13 +205,16 @@ func (c *cli) setupFacts(f *facts, i worker.Inspection) {
 	}
 }
 
-// landWords say how far changes may be landed from elsewhere.
+// levelWords say how far changes may be landed from elsewhere.
+var levelWords = map[api.LandLevel]string{
+	api.LandOff: "shown, and landed by the worker's owner alone", api.LandPush: "may be kept, pushed and discarded from elsewhere",
+	api.LandPullRequest: "may be kept, pushed, offered in a pull request and discarded from elsewhere",
+	api.LandMerge:       "may be kept, pushed, offered in a pull request, merged and discarded from elsewhere",
+}
+
+// landWords are those of a worker's settings, with the branches that are spared.
 func landWords(i worker.Inspection) string {
-	words := map[string]string{
-		string(api.LandOff): "shown, and landed by you alone", string(api.LandPush): "may be kept, pushed and discarded from elsewhere",
-		string(api.LandPullRequest): "may be kept, pushed, offered in a pull request and discarded from elsewhere",
-		string(api.LandMerge):       "may be kept, pushed, offered in a pull request, merged and discarded from elsewhere",
-	}[i.Land]
+	words := levelWords[api.LandLevel(i.Land)]
 	if words != "" && i.Land != string(api.LandOff) && len(i.Protected) > 0 {
 		words += ", but nothing on " + plain(strings.Join(i.Protected, ", "))
 	}
