@@ -235,6 +235,7 @@ const (
 	LandFilter      = "filtered_files"
 	LandUnsupported = "not_supported"
 	LandFailed      = "failed"
+	LandRightLost   = "right_lost" // whoever asked has no right to it any more; the coordinator says so
 )
 
 // ReviewSide tells lines of the new file from those of the old one.

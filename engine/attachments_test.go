@@ -1,10 +1,13 @@
 package engine_test
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"stint/api"
 	"stint/engine"
+	"stint/engine/enginetest"
 )
 
 func file(name, data string) api.FileInput { return api.FileInput{Name: name, Data: []byte(data)} }
@@ -83,6 +86,47 @@ func TestAttachments_GoWithTheOutput(t *testing.T) {
 	}
 	if _, err := s.w.Attachments(ctx, s.w.Owner, s.c.SessionID); api.CodeOf(err) != api.CodeGone {
 		t.Errorf("they are still there: %v", err)
+	}
+}
+
+// Those of a session that printed nothing go, too, and what they take counts among the bytes of all
+// output.
+func TestAttachments_GoWithoutOutputAndCount(t *testing.T) {
+	for name, c := range map[string]struct {
+		set  func(*engine.Retention)
+		left int
+	}{
+		"by age":           {func(r *engine.Retention) { r.Output.Age = time.Hour }, 0},
+		"2,500 B":          {func(r *engine.Retention) { r.Output.Bytes = 2500 }, 2},
+		"more than enough": {func(r *engine.Retention) { r.Output.Bytes = 100_000 }, 5},
+	} {
+		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
+			w := enginetest.New(t, retaining(c.set))
+			a := w.Agent()
+			var ids []api.SessionID
+			for range 5 {
+				s := w.New(a, func(in *api.SessionInput) { in.Files = []api.FileInput{file("a.txt", strings.Repeat("x", 1000))} })
+				if _, err := w.CancelSession(t.Context(), w.Owner, s.ID, api.CancelInput{}); err != nil {
+					t.Fatal(err)
+				}
+				ids = append(ids, s.ID)
+			}
+			w.Jump(2 * time.Hour)
+			dry, err := w.PruneAll(t.Context(), w.Owner, true)
+			if err != nil || dry.Output != int64(5-c.left) {
+				t.Errorf("the dry run counts %+v, %v", dry, err)
+			}
+			prune(t, w)
+			if n := len(w.Tell("SELECT id FROM attachments")); n != c.left {
+				t.Errorf("%d files are left, not %d", n, c.left)
+			}
+			for i, id := range ids {
+				if gone := !w.Get(id).OutputRemovedAt.IsZero(); gone != (i < 5-c.left) {
+					t.Errorf("session %d: its output is gone %v", i, gone)
+				}
+			}
+			w.Check()
+		})
 	}
 }
 

@@ -87,7 +87,7 @@ func (e *Engine) putChanges(tx *db.Tx, h held, in api.ChangesReport) error {
 		_, err = tx.DropOtherFiles(tx.Context(), queries.DropOtherFilesParams{SessionID: h.s.ID, Snapshot: in.Snapshot})
 	}
 	if err == nil {
-		_, err = tx.PassChangesOn(tx.Context(), queries.PassChangesOnParams{ThreadID: h.s.ThreadID, SessionID: h.s.ID})
+		_, err = tx.PassChangesOn(tx.Context(), queries.PassChangesOnParams{ThreadID: h.s.ThreadID, WorkerID: h.claim.WorkerID, SessionID: h.s.ID})
 	}
 	if err != nil {
 		return fmt.Errorf("keep the changes of session %s: %w", h.s.ID, err)

@@ -22,7 +22,11 @@ type change struct {
 
 func changed(t *testing.T, land api.LandLevel, of ...func(*api.AgentInput)) *change {
 	t.Helper()
-	w := enginetest.New(t)
+	return changedIn(enginetest.New(t), land, of...)
+}
+
+func changedIn(w *enginetest.Fixture, land api.LandLevel, of ...func(*api.AgentInput)) *change {
+	w.Helper()
 	c := &change{Fixture: w, agent: w.Agent(of...)}
 	c.k = w.Worker(c.agent, func(in *api.WorkerInput) { in.Land, in.Types = land, []api.AgentType{c.agent.Type} })
 	c.claim = c.k.Claim(w.New(c.agent).ID)
@@ -294,21 +298,6 @@ func TestLanding_DiscardAsksTwice(t *testing.T) {
 	if got := c.see(); got.Waits || len(got.Verbs) > 0 {
 		t.Errorf("after it is gone: waits %v, verbs %v", got.Waits, got.Verbs)
 	}
-}
-
-func TestLanding_AForgottenWorkerIsAskedNothing(t *testing.T) {
-	c := changed(t, api.LandMerge)
-	c.put(c.report("one", "a.go"))
-	c.end()
-	l := c.ask(api.LandInput{Verb: api.VerbMerge})
-	if err := c.DeleteWorker(context.Background(), c.Owner, c.k.ID); err != nil {
-		t.Fatal(err)
-	}
-	got := c.see()
-	if got.Landing.ID != l.ID || got.Landing.State != api.LandRefused || len(got.Verbs) > 0 || !strings.Contains(got.Why, "forgotten") {
-		t.Errorf("got %+v", got)
-	}
-	c.Check()
 }
 
 func TestReview_BecomesOneMessage(t *testing.T) {

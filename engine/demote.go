@@ -14,6 +14,9 @@ import (
 // what runs for them alone either: their local sessions end, and the agents that run
 // as them pause. It adds to data what it did.
 func (e *Engine) demote(tx *db.Tx, c Caller, user queries.User, role api.Role, data api.EventData) error {
+	if err := e.refuseLandingsOf(tx, c, user); err != nil {
+		return err
+	}
 	if !role.AtLeast(account.ManageMembers.Role()) {
 		_, err := tx.RevokeInvitationsBy(tx.Context(), queries.RevokeInvitationsByParams{Now: db.Micros(tx.Now), WorkspaceID: c.WorkspaceID, InvitedBy: user.ID})
 		if err != nil {

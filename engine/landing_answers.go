@@ -37,7 +37,7 @@ func (e *Engine) AnswerLanding(ctx context.Context, c Caller, worker api.WorkerI
 		if out = l; l.State == in.State {
 			return nil
 		}
-		if l.State != api.LandPending && l.State != api.LandWithdrawn {
+		if !mayAnswer(l) {
 			return &api.Error{Code: api.CodeConflict, Detail: fmt.Sprintf("The request is over: it is %s.", l.State)}
 		}
 		s, err := tx.Session(tx.Context(), l.SessionID)
@@ -108,13 +108,23 @@ func checkLandReport(in *api.LandReport) error {
 		v.CheckText("paths", in.Paths[i], maxPath)
 		v.CheckPlace("paths", in.Paths[i])
 	}
+	if in.Code == api.LandRightLost {
+		v.Add("code", "is not a worker's to say")
+	}
 	if in.Now != nil {
 		checkChangesState(&v, "now", in.Now)
 	}
 	return v.Err()
 }
 
-// askedLanding is the oldest request that a worker has not answered, nil when there is none.
+// mayAnswer reports whether a worker may still say what came of a request: one that is over
+// without its word may have been begun before.
+func mayAnswer(l api.Landing) bool {
+	return l.State == api.LandPending || l.State == api.LandWithdrawn || l.State == api.LandRefused && l.Code == api.LandRightLost
+}
+
+// askedLanding is the oldest request that a worker has not answered, nil when there is none, or
+// whoever asked has lost the right to it.
 func askedLanding(ctx context.Context, q queries.Querier, w api.WorkerID) (*api.Landing, error) {
 	row, err := q.AskedLanding(ctx, w)
 	if db.None(err) {
@@ -123,8 +133,58 @@ func askedLanding(ctx context.Context, q queries.Querier, w api.WorkerID) (*api.
 	if err != nil {
 		return nil, fmt.Errorf("read what worker %s is asked to land: %w", w, err)
 	}
+	s, err := q.Session(ctx, row.Landing.SessionID)
+	if err != nil {
+		return nil, fmt.Errorf("read session %s: %w", row.Landing.SessionID, err)
+	}
+	if may, err := stillMayLand(ctx, q, &row.Landing, &s); err != nil || !may {
+		return nil, err
+	}
 	out, err := toLanding(row.Landing, row.Name)
 	return &out, err
+}
+
+// stillMayLand reports whether whoever made a request has the right to it now.
+func stillMayLand(ctx context.Context, q queries.Querier, l *queries.Landing, s *sessionRow) (bool, error) {
+	role, err := account.RoleOf(ctx, q, l.WorkspaceID, l.RequestedBy)
+	return err == nil && mayLand(Caller{UserID: l.RequestedBy, Role: role}, s) == nil, err
+}
+
+// refuseLandingsOf refuses what a member has asked to be landed and has no right to any more, in
+// the transaction that takes it from them.
+func (e *Engine) refuseLandingsOf(tx *db.Tx, c Caller, user queries.User) error {
+	rows, err := tx.AskedLandingsBy(tx.Context(), queries.AskedLandingsByParams{RequestedBy: user.ID, WorkspaceID: c.WorkspaceID})
+	if err != nil {
+		return fmt.Errorf("read what user %s asked to be landed: %w", user.ID, err)
+	}
+	for _, row := range rows {
+		s, err := tx.Session(tx.Context(), row.SessionID)
+		if err != nil {
+			return fmt.Errorf("read session %s: %w", row.SessionID, err)
+		}
+		may, err := stillMayLand(tx.Context(), tx, &row, &s)
+		if err != nil {
+			return err
+		}
+		if may {
+			continue
+		}
+		outcome := api.LandOutcome{Code: api.LandRightLost, Detail: user.Name + " asked for this, and may no longer land these changes."}
+		if err := e.refuseLanding(tx, &s, row, c.Actor(), outcome); err != nil {
+			return err
+		}
+		e.wakeWorker(tx, row.WorkerID)
+	}
+	return nil
+}
+
+// refuseLanding closes a request that no worker is to carry out.
+func (e *Engine) refuseLanding(tx *db.Tx, s *sessionRow, row queries.Landing, actor string, why api.LandOutcome) error {
+	l, err := toLanding(row, "")
+	if err != nil {
+		return err
+	}
+	return e.closeLanding(tx, s, l, actor, api.LandRefused, why)
 }
 
 // dropLandings refuses what a worker that is deleted was asked to land.
@@ -138,12 +198,8 @@ func (e *Engine) dropLandings(tx *db.Tx, w *workerRow, actor string) error {
 		if err != nil {
 			return fmt.Errorf("read session %s: %w", row.SessionID, err)
 		}
-		l, err := toLanding(row, "")
-		if err != nil {
-			return err
-		}
 		outcome := api.LandOutcome{Code: api.LandGone, Detail: "The worker was forgotten before it answered."}
-		if err := e.closeLanding(tx, &s, l, actor, api.LandRefused, outcome); err != nil {
+		if err := e.refuseLanding(tx, &s, row, actor, outcome); err != nil {
 			return err
 		}
 	}

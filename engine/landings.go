@@ -101,7 +101,7 @@ func landable(ctx context.Context, q queries.Querier, c Caller, s *sessionRow, r
 	case now.Landing != nil && now.Landing.State == api.LandPending:
 		return refuse(fmt.Sprintf("A request to %s is waiting for the worker already.", landWords[now.Landing.Verb]))
 	}
-	last, err := q.LatestChangesOfThread(ctx, row.ThreadID)
+	last, err := q.LatestChangesOfThread(ctx, queries.LatestChangesOfThreadParams{ThreadID: row.ThreadID, WorkerID: row.WorkerID})
 	if err != nil {
 		return fmt.Errorf("read the changes of thread %s: %w", row.ThreadID, err)
 	}

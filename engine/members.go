@@ -60,7 +60,7 @@ func checkRole(role api.Role) error {
 // SetRole gives a member another role, at once for every request and stream of theirs. What
 // they no longer have a right to ends with it: no longer an owner their invitations, no longer
 // an admin their webhooks, as a viewer their local sessions, and the agents that run as them
-// pause. Rights: owner. Errors: forbidden, not_found, last_owner, invalid.
+// pause; what they asked to be landed and may not any more is refused. Rights: owner. Errors: forbidden, not_found, last_owner, invalid.
 func (e *Engine) SetRole(ctx context.Context, c Caller, user api.UserID, role api.Role) (out api.WorkspaceMember, err error) {
 	if err := c.May(account.ManageMembers); err != nil {
 		return out, err
@@ -136,6 +136,9 @@ func (e *Engine) RemoveMember(ctx context.Context, c Caller, user api.UserID) (o
 			return err
 		}
 		if err := e.endRightsOf(tx, c, user, m.Role); err != nil {
+			return err
+		}
+		if err := e.refuseLandingsOf(tx, c, u); err != nil { // of cloud sessions, and on workers that stay
 			return err
 		}
 		return tx.Log(db.Event{Workspace: c.WorkspaceID, Actor: c.Actor(), Type: api.EventMemberRemoved, Data: api.EventData{

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"math"
 	"time"
@@ -71,7 +72,7 @@ var pruneStages = func() []pruneStage {
 		},
 		{
 			kind: api.RetainOutput, ofSessions: true, limit: func(r *Retention) *RetentionLimit { return &r.Output }, count: func(r *api.Removed) *int64 { return &r.Output },
-			bytes: bytesOfOutputs, find: findOf(nextWithItems), drop: dropOutputs, size: one,
+			bytes: bytesOfOutputs, find: findOf(nextWithOutput), drop: dropOutputs, size: one,
 		},
 		{
 			kind: api.RetainEvents, ofSessions: true, limit: func(r *Retention) *RetentionLimit { return &r.Events }, count: func(r *api.Removed) *int64 { return &r.Events },
@@ -299,8 +300,33 @@ func threadHeld(ctx context.Context, q queries.Querier, id api.ThreadID) (bool, 
 	return err == nil, err
 }
 
-func nextWithItems(ctx context.Context, q queries.Querier, b *pruneReach, after int64) (api.SessionID, error) {
-	return q.NextWithItems(ctx, queries.NextWithItemsParams{After: api.SessionID(after), Upto: api.SessionID(b.upto)})
+// nextWithOutput is the next session that printed something, changed something or was given files.
+func nextWithOutput(ctx context.Context, q queries.Querier, b *pruneReach, after int64) (next api.SessionID, err error) {
+	past, upto := api.SessionID(after), api.SessionID(b.upto)
+	for _, of := range []func() (api.SessionID, error){
+		func() (api.SessionID, error) {
+			return q.NextWithItems(ctx, queries.NextWithItemsParams{After: past, Upto: upto})
+		},
+		func() (api.SessionID, error) {
+			return q.NextWithAttachments(ctx, queries.NextWithAttachmentsParams{After: past, Upto: upto})
+		},
+		func() (api.SessionID, error) {
+			return q.NextWithFiles(ctx, queries.NextWithFilesParams{After: past, Upto: upto})
+		},
+	} {
+		id, err := of()
+		if db.None(err) {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		next, upto = id, id // another one counts if it is before it
+	}
+	if next == 0 {
+		return 0, sql.ErrNoRows
+	}
+	return next, nil
 }
 
 func nextWithEvents(ctx context.Context, q queries.Querier, b *pruneReach, after int64) (api.SessionID, error) {

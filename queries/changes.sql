@@ -16,12 +16,13 @@ ON CONFLICT (session_id) DO UPDATE SET
 -- name: SetChangesState :execrows
 UPDATE changes SET state = @state, taken_at = @taken_at, waiting = @waiting WHERE session_id = @session_id;
 
--- A later session of the thread has the same workspace: what waits there is its.
+-- A later session of the thread on the same worker has the same workspace: what waits there is its.
 -- name: PassChangesOn :execrows
-UPDATE changes SET waiting = 0 WHERE thread_id = @thread_id AND session_id <> @session_id AND waiting = 1;
+UPDATE changes SET waiting = 0 WHERE thread_id = @thread_id AND worker_id = @worker_id AND session_id <> @session_id AND waiting = 1;
 
+-- Of the workspace that a worker has for a thread.
 -- name: LatestChangesOfThread :one
-SELECT * FROM changes WHERE thread_id = @thread_id ORDER BY session_id DESC LIMIT 1;
+SELECT * FROM changes WHERE thread_id = @thread_id AND worker_id = @worker_id ORDER BY session_id DESC LIMIT 1;
 
 -- name: PutChangedFile :exec
 INSERT INTO changed_files (session_id, snapshot, position, path, old_path, change, added, removed, binary, cut, patch)
@@ -69,6 +70,10 @@ WHERE l.worker_id = @worker_id AND l.closed_at = 0 ORDER BY l.id LIMIT 1;
 
 -- name: AskedLandings :many
 SELECT * FROM landings WHERE worker_id = @worker_id AND closed_at = 0 ORDER BY id;
+
+-- What somebody has asked for that no worker has answered.
+-- name: AskedLandingsBy :many
+SELECT * FROM landings WHERE requested_by = @requested_by AND workspace_id = @workspace_id AND closed_at = 0 ORDER BY id;
 
 -- What was withdrawn too late is closed once more.
 -- name: CloseLanding :execrows

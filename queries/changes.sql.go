@@ -85,6 +85,53 @@ func (q *Queries) AskedLandings(ctx context.Context, workerID api.WorkerID) ([]L
 	return items, nil
 }
 
+const askedLandingsBy = `-- name: AskedLandingsBy :many
+SELECT id, workspace_id, session_id, worker_id, verb, method, message, confirm, requested_by, requested_at, state, outcome, closed_at FROM landings WHERE requested_by = ?1 AND workspace_id = ?2 AND closed_at = 0 ORDER BY id
+`
+
+type AskedLandingsByParams struct {
+	RequestedBy api.UserID
+	WorkspaceID api.WorkspaceID
+}
+
+// What somebody has asked for that no worker has answered.
+func (q *Queries) AskedLandingsBy(ctx context.Context, arg AskedLandingsByParams) ([]Landing, error) {
+	rows, err := q.db.QueryContext(ctx, askedLandingsBy, arg.RequestedBy, arg.WorkspaceID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Landing{}
+	for rows.Next() {
+		var i Landing
+		if err := rows.Scan(
+			&i.ID,
+			&i.WorkspaceID,
+			&i.SessionID,
+			&i.WorkerID,
+			&i.Verb,
+			&i.Method,
+			&i.Message,
+			&i.Confirm,
+			&i.RequestedBy,
+			&i.RequestedAt,
+			&i.State,
+			&i.Outcome,
+			&i.ClosedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const changedFiles = `-- name: ChangedFiles :many
 SELECT session_id, snapshot, position, path, old_path, change, added, removed, binary, cut, patch FROM changed_files WHERE session_id = ?1 AND snapshot = ?2 ORDER BY position
 `
@@ -466,11 +513,17 @@ func (q *Queries) LastLanding(ctx context.Context, sessionID api.SessionID) (Las
 }
 
 const latestChangesOfThread = `-- name: LatestChangesOfThread :one
-SELECT session_id, thread_id, workspace_id, worker_id, snapshot, state, file_count, added, removed, taken_at, waiting FROM changes WHERE thread_id = ?1 ORDER BY session_id DESC LIMIT 1
+SELECT session_id, thread_id, workspace_id, worker_id, snapshot, state, file_count, added, removed, taken_at, waiting FROM changes WHERE thread_id = ?1 AND worker_id = ?2 ORDER BY session_id DESC LIMIT 1
 `
 
-func (q *Queries) LatestChangesOfThread(ctx context.Context, threadID api.ThreadID) (Change, error) {
-	row := q.db.QueryRowContext(ctx, latestChangesOfThread, threadID)
+type LatestChangesOfThreadParams struct {
+	ThreadID api.ThreadID
+	WorkerID api.WorkerID
+}
+
+// Of the workspace that a worker has for a thread.
+func (q *Queries) LatestChangesOfThread(ctx context.Context, arg LatestChangesOfThreadParams) (Change, error) {
+	row := q.db.QueryRowContext(ctx, latestChangesOfThread, arg.ThreadID, arg.WorkerID)
 	var i Change
 	err := row.Scan(
 		&i.SessionID,
@@ -489,17 +542,18 @@ func (q *Queries) LatestChangesOfThread(ctx context.Context, threadID api.Thread
 }
 
 const passChangesOn = `-- name: PassChangesOn :execrows
-UPDATE changes SET waiting = 0 WHERE thread_id = ?1 AND session_id <> ?2 AND waiting = 1
+UPDATE changes SET waiting = 0 WHERE thread_id = ?1 AND worker_id = ?2 AND session_id <> ?3 AND waiting = 1
 `
 
 type PassChangesOnParams struct {
 	ThreadID  api.ThreadID
+	WorkerID  api.WorkerID
 	SessionID api.SessionID
 }
 
-// A later session of the thread has the same workspace: what waits there is its.
+// A later session of the thread on the same worker has the same workspace: what waits there is its.
 func (q *Queries) PassChangesOn(ctx context.Context, arg PassChangesOnParams) (int64, error) {
-	result, err := q.db.ExecContext(ctx, passChangesOn, arg.ThreadID, arg.SessionID)
+	result, err := q.db.ExecContext(ctx, passChangesOn, arg.ThreadID, arg.WorkerID, arg.SessionID)
 	if err != nil {
 		return 0, err
 	}

@@ -66,6 +66,7 @@ var needs = map[string]string{
 	"changes_thread":            "LatestChangesOfThread",
 	"landings_open":             unasked + "a session has one open request to land",
 	"landings_asked":            "AskedLanding",
+	"landings_by":               "AskedLandingsBy",
 	"landings_session":          "LastLanding",
 	"review_comments_mine":      "ReviewOf",
 	"claims_agent":              "HoldersOfAgent",

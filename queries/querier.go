@@ -36,6 +36,8 @@ type Querier interface {
 	// The oldest request that a worker has not answered.
 	AskedLanding(ctx context.Context, workerID api.WorkerID) (AskedLandingRow, error)
 	AskedLandings(ctx context.Context, workerID api.WorkerID) ([]Landing, error)
+	// What somebody has asked for that no worker has answered.
+	AskedLandingsBy(ctx context.Context, arg AskedLandingsByParams) ([]Landing, error)
 	AskedRemovals(ctx context.Context, workerID api.WorkerID) ([]string, error)
 	Attachment(ctx context.Context, arg AttachmentParams) (Attachment, error)
 	AttachmentsOf(ctx context.Context, arg AttachmentsOfParams) ([]AttachmentsOfRow, error)
@@ -57,9 +59,11 @@ type Querier interface {
 	BlockersOf(ctx context.Context, taskID api.TaskID) ([]BlockersOfRow, error)
 	// A column of the board: of one priority the oldest first.
 	BoardTasks(ctx context.Context, arg BoardTasksParams) ([]Task, error)
+	BytesOfAttachments(ctx context.Context, arg BytesOfAttachmentsParams) ([]BytesOfAttachmentsRow, error)
 	BytesOfAudit(ctx context.Context, arg BytesOfAuditParams) ([]BytesOfAuditRow, error)
 	BytesOfDeliveries(ctx context.Context, arg BytesOfDeliveriesParams) ([]BytesOfDeliveriesRow, error)
 	BytesOfEvents(ctx context.Context, arg BytesOfEventsParams) ([]BytesOfEventsRow, error)
+	BytesOfFiles(ctx context.Context, arg BytesOfFilesParams) ([]BytesOfFilesRow, error)
 	BytesOfOutputs(ctx context.Context, arg BytesOfOutputsParams) ([]BytesOfOutputsRow, error)
 	// How many bytes each has, newest first; a fixed number stands for what lies around the texts.
 	BytesOfSessions(ctx context.Context, arg BytesOfSessionsParams) ([]BytesOfSessionsRow, error)
@@ -274,7 +278,8 @@ type Querier interface {
 	LastSignal(ctx context.Context, workerID api.WorkerID) (Signal, error)
 	// What waits: for other tasks, or in a state from which a person moves it on.
 	LaterTasks(ctx context.Context, arg LaterTasksParams) ([]Task, error)
-	LatestChangesOfThread(ctx context.Context, threadID api.ThreadID) (Change, error)
+	// Of the workspace that a worker has for a thread.
+	LatestChangesOfThread(ctx context.Context, arg LatestChangesOfThreadParams) (Change, error)
 	LatestClaimOf(ctx context.Context, sessionID api.SessionID) (Claim, error)
 	LatestLedger(ctx context.Context, arg LatestLedgerParams) (Ledger, error)
 	LedgerWithin(ctx context.Context, arg LedgerWithinParams) ([]Ledger, error)
@@ -338,7 +343,9 @@ type Querier interface {
 	NextReclaim(ctx context.Context, now int64) (int64, error)
 	NextTaskLapse(ctx context.Context, now int64) (int64, error)
 	NextTaskNumber(ctx context.Context, workspaceID api.WorkspaceID) (int64, error)
+	NextWithAttachments(ctx context.Context, arg NextWithAttachmentsParams) (api.SessionID, error)
 	NextWithEvents(ctx context.Context, arg NextWithEventsParams) (api.SessionID, error)
+	NextWithFiles(ctx context.Context, arg NextWithFilesParams) (api.SessionID, error)
 	NextWithItems(ctx context.Context, arg NextWithItemsParams) (api.SessionID, error)
 	NoteBackup(ctx context.Context, arg NoteBackupParams) (int64, error)
 	NoteBackupFailure(ctx context.Context, arg NoteBackupFailureParams) (int64, error)
@@ -379,7 +386,7 @@ type Querier interface {
 	Output(ctx context.Context, sessionID api.SessionID) (Output, error)
 	OwnsAny(ctx context.Context, userID api.UserID) (Member, error)
 	PartsOf(ctx context.Context, partOf api.DeliveryID) ([]Delivery, error)
-	// A later session of the thread has the same workspace: what waits there is its.
+	// A later session of the thread on the same worker has the same workspace: what waits there is its.
 	PassChangesOn(ctx context.Context, arg PassChangesOnParams) (int64, error)
 	// The signal that a worker has not acknowledged yet, and who sent it.
 	PendingSignal(ctx context.Context, workerID api.WorkerID) (PendingSignalRow, error)

@@ -25,6 +25,12 @@ SELECT id FROM claims WHERE session_id = @session_id AND drained = 0 LIMIT 1;
 -- name: NextWithItems :one
 SELECT session_id FROM items WHERE session_id > @after AND session_id < @upto ORDER BY session_id LIMIT 1;
 
+-- name: NextWithAttachments :one
+SELECT session_id FROM attachments WHERE session_id > @after AND session_id < @upto ORDER BY session_id LIMIT 1;
+
+-- name: NextWithFiles :one
+SELECT session_id FROM changed_files WHERE session_id > @after AND session_id < @upto ORDER BY session_id LIMIT 1;
+
 -- name: NextWithEvents :one
 SELECT session_id FROM events WHERE session_id > 0 AND session_id > @after AND session_id < @upto ORDER BY session_id LIMIT 1;
 
@@ -150,9 +156,16 @@ SELECT id, CAST(1000 + OCTET_LENGTH(title) + OCTET_LENGTH(prompt) + OCTET_LENGTH
 FROM sessions WHERE id < @before ORDER BY id DESC LIMIT @n;
 
 -- name: BytesOfOutputs :many
-SELECT o.session_id, CAST(o.head_bytes + o.tail_bytes
-    + COALESCE((SELECT SUM(200 + OCTET_LENGTH(f.patch)) FROM changed_files f WHERE f.session_id = o.session_id), 0) AS INTEGER) AS bytes
-FROM outputs o WHERE o.session_id < @before ORDER BY o.session_id DESC LIMIT @n;
+SELECT session_id, CAST(head_bytes + tail_bytes AS INTEGER) AS bytes FROM outputs
+WHERE session_id < @before ORDER BY session_id DESC LIMIT @n;
+
+-- name: BytesOfFiles :many
+SELECT session_id, CAST(SUM(200 + OCTET_LENGTH(patch)) AS INTEGER) AS bytes FROM changed_files
+WHERE session_id < @before GROUP BY session_id ORDER BY session_id DESC LIMIT @n;
+
+-- name: BytesOfAttachments :many
+SELECT session_id, CAST(SUM(200 + size) AS INTEGER) AS bytes FROM attachments
+WHERE session_id < @before GROUP BY session_id ORDER BY session_id DESC LIMIT @n;
 
 -- name: BytesOfEvents :many
 SELECT session_id, CAST(150 + SUM(100 + OCTET_LENGTH(data)) AS INTEGER) AS bytes FROM events

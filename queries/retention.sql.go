@@ -67,6 +67,44 @@ func (q *Queries) AnySessionBetween(ctx context.Context, arg AnySessionBetweenPa
 	return id, err
 }
 
+const bytesOfAttachments = `-- name: BytesOfAttachments :many
+SELECT session_id, CAST(SUM(200 + size) AS INTEGER) AS bytes FROM attachments
+WHERE session_id < ?1 GROUP BY session_id ORDER BY session_id DESC LIMIT ?2
+`
+
+type BytesOfAttachmentsParams struct {
+	Before api.SessionID
+	N      int64
+}
+
+type BytesOfAttachmentsRow struct {
+	SessionID api.SessionID
+	Bytes     int64
+}
+
+func (q *Queries) BytesOfAttachments(ctx context.Context, arg BytesOfAttachmentsParams) ([]BytesOfAttachmentsRow, error) {
+	rows, err := q.db.QueryContext(ctx, bytesOfAttachments, arg.Before, arg.N)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []BytesOfAttachmentsRow{}
+	for rows.Next() {
+		var i BytesOfAttachmentsRow
+		if err := rows.Scan(&i.SessionID, &i.Bytes); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const bytesOfAudit = `-- name: BytesOfAudit :many
 SELECT seq, CAST(100 + OCTET_LENGTH(data) AS INTEGER) AS bytes FROM events
 WHERE seq < ?1 AND session_id + 0 = 0 AND type NOT IN ('slot_decided', 'worker_online', 'worker_stale', 'worker_offline')
@@ -182,10 +220,47 @@ func (q *Queries) BytesOfEvents(ctx context.Context, arg BytesOfEventsParams) ([
 	return items, nil
 }
 
+const bytesOfFiles = `-- name: BytesOfFiles :many
+SELECT session_id, CAST(SUM(200 + OCTET_LENGTH(patch)) AS INTEGER) AS bytes FROM changed_files
+WHERE session_id < ?1 GROUP BY session_id ORDER BY session_id DESC LIMIT ?2
+`
+
+type BytesOfFilesParams struct {
+	Before api.SessionID
+	N      int64
+}
+
+type BytesOfFilesRow struct {
+	SessionID api.SessionID
+	Bytes     int64
+}
+
+func (q *Queries) BytesOfFiles(ctx context.Context, arg BytesOfFilesParams) ([]BytesOfFilesRow, error) {
+	rows, err := q.db.QueryContext(ctx, bytesOfFiles, arg.Before, arg.N)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []BytesOfFilesRow{}
+	for rows.Next() {
+		var i BytesOfFilesRow
+		if err := rows.Scan(&i.SessionID, &i.Bytes); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const bytesOfOutputs = `-- name: BytesOfOutputs :many
-SELECT o.session_id, CAST(o.head_bytes + o.tail_bytes
-    + COALESCE((SELECT SUM(200 + OCTET_LENGTH(f.patch)) FROM changed_files f WHERE f.session_id = o.session_id), 0) AS INTEGER) AS bytes
-FROM outputs o WHERE o.session_id < ?1 ORDER BY o.session_id DESC LIMIT ?2
+SELECT session_id, CAST(head_bytes + tail_bytes AS INTEGER) AS bytes FROM outputs
+WHERE session_id < ?1 ORDER BY session_id DESC LIMIT ?2
 `
 
 type BytesOfOutputsParams struct {
@@ -623,6 +698,22 @@ func (q *Queries) MembersOfThread(ctx context.Context, threadID int64) ([]Member
 	return items, nil
 }
 
+const nextWithAttachments = `-- name: NextWithAttachments :one
+SELECT session_id FROM attachments WHERE session_id > ?1 AND session_id < ?2 ORDER BY session_id LIMIT 1
+`
+
+type NextWithAttachmentsParams struct {
+	After api.SessionID
+	Upto  api.SessionID
+}
+
+func (q *Queries) NextWithAttachments(ctx context.Context, arg NextWithAttachmentsParams) (api.SessionID, error) {
+	row := q.db.QueryRowContext(ctx, nextWithAttachments, arg.After, arg.Upto)
+	var session_id api.SessionID
+	err := row.Scan(&session_id)
+	return session_id, err
+}
+
 const nextWithEvents = `-- name: NextWithEvents :one
 SELECT session_id FROM events WHERE session_id > 0 AND session_id > ?1 AND session_id < ?2 ORDER BY session_id LIMIT 1
 `
@@ -634,6 +725,22 @@ type NextWithEventsParams struct {
 
 func (q *Queries) NextWithEvents(ctx context.Context, arg NextWithEventsParams) (api.SessionID, error) {
 	row := q.db.QueryRowContext(ctx, nextWithEvents, arg.After, arg.Upto)
+	var session_id api.SessionID
+	err := row.Scan(&session_id)
+	return session_id, err
+}
+
+const nextWithFiles = `-- name: NextWithFiles :one
+SELECT session_id FROM changed_files WHERE session_id > ?1 AND session_id < ?2 ORDER BY session_id LIMIT 1
+`
+
+type NextWithFilesParams struct {
+	After api.SessionID
+	Upto  api.SessionID
+}
+
+func (q *Queries) NextWithFiles(ctx context.Context, arg NextWithFilesParams) (api.SessionID, error) {
+	row := q.db.QueryRowContext(ctx, nextWithFiles, arg.After, arg.Upto)
 	var session_id api.SessionID
 	err := row.Scan(&session_id)
 	return session_id, err

@@ -31,7 +31,7 @@ var landCodes = map[string]string{
 	api.LandProtected: "the branch is protected", api.LandNothing: "there is nothing to land", api.LandBusy: "the workspace is in use",
 	api.LandGone: "the workspace is gone", api.LandNoBase: "it isn't known into which branch", api.LandNoRemote: "there is no remote",
 	api.LandRemote: "the remote refused", api.LandUnderway: "another operation of git is under way", api.LandFilter: "some files go through a filter of git's",
-	api.LandUnsupported: "that isn't supported there", api.LandFailed: "it failed",
+	api.LandUnsupported: "that isn't supported there", api.LandFailed: "it failed", api.LandRightLost: "whoever asked may not any more",
 }
 
 // landDo is what somebody asks of the worker. Of a discard it first says what would be lost.
