@@ -108,6 +108,11 @@ type Changes struct {
 	Why       string        `json:"why,omitzero"`     // why not for everything
 }
 
+// Discarded reports whether the workspace is gone, by such a request.
+func (c *Changes) Discarded() bool {
+	return c.Landing != nil && c.Landing.Verb == VerbDiscard && c.Landing.State == LandDone
+}
+
 // LandLevel is how far a worker's owner lets changes be landed from elsewhere. Each level
 // includes those before it.
 type LandLevel string

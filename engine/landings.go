@@ -127,7 +127,7 @@ var landWords = map[api.LandVerb]string{
 // fits says why a verb makes no sense for changes, "" when it does.
 func fits(v api.LandVerb, now *api.Changes) string {
 	switch {
-	case now.Landing != nil && now.Landing.Verb == api.VerbDiscard && now.Landing.State == api.LandDone:
+	case now.Discarded():
 		return "The changes were discarded."
 	case v == api.VerbMerge && now.Landing != nil && now.Landing.Verb == v && now.Landing.State == api.LandDone:
 		return "The changes were merged."

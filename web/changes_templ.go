@@ -131,7 +131,7 @@ func changesState(p sessionPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if p.Changes.Dirty {
+			if p.Changes.Dirty && !p.Changes.Discarded() {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<span class=\"state s-marked\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

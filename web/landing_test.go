@@ -97,9 +97,14 @@ func TestLanding_IsAskedWithdrawnAndTold(t *testing.T) {
 func TestLanding_DiscardAsksTwice(t *testing.T) {
 	s := newFixture(t, fixtureEnd)
 	j := s.change(t, api.LandPush)
-	j.report(inWorktree(s.Clock.Now()), everyFile()...)
+	state := inWorktree(s.Clock.Now())
+	state.Dirty = true
+	j.report(state, everyFile()...)
 	j.finish()
 	page := s.get(j.changesPath()).Body.String()
+	if !strings.Contains(page, "Not all committed") {
+		t.Error("the page doesn't say that some files are not committed")
+	}
 	if strings.Contains(page, "Discard it") || strings.Contains(page, `name="confirm"`) || strings.Contains(page, `value="merge"`) || !strings.Contains(page, "as far as &#34;push&#34;") {
 		t.Error("the first look offers the last step, or more than the owner allows, or doesn't say so")
 	}
@@ -126,8 +131,8 @@ func TestLanding_DiscardAsksTwice(t *testing.T) {
 			t.Errorf("the timeline lacks %q", want)
 		}
 	}
-	if page = s.get(j.changesPath()).Body.String(); !strings.Contains(page, "Discarded") || strings.Contains(page, `value="discard"`) {
-		t.Error("the page doesn't say that it is done, or offers it again")
+	if page = s.get(j.changesPath()).Body.String(); !strings.Contains(page, "Discarded") || strings.Contains(page, `value="discard"`) || strings.Contains(page, "Not all committed") {
+		t.Error("the page doesn't say that it is done, offers it again, or says what is left to commit")
 	}
 }
 

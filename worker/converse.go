@@ -91,9 +91,7 @@ func (c *conversation) run(ctx context.Context, life proc.Record) (o outcome, ag
 		s.log.Error("the agent can't be prepared", "error", err)
 		return failed(refuse(CodeCrashed, "The agent's own files can't be written."), ""), false
 	}
-	for _, sentence := range slices.Concat(cmd.Notes, cmd.Unheld) {
-		s.status(sentence)
-	}
+	s.startNotes(slices.Concat(cmd.Notes, cmd.Unheld))
 	secrets := secretsOf(slices.Concat(job.Env, cmd.Env), c.plan.secrets(s.p.token(), s.claim.RunToken, s.claim.ClaimID.String())...)
 	s.out.hide(secrets)
 	secrets = longestFirst(slices.Concat(secrets, s.p.told.in(s.thread)))

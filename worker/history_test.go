@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"stint/api"
+	"stint/worker/agent"
 )
 
 // A conversation whose agent session the program no longer knows continues in a new one, which
@@ -42,6 +43,40 @@ func TestConverse_GoesOnWhenItsAgentSessionIsGone(t *testing.T) {
 			t.Errorf("%d: the transcript says %q", i, lines)
 		}
 		s.AgentSessionID = got.AgentSessionID
+	}
+}
+
+// noting is a parrot that says what doesn't hold.
+type noting struct{ parrot }
+
+func (n noting) Command(j agent.Job) (agent.Command, error) {
+	c, err := n.parrot.Command(j)
+	c.Unheld = []string{"Nothing holds it."}
+	return c, err
+}
+
+// What is said of the program's start is said once, though it is started anew because it no longer
+// knows the conversation.
+func TestConverse_SaysOnceWhatItIsStartedWith(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	a, o, file := w.talks("talker", nil)
+	known := o.adapters[api.TypeClaudeCode]
+	known.agent = noting{known.agent.(parrot)}
+	o.adapters[api.TypeClaudeCode] = known
+	w.start(o)
+	s := w.untilStatus(w.trigger(a, "!say one"), api.Complete)
+	touch(t, file+".lost")
+	posted, err := w.client.PostMessage(t.Context(), s.ID, api.MessageInput{Text: "!say two"})
+	w.must(err)
+	got := w.untilStatus(posted.Session.ID, api.Complete)
+	if got.AgentSessionID == s.AgentSessionID {
+		t.Error("it was not started anew")
+	}
+	for _, id := range []api.SessionID{s.ID, got.ID} {
+		if lines := kinds(w.items(id), api.ItemStatus); strings.Count(strings.Join(lines, "\n"), "Nothing holds it.") != 1 {
+			t.Errorf("the transcript says %q", lines)
+		}
 	}
 }
 

@@ -197,6 +197,16 @@ func (s *session) status(line string) {
 	})
 }
 
+// startNotes says what the program is started with, each sentence once however often it is started.
+func (s *session) startNotes(sentences []string) {
+	for _, sentence := range sentences {
+		if !slices.Contains(s.noted, sentence) {
+			s.noted = append(s.noted, sentence)
+			s.status(sentence)
+		}
+	}
+}
+
 // activity appends a coarse progress or audit entry.
 func (s *session) activity(kind api.ActivityType, line string) {
 	s.report(entryActivity, api.ActivityInput{Key: rand.Text()[:16], Type: kind, Text: cut(line, maxMessage)[0]})

@@ -42,6 +42,7 @@ type session struct {
 	used      api.Usage          // reported under this claim; guarded by mu
 
 	files        *files     // of people's, as they are here
+	noted        []string   // what the transcript says of the program's start; owned by what executes the session
 	steered      bool       // a running turn was given messages; owned by what executes the session
 	life         string     // the mark in the journal; owned by what executes the session
 	place        *workplace // owned by what executes the session

@@ -122,7 +122,7 @@ func (c *cli) hintChanges(got api.Changes) {
 		where = "on " + plain(got.Branch)
 	}
 	state := fmt.Sprintf("%d files, +%d -%d, %d commits %s", got.FileCount, got.Added, got.Removed, got.CommitCount, where)
-	if got.Dirty {
+	if got.Dirty && !got.Discarded() {
 		state += ", not all committed"
 	}
 	c.hint("%s.", state)
