@@ -38,6 +38,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == childArg {
 		childMain(os.Args[2])
 	}
+	if len(os.Args) > 4 && os.Args[1] == coordinatorArg {
+		coordinatorMain(os.Args[2], os.Args[3], os.Args[4])
+	}
 	flag.Parse()
 	// They wait for clocks more than they compute: two cores are enough for several at a time.
 	if err := flag.Set("test.parallel", "8"); err != nil {
@@ -62,11 +65,18 @@ func testClocks() Clocks {
 	}
 }
 
+func testEngine(log *slog.Logger) engine.Config {
+	cfg := engine.DefaultConfig()
+	cfg.MinLease, cfg.DefaultLease, cfg.BeatEvery = time.Second, time.Minute, time.Second
+	cfg.StaleAfter, cfg.Log = 2*time.Second, log
+	return cfg
+}
+
 // fixture is a real coordinator on a real file behind a proxy, and its owner.
 type fixture struct {
 	*testing.T
 	dir      string
-	engine   *engine.Engine
+	engine   *engine.Engine // nil where the coordinator is another process
 	accounts *account.Accounts
 	proxy    *workertest.Proxy
 	direct   string // the coordinator's own URL
@@ -89,9 +99,7 @@ func newFixtureWith(t *testing.T, edit func(*engine.Config)) *fixture {
 	enginetest.Lay(t, path)
 	store, err := db.Open(t.Context(), db.Options{Path: path, Log: log, Clock: func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }})
 	w.must(err)
-	cfg := engine.DefaultConfig()
-	cfg.MinLease, cfg.DefaultLease, cfg.BeatEvery = time.Second, time.Minute, time.Second
-	cfg.StaleAfter, cfg.Log = 2*time.Second, log
+	cfg := testEngine(log)
 	edit(&cfg)
 	w.engine, w.accounts = engine.New(store, cfg), account.New(store, account.DefaultConfig())
 	w.token, _, err = w.accounts.EnsureOwner(t.Context())
@@ -160,7 +168,7 @@ func (w *fixture) until(id api.SessionID, what string, wanted func(api.Session) 
 	late := time.NewTimer(patience)
 	defer late.Stop()
 	for {
-		changed := w.engine.Changed()
+		changed := w.changed()
 		s, err := w.client.Session(w.Context(), id)
 		w.must(err)
 		if wanted(s) {
@@ -172,6 +180,16 @@ func (w *fixture) until(id api.SessionID, what string, wanted func(api.Session) 
 			w.Fatalf("the session is not %s but %s (%+v, waits for %+v)", what, s.Status, s.Error, s.WaitingFor)
 		}
 	}
+}
+
+// changed is closed when something has happened.
+func (w *fixture) changed() <-chan struct{} {
+	if w.engine != nil {
+		return w.engine.Changed()
+	}
+	soon := make(chan struct{}) // the coordinator is another process
+	time.AfterFunc(20*time.Millisecond, func() { close(soon) })
+	return soon
 }
 
 func (w *fixture) untilStatus(id api.SessionID, want api.Status) api.Session {
