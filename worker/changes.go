@@ -81,7 +81,7 @@ func (s *session) startOf(ctx context.Context, folder string) (string, error) {
 	if err != nil || start != "" {
 		return start, err
 	}
-	repo, err := git.Open(ctx, folder, s.p.source)
+	repo, err := git.Open(ctx, folder, s.p.gitWith(s.p.source))
 	if err != nil {
 		return "", err
 	}

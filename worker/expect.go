@@ -32,7 +32,7 @@ func (s *session) expects(ctx context.Context, p plan) hope {
 	if h.found, h.blind = s.p.state.fact(name); h.blind != nil || h.found != "" {
 		return h
 	}
-	if h.found, h.blind = git.State(ctx, h.folder, h.env); h.blind == nil {
+	if h.found, h.blind = git.State(ctx, h.folder, s.p.gitWith(h.env)); h.blind == nil {
 		h.blind = s.p.state.setFact(name, h.found)
 	}
 	return h
@@ -91,7 +91,7 @@ func (h hope) missing(ctx context.Context, result string) string {
 	}
 	now, err := "", h.blind
 	if err == nil {
-		now, err = git.State(ctx, h.folder, h.env)
+		now, err = git.State(ctx, h.folder, h.s.p.gitWith(h.env))
 	}
 	switch {
 	case err != nil:

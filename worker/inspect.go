@@ -190,7 +190,7 @@ func (i *Inspection) workplace(ctx context.Context, own setup.Agent, record api.
 	if err != nil {
 		return
 	}
-	repo, err := git.Open(ctx, i.Folder, env)
+	repo, err := git.Open(ctx, i.Folder, git.Caller{Env: env, Room: Scratch(stateDir)})
 	if err == nil {
 		_, err = repo.Commit(ctx, cmp.Or(own.Workspace.BaseBranch, record.Run.BaseBranch))
 	}

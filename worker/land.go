@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"stint/api"
+	"stint/worker/git"
 	"stint/worker/landing"
 	"stint/worker/setup"
 	"stint/worker/workspace"
@@ -201,7 +202,13 @@ func (p *Process) landingPlace(kept landPlace, f workspace.Facts) (landing.Place
 }
 
 // scratch is where landing puts what it needs for a moment, away from agents.
-func (p *Process) scratch() string { return filepath.Join(p.opts.StateDir, "landing") }
+func (p *Process) scratch() string { return Scratch(p.opts.StateDir) }
+
+// Scratch is where a worker with a state directory puts what it needs for a moment.
+func Scratch(stateDir string) string { return filepath.Join(stateDir, "landing") }
+
+// gitWith is this process as one who calls git.
+func (p *Process) gitWith(env []string) git.Caller { return git.Caller{Env: env, Room: p.scratch()} }
 
 // sweepScratch removes what an earlier process left there.
 func (p *Process) sweepScratch() error { return os.RemoveAll(p.scratch()) }

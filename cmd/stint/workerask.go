@@ -168,7 +168,7 @@ func (c *cli) askPlace(ctx context.Context, f *initFlags) error {
 		if s.Folder, err = filepath.Abs(expandHome(strings.TrimSpace(s.Folder))); err != nil {
 			return err
 		}
-		_, err = git.Open(ctx, s.Folder, os.Environ())
+		_, err = git.Open(ctx, s.Folder, f.git)
 		f.branches = err == nil
 	}
 	flow, err := c.askFlow(ctx, f)
@@ -195,7 +195,7 @@ func (c *cli) askPlace(ctx context.Context, f *initFlags) error {
 		return nil
 	}
 	return c.form(ctx, huh.NewInput().Title("Base branch (empty: what is checked out then)").Value(&s.Workspace.BaseBranch).Validate(func(name string) error {
-		repo, err := git.Open(ctx, s.Folder, os.Environ())
+		repo, err := git.Open(ctx, s.Folder, f.git)
 		if err != nil {
 			return err
 		}

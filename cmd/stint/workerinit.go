@@ -34,6 +34,7 @@ type initFlags struct {
 	record                       api.Agent
 	client                       *api.Client // nil when no coordinator answers
 	files                        setup.Files
+	git                          git.Caller
 }
 
 func (c *cli) workerInitCommand() *cobra.Command {
@@ -78,6 +79,7 @@ func (c *cli) initWorker(ctx context.Context, f *initFlags) error {
 	what := "cannot set up a worker"
 	asks := isTerminal(c.in) && !f.yes && !c.flags.json && !c.flags.quiet
 	f.files = setup.Find(f.state)
+	f.git = git.Caller{Env: os.Environ(), Room: worker.Scratch(c.stateDir(f.state))}
 	f.client, _ = c.connect(what) // without one only the settings are written
 	if f.agent == "" && !asks {
 		return usage(what, "--agent is missing", "stint worker init --agent SLUG --type TYPE --folder DIR")
@@ -216,7 +218,7 @@ func (f *initFlags) begin(ctx context.Context, asks bool) error {
 			return errors.New("--run names no command, or its quotation marks don't match")
 		}
 	}
-	_, err = git.Open(ctx, s.Folder, os.Environ())
+	_, err = git.Open(ctx, s.Folder, f.git)
 	f.branches = err == nil
 	if len(f.uses) > 0 {
 		if s.Uses, err = agent.UsesOf(f.uses); err != nil {
@@ -275,7 +277,7 @@ func (f *initFlags) finish(ctx context.Context) error {
 	if all.Workspace.Mode != workflow.ModeWorktree {
 		return nil
 	}
-	repo, err := git.Open(ctx, all.Folder, os.Environ())
+	repo, err := git.Open(ctx, all.Folder, f.git)
 	if err == nil {
 		_, err = repo.Commit(ctx, all.Workspace.BaseBranch)
 	}

@@ -17,9 +17,11 @@ import (
 )
 
 const (
-	// patience bounds one call: a checkout of a large repository takes minutes, and a setting
-	// that includes a pipe never ends.
+	// patience bounds one call: a checkout of a large repository takes minutes.
 	patience = 5 * time.Minute
+	// brief bounds a call that only reads a few small files, and waits longer only where one of
+	// them is a pipe: settings can include one.
+	brief = 10 * time.Second
 	// mostOutput bounds what is kept of a call's output; the rest is thrown away.
 	mostOutput = 8 << 20
 	mostErrors = 4 << 10
@@ -44,8 +46,7 @@ func (e *Error) Error() string {
 // Unwrap returns how it ended.
 func (e *Error) Unwrap() error { return e.Err }
 
-// settings hold for every call, whatever the repository's own say. Filters and configured hooks,
-// which can only be overridden by name, are added: see overrides.
+// settings hold for every call, whatever else says otherwise.
 var settings = [][2]string{
 	{"core.hooksPath", "/dev/null"},
 	{"core.fsmonitor", "false"},
@@ -56,6 +57,7 @@ var settings = [][2]string{
 	{"core.editor", "false"},
 	{"core.alternateRefsCommand", "false"},
 	{"core.commitGraph", "false"}, // a file that can say other parents and files of a commit than the commit
+	{"core.splitIndex", "false"},  // its other half would be written into a view
 	{"credential.helper", ""},
 	{"protocol.allow", "never"},
 	{"protocol.ext.allow", "never"},
@@ -83,7 +85,18 @@ type tree struct {
 type program struct {
 	path   string
 	env    []string
-	source []string // what it was made of
+	source Caller        // what it was made of
+	brief  time.Duration // see brief
+}
+
+// Caller is who calls git.
+type Caller struct {
+	// Env supplies PATH and HOME; nothing else in it reaches git, but for what is sent.
+	Env []string
+	// Room is an absolute folder for what is needed for a moment, made when it is missing. It has
+	// to be one in which no agent can write: git reads its settings there. Its entries whose names
+	// begin with one of [Left] are a call's, or were left by one that was killed.
+	Room string
 }
 
 // noGrafts names a file that can't be there. The repository's own could say other parents of a
@@ -93,7 +106,8 @@ const noGrafts = "GIT_GRAFT_FILE=/dev/null/none"
 // passedOn are the variables of the worker's that git gets.
 var passedOn = []string{"PATH", "HOME", "TZ", "TMPDIR"}
 
-func find(env []string) (program, error) {
+func find(c Caller) (program, error) {
+	env := c.Env
 	path, err := proc.LookPath("git", "/", env)
 	if err != nil {
 		return program{}, fmt.Errorf("%w: %w", ErrNoGit, err)
@@ -110,13 +124,18 @@ func find(env []string) (program, error) {
 			own = append(own, assignment)
 		}
 	}
-	return program{path, own, env}, nil
+	return program{path, own, c, brief}, nil
 }
 
-// call runs git and returns what it printed, without the overrides for filters.
-func (p program) call(ctx context.Context, at tree, extra [][2]string, args ...string) (string, error) {
-	return p.do(ctx, at, Call{Args: args, set: extra})
+// read runs git on the repository as it is, for what executes nothing whatever the settings say:
+// they are read and not obeyed. It takes a moment or is given up.
+func (p program) read(ctx context.Context, at tree, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, p.brief, errSlow)
+	defer cancel()
+	return p.do(ctx, at, Call{Args: args})
 }
+
+var errSlow = errors.New("the repository's settings could not be read: perhaps they include a named pipe")
 
 // do runs git once.
 func (p program) do(ctx context.Context, at tree, c Call) (string, error) {
@@ -158,35 +177,26 @@ func called(args []string) string {
 	return args[0]
 }
 
-// run calls git on a repository with everything switched off that the repository's settings
-// name.
-func (p program) run(ctx context.Context, at tree, args ...string) (string, error) {
-	off, err := p.overrides(ctx, at)
+// run calls git on a repository in a view: nothing that its settings name is known there.
+func (p program) run(ctx context.Context, at tree, c Call) (out string, err error) {
+	v, err := p.view(ctx, at, c)
 	if err != nil {
 		return "", err
 	}
-	return p.call(ctx, at, off, args...)
+	defer func() { err = errors.Join(err, v.close()) }()
+	out, err = p.do(ctx, v.at, v.call)
+	v.putBack()
+	return out, err
 }
 
-// overrides switch off each filter and hook that the repository's settings name, including those
-// of included files and of the work tree. Reading settings executes nothing.
-func (p program) overrides(ctx context.Context, at tree) ([][2]string, error) {
-	list, err := p.call(ctx, at, nil, "config", "--includes", "--list", "--name-only", "-z")
-	if err != nil {
-		return nil, err
+// home is the user's home folder, as git sees it.
+func (p program) home() (dir string) {
+	for _, assignment := range p.env {
+		if value, ok := strings.CutPrefix(assignment, "HOME="); ok {
+			dir = value
+		}
 	}
-	if len(list) == mostOutput {
-		return nil, errTooMany
-	}
-	var off [][2]string
-	for _, name := range named(list, "hook") {
-		off = append(off, [2]string{"hook." + name + ".event", ""}, [2]string{"hook." + name + ".enabled", "false"})
-	}
-	for _, name := range named(list, "filter") {
-		filter := "filter." + name
-		off = append(off, [2]string{filter + ".smudge", ""}, [2]string{filter + ".clean", ""}, [2]string{filter + ".process", ""}, [2]string{filter + ".required", "false"})
-	}
-	return off, nil
+	return dir
 }
 
 // capped keeps the beginning of what is written.
@@ -216,11 +226,11 @@ func owned(path string) error {
 
 // Version is the version of the git that an environment's PATH leads to.
 func Version(ctx context.Context, env []string) (string, error) {
-	p, err := find(env)
+	p, err := find(Caller{Env: env})
 	if err != nil {
 		return "", err
 	}
-	out, err := p.call(ctx, tree{top: "/"}, nil, "version")
+	out, err := p.read(ctx, tree{top: "/"}, "version")
 	return strings.TrimPrefix(strings.TrimSpace(out), "git version "), err
 }
 

@@ -26,7 +26,6 @@ type Call struct {
 	// other machines and the user's programs for that. Only for repositories of our own.
 	owner bool
 
-	set     [][2]string
 	index   string
 	objects string
 }
@@ -36,15 +35,10 @@ var errEnough = errors.New("enough was read")
 // Enough says that nothing more of the output is needed.
 func Enough() error { return errEnough }
 
-// Do calls git on the tree with everything switched off that the repository's settings name.
+// Do calls git on the tree without any of what the repository's settings name.
 // With an error it returns what was printed before. The error may be an *Error.
 func (t Tree) Do(ctx context.Context, c Call) (string, error) {
-	off, err := t.repo.program.overrides(ctx, t.at)
-	if err != nil {
-		return "", err
-	}
-	c.set = slices.Concat(off, c.Set)
-	return t.repo.program.do(ctx, t.at, c)
+	return t.repo.program.run(ctx, t.at, c)
 }
 
 // Exit is the exit status with which git ended, -1 when it ended otherwise; 0 without an error.
@@ -83,7 +77,7 @@ func readBy(cmd *exec.Cmd, read func(io.Reader) error) (wait func() error) {
 
 // environment is all that a call gets.
 func (p program) environment(at tree, c Call) []string {
-	all, env := slices.Concat(settings, noHooks(), c.set), slices.Clone(p.env)
+	all, env := slices.Concat(settings, noHooks(), c.Set), slices.Clone(p.env)
 	if c.owner {
 		all, env = slices.Concat(sending, noHooks(), c.Set), p.owners()
 	}
@@ -136,7 +130,7 @@ const Protocols = "file:http:https:ssh"
 // Stint's.
 func (p program) owners() []string {
 	var env []string
-	for _, assignment := range p.source {
+	for _, assignment := range p.source.Env {
 		name, _, _ := strings.Cut(assignment, "=")
 		if strings.HasPrefix(name, "STINT_") || strings.HasPrefix(name, "GIT_") && !slices.Contains(ownVariables, name) {
 			continue
@@ -153,7 +147,7 @@ func (p program) own() program {
 	env := slices.DeleteFunc(slices.Clone(p.env), func(a string) bool {
 		return strings.HasPrefix(a, "GIT_CONFIG_") || strings.HasPrefix(a, "XDG_CONFIG_HOME=")
 	})
-	for _, assignment := range p.source {
+	for _, assignment := range p.source.Env {
 		if name, _, _ := strings.Cut(assignment, "="); name == "XDG_CONFIG_HOME" || strings.HasPrefix(name, "GIT_CONFIG_") && slices.Contains(ownVariables, name) {
 			env = append(env, assignment)
 		}
@@ -165,51 +159,28 @@ func (p program) own() program {
 // Owner is a setting as the user's own or the system's files give it for this tree, whatever
 // the repository says; "" when they don't.
 func (t Tree) Owner(ctx context.Context, key string) (string, error) {
-	out, err := t.repo.program.own().call(ctx, t.at, nil, "config", "--includes", "--show-scope", "-z", "--get-all", key)
-	if Exit(err) == 1 {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	value, fields := "", strings.Split(out, "\x00")
-	for i := 0; i+1 < len(fields); i += 2 {
-		if fields[i] == "system" || fields[i] == "global" {
-			value = fields[i+1]
-		}
-	}
-	return value, nil
+	all, err := t.repo.program.own().settings(ctx, t.at)
+	return last(all, key, "system", "global"), err
+}
+
+// Setting is a setting as the repository's own files give it, which whoever works in the tree may
+// have changed; "" when they don't.
+func (t Tree) Setting(ctx context.Context, key string) (string, error) {
+	all, err := t.repo.program.settings(ctx, t.at)
+	return last(all, key, "local", "worktree"), err
 }
 
 // Filters are the names of the filters that some settings define: the repository's, the user's
 // or the system's.
 func (t Tree) Filters(ctx context.Context) (map[string]bool, error) {
-	list, err := t.repo.program.own().call(ctx, t.at, nil, "config", "--includes", "--list", "--name-only", "-z")
-	if err != nil {
-		return nil, err
-	}
-	if len(list) == mostOutput {
-		return nil, errTooMany
-	}
+	list, err := t.repo.program.own().settings(ctx, t.at)
 	all := map[string]bool{}
-	for _, name := range named(list, "filter") {
-		all[name] = true
-	}
-	return all, nil
-}
-
-var errTooMany = errors.New("git config: the repository has too many settings")
-
-// named are the names that a section has in a list of settings, each once.
-func named(list, section string) []string {
-	var all []string
-	seen := map[string]bool{}
-	for name := range strings.SplitSeq(list, "\x00") {
-		rest, ok := strings.CutPrefix(name, section+".")
-		if dot := strings.LastIndexByte(rest, '.'); ok && dot >= 0 && !seen[rest[:dot]] {
-			seen[rest[:dot]] = true
-			all = append(all, rest[:dot])
+	for _, s := range list {
+		if name, ok := strings.CutPrefix(s.key, "filter."); ok {
+			if dot := strings.LastIndexByte(name, '.'); dot >= 0 {
+				all[name[:dot]] = true
+			}
 		}
 	}
-	return all
+	return all, err
 }

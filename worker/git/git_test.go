@@ -57,7 +57,7 @@ func repository(t *testing.T) string {
 
 func open(t *testing.T, folder string) Repo {
 	t.Helper()
-	r, err := Open(t.Context(), folder, os.Environ())
+	r, err := Open(t.Context(), folder, caller(t))
 	must(t, err)
 	return r
 }
@@ -233,7 +233,7 @@ func TestCalls_AreNotLedElsewhere(t *testing.T) {
 	}
 	// A setting that says where the files are.
 	plainly(t, repo, "config", "core.worktree", other)
-	if _, err := Open(t.Context(), repo, os.Environ()); !errors.Is(err, ErrNoRepository) {
+	if _, err := Open(t.Context(), repo, caller(t)); !errors.Is(err, ErrNoRepository) {
 		t.Errorf("opened although its files are elsewhere: %v", err)
 	}
 	if w, err := tree.Work(t.Context(), "work"); err != nil || w.Unsaved != "unsaved" {
@@ -273,11 +273,11 @@ func TestOpen(t *testing.T) {
 		t.Errorf("by a link: %+v", r)
 	}
 	for _, folder := range []string{t.TempDir(), filepath.Join(repo, ".git")} {
-		if _, err := Open(t.Context(), folder, os.Environ()); !errors.Is(err, ErrNoRepository) {
+		if _, err := Open(t.Context(), folder, caller(t)); !errors.Is(err, ErrNoRepository) {
 			t.Errorf("%s: %v", folder, err)
 		}
 	}
-	if _, err := Open(t.Context(), repo, []string{"PATH=" + t.TempDir()}); !errors.Is(err, ErrNoGit) {
+	if _, err := Open(t.Context(), repo, Caller{Env: []string{"PATH=" + t.TempDir()}}); !errors.Is(err, ErrNoGit) {
 		t.Errorf("without git: %v", err)
 	}
 }
@@ -369,7 +369,7 @@ func TestCall_HasATimeLimitAndLeavesNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	begun := time.Now()
-	if _, err := Open(ctx, repo, os.Environ()); err == nil || time.Since(begun) > 5*time.Second {
+	if _, err := Open(ctx, repo, caller(t)); err == nil || time.Since(begun) > 5*time.Second {
 		t.Errorf("%v after %v", err, time.Since(begun))
 	}
 }
@@ -382,7 +382,7 @@ func TestAdd_ManyAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 12 {
 		wg.Go(func() {
-			r, err := Open(t.Context(), repo, os.Environ())
+			r, err := Open(t.Context(), repo, caller(t))
 			if err == nil {
 				_, err = r.Add(t.Context(), filepath.Join(dir, fmt.Sprintf("tree-%d", i)), fmt.Sprintf("branch-%d", i), "main")
 			}

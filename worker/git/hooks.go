@@ -9,8 +9,8 @@ var hookEvents = []string{
 	"prepare-commit-msg", "proc-receive", "push-to-checkout", "reference-transaction", "sendemail-validate", "update",
 }
 
-// noHooks switches off whatever is configured for an event, whatever its name. Not every git that
-// has configured hooks knows these switches, so overrides names the hooks as well.
+// noHooks switches off whatever the user's own settings have for an event, whatever its name. A view
+// knows no configured hook.
 func noHooks() [][2]string {
 	var off [][2]string
 	for _, event := range hookEvents {

@@ -40,7 +40,7 @@ func (t Tree) Work(ctx context.Context, own string) (Work, error) {
 }
 
 func (t Tree) run(ctx context.Context, args ...string) (string, error) {
-	return t.repo.program.run(ctx, t.at, args...)
+	return t.repo.program.run(ctx, t.at, Call{Args: args})
 }
 
 // stashes finds one that was made here. All trees of a repository share them.

@@ -11,7 +11,7 @@ func TestState_WhatASandboxLeftIsNoChange(t *testing.T) {
 	repo := repository(t)
 	state := func() string {
 		t.Helper()
-		s, err := State(t.Context(), repo, os.Environ())
+		s, err := State(t.Context(), repo, caller(t))
 		must(t, err)
 		return s
 	}

@@ -24,22 +24,18 @@ func (r Remote) Mark() string {
 
 // Remotes are those that the settings of a tree name, sorted by name.
 func (t Tree) Remotes(ctx context.Context) ([]Remote, error) {
-	out, err := t.run(ctx, "config", "--includes", "-z", "--get-regexp", `^remote\..*\.(push)?url$`)
-	if Exit(err) == 1 {
-		return nil, nil
-	}
+	list, err := t.repo.program.settings(ctx, t.at)
 	if err != nil {
 		return nil, err
 	}
 	var all []Remote
-	for field := range strings.SplitSeq(out, "\x00") {
-		key, address, ok := strings.Cut(field, "\n")
-		name, isRemote := strings.CutPrefix(key, "remote.")
-		if !ok || !isRemote {
+	for _, s := range list {
+		name, isRemote := strings.CutPrefix(s.key, "remote.")
+		dot := strings.LastIndexByte(name, '.')
+		if !isRemote || dot < 0 || name[dot:] != ".url" && name[dot:] != ".pushurl" {
 			continue
 		}
-		dot := strings.LastIndexByte(name, '.')
-		pushed := name[dot:] == ".pushurl"
+		address, pushed := s.value, name[dot:] == ".pushurl"
 		name = name[:dot]
 		i := slices.IndexFunc(all, func(r Remote) bool { return r.Name == name })
 		if i < 0 {

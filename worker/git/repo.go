@@ -30,12 +30,11 @@ type Repo struct {
 	program program
 }
 
-// Open finds the repository that a folder lies in. env supplies PATH and HOME; nothing else in
-// it reaches git.
+// Open finds the repository that a folder lies in.
 //
 // The error may be ErrNoGit, ErrNoRepository or ErrForeign.
-func Open(ctx context.Context, folder string, env []string) (Repo, error) {
-	p, err := find(env)
+func Open(ctx context.Context, folder string, by Caller) (Repo, error) {
+	p, err := find(by)
 	if err != nil {
 		return Repo{}, err
 	}
@@ -43,7 +42,7 @@ func Open(ctx context.Context, folder string, env []string) (Repo, error) {
 		return Repo{}, fmt.Errorf("look for the git repository: %w", err)
 	}
 	// Finding it executes nothing: settings are read, but none takes effect.
-	out, err := p.call(ctx, tree{top: folder}, nil, "rev-parse", "--path-format=absolute", "--git-common-dir", "--absolute-git-dir", "--show-toplevel", "--show-prefix")
+	out, err := p.read(ctx, tree{top: folder}, "rev-parse", "--path-format=absolute", "--git-common-dir", "--absolute-git-dir", "--show-toplevel", "--show-prefix")
 	if err != nil {
 		var refused *Error
 		switch {
@@ -85,7 +84,7 @@ func (r Repo) run(ctx context.Context, args ...string) (string, error) {
 		}
 		defer unlock()
 	}
-	return r.program.run(ctx, r.at, args...)
+	return r.program.run(ctx, r.at, Call{Args: args})
 }
 
 // Commit is the id of the commit that a name stands for: a branch, a remote branch, a tag or
@@ -141,6 +140,9 @@ func (r Repo) Worktrees(ctx context.Context) ([]Worktree, error) {
 			all[len(all)-1].Branch = strings.TrimPrefix(value, "refs/heads/")
 		}
 	}
+	if len(all) > 0 { // git takes the view's place for it
+		all[0].Path = strings.TrimSuffix(r.Common, "/.git")
+	}
 	return all, nil
 }
 
@@ -156,14 +158,46 @@ func (r Repo) Add(ctx context.Context, path, branch, start string) (Tree, error)
 	if _, err := r.run(ctx, args...); err != nil {
 		return Tree{}, err
 	}
-	t, err := r.Tree(path)
+	t, err := r.registered(ctx, path)
 	if err != nil {
 		return Tree{}, err
 	}
-	// Separate from the first step, so that the settings of the new tree are overridden too.
 	_, err = t.run(ctx, "reset", "--quiet", "--hard", "--no-recurse-submodules")
 	return t, err
 }
+
+// registered completes a tree that git has just added: it lies in the repository and not in a view
+// of that, and has the settings that are this tree's own where the repository has such.
+func (r Repo) registered(ctx context.Context, path string) (Tree, error) {
+	t, err := r.Tree(path)
+	if err != nil {
+		return t, err
+	}
+	if err := os.WriteFile(filepath.Join(path, ".git"), []byte("gitdir: "+t.at.dir+"\n"), 0o666); err != nil {
+		return t, fmt.Errorf("register the worktree: %w", err)
+	}
+	all, err := r.program.settings(ctx, r.at)
+	if err != nil || last(all, "extensions.worktreeConfig", "local") != "true" {
+		return t, err
+	}
+	// As git does by itself where it knows of these settings.
+	own := filepath.Join(t.at.dir, "config.worktree")
+	if err := copyFile(filepath.Join(r.at.dir, "config.worktree"), own); err != nil {
+		return t, fmt.Errorf("register the worktree: %w", err)
+	}
+	if _, err := os.Lstat(own); err != nil {
+		return t, nil //nolint:nilerr // there are none
+	}
+	for _, key := range []string{"core.bare", "core.worktree"} {
+		if _, err := r.program.read(ctx, tree{top: path}, "config", "--file", own, "--unset-all", key); err != nil && Exit(err) != nothingToUnset {
+			return t, err
+		}
+	}
+	return t, nil
+}
+
+// nothingToUnset is how git config ends when a file has no such setting.
+const nothingToUnset = 5
 
 // Adopt registers a folder again that was a tree of the repository until git forgot it, with
 // an existing branch. Nothing in it changes except its .git file. by is a path on the same
@@ -176,7 +210,7 @@ func (r Repo) Adopt(ctx context.Context, path, by, branch string) (Tree, error) 
 	if _, err := r.run(ctx, "worktree", "add", "--quiet", "--force", "--no-checkout", "--", by, branch); err != nil {
 		return Tree{}, err
 	}
-	t, err := r.Tree(by)
+	t, err := r.registered(ctx, by)
 	if err == nil {
 		// First the registration: a crash in between leaves a folder that git knows.
 		err = os.WriteFile(filepath.Join(t.at.dir, "gitdir"), []byte(link+"\n"), 0o644)
@@ -228,7 +262,7 @@ func (r Repo) Tree(path string) (Tree, error) {
 	}
 	for _, e := range entries {
 		dir := filepath.Join(admin, e.Name())
-		text, err := os.ReadFile(filepath.Join(dir, "gitdir"))
+		text, err := slurp(filepath.Join(dir, "gitdir"))
 		if err != nil {
 			continue // being made or removed
 		}

@@ -18,11 +18,11 @@ type Draft struct {
 	dir  string
 }
 
-// Draft makes one in a new folder within in. Close it.
-func (t Tree) Draft(in string) (Draft, error) {
-	dir, err := os.MkdirTemp(in, "draft-")
+// Draft makes one. Close it.
+func (t Tree) Draft() (Draft, error) {
+	dir, err := t.repo.program.room("draft")
 	if err != nil {
-		return Draft{}, fmt.Errorf("copy the index: %w", err)
+		return Draft{}, err
 	}
 	d := Draft{t, dir}
 	err = lend(t.repo.Common, filepath.Join(dir, "objects"))
@@ -47,7 +47,7 @@ func (d Draft) Close() error { return os.RemoveAll(d.dir) }
 // copyIndex keeps the time of the file, by which git knows which of its entries may have been
 // written at the same instant as their files. No index is an empty one.
 func copyIndex(from, to string) error {
-	in, err := os.Open(from)
+	in, err := openFile(from)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -88,15 +88,15 @@ type Scratch struct {
 	at   tree
 }
 
-// Scratch makes one in a new folder within in. Close it.
-func (t Tree) Scratch(ctx context.Context, in string) (Scratch, error) {
+// Scratch makes one. Close it.
+func (t Tree) Scratch(ctx context.Context) (Scratch, error) {
 	format, err := t.run(ctx, "rev-parse", "--show-object-format")
 	if err != nil {
 		return Scratch{}, err
 	}
-	dir, err := os.MkdirTemp(in, "scratch-")
+	dir, err := t.repo.program.room("scratch")
 	if err != nil {
-		return Scratch{}, fmt.Errorf("make an own repository: %w", err)
+		return Scratch{}, err
 	}
 	s := Scratch{t.repo, tree{common: dir, dir: dir, top: dir}}
 	config := "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
@@ -109,9 +109,7 @@ func (t Tree) Scratch(ctx context.Context, in string) (Scratch, error) {
 		err = errors.Join(err, os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600))
 	}
 	// Where the history was cut off, so that nobody looks beyond.
-	if shallow, missing := os.ReadFile(filepath.Join(t.repo.Common, "shallow")); missing == nil {
-		err = errors.Join(err, os.WriteFile(filepath.Join(dir, "shallow"), shallow, 0o600))
-	}
+	err = errors.Join(err, copyFile(filepath.Join(t.repo.Common, "shallow"), filepath.Join(dir, "shallow")))
 	if err != nil {
 		return Scratch{}, errors.Join(fmt.Errorf("make an own repository: %w", err), s.Close())
 	}
@@ -121,7 +119,7 @@ func (t Tree) Scratch(ctx context.Context, in string) (Scratch, error) {
 // Do calls git on it, with no settings but this package's. New objects are put into the
 // repository itself.
 func (s Scratch) Do(ctx context.Context, c Call) (string, error) {
-	c.set, c.objects = c.Set, filepath.Join(s.repo.Common, "objects")
+	c.objects = filepath.Join(s.repo.Common, "objects")
 	return s.repo.program.do(ctx, s.at, c)
 }
 
@@ -151,7 +149,7 @@ func (t Tree) Under() string {
 // none.
 func (t Tree) Rewrites() string {
 	for _, name := range []string{"rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START"} {
-		if text, err := os.ReadFile(filepath.Join(t.at.dir, name)); err == nil {
+		if text, err := slurp(filepath.Join(t.at.dir, name)); err == nil {
 			return strings.TrimPrefix(strings.TrimSpace(string(text)), "refs/heads/")
 		}
 	}

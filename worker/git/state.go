@@ -18,8 +18,8 @@ import (
 // equal when nothing was changed, added, removed or committed in between.
 //
 // The errors are those of [Open].
-func State(ctx context.Context, folder string, env []string) (string, error) {
-	r, err := Open(ctx, folder, env)
+func State(ctx context.Context, folder string, by Caller) (string, error) {
+	r, err := Open(ctx, folder, by)
 	if err != nil {
 		return "", err
 	}

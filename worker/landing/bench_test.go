@@ -49,7 +49,7 @@ func newBench(t *testing.T, init ...string) *bench {
 func (b *bench) worktree(name, branch, base string) Place {
 	b.Helper()
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.home}
-	repo, err := git.Open(b.Context(), b.repo, env)
+	repo, err := git.Open(b.Context(), b.repo, git.Caller{Env: env, Room: b.dir + "/scratch"})
 	b.must(err)
 	start, err := repo.Commit(b.Context(), base)
 	b.must(err)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"stint/api"
 	"stint/worker/git"
@@ -36,7 +37,7 @@ func (u *unread) add(f api.ChangedFile) {
 
 // files fills in the files that differ from the base.
 func (t *Tree) files(ctx context.Context, c *Changes) (err error) {
-	d, err := t.tree.Draft(t.place.Scratch)
+	d, err := t.tree.Draft()
 	if err != nil {
 		return err
 	}
@@ -124,7 +125,7 @@ func readable(top *os.Root, path string, info fs.FileInfo) bool {
 	if !info.Mode().IsRegular() {
 		return true
 	}
-	f, err := top.Open(path)
+	f, err := top.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe may lie there by now
 	if err != nil {
 		return false
 	}

@@ -103,7 +103,7 @@ func (t *Tree) join(ctx context.Context, f fork, m Merge) (commit string, err er
 	if err := t.plainlyMerged(ctx, f); err != nil {
 		return "", err
 	}
-	scratch, err := t.tree.Scratch(ctx, t.place.Scratch)
+	scratch, err := t.tree.Scratch(ctx)
 	if err != nil {
 		return "", err
 	}

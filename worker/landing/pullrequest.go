@@ -68,7 +68,7 @@ func (t *Tree) PullRequest(ctx context.Context, text Message) (api.LandOutcome, 
 
 // rewritten is an address as the owner's own settings rewrite it.
 func (t *Tree) rewritten(ctx context.Context, a address) (out address, err error) {
-	scratch, err := t.tree.Scratch(ctx, t.place.Scratch)
+	scratch, err := t.tree.Scratch(ctx)
 	if err != nil {
 		return a, err
 	}

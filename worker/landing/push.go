@@ -125,7 +125,7 @@ func (t *Tree) send(ctx context.Context, fits func(point, base) error) (s sent, 
 
 // deliver sends a commit to a branch of the remote, from a repository of our own.
 func (t *Tree) deliver(ctx context.Context, s sent) (already bool, err error) {
-	scratch, err := t.tree.Scratch(ctx, t.place.Scratch)
+	scratch, err := t.tree.Scratch(ctx)
 	if err != nil {
 		return false, err
 	}

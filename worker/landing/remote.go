@@ -90,7 +90,7 @@ func (t *Tree) remote(ctx context.Context, baseBranch string) (git.Remote, error
 	}
 	wanted := []string{"origin"}
 	if baseBranch != "" {
-		name, err := t.maybe(ctx, "config", "--includes", "--get", "branch."+baseBranch+".remote")
+		name, err := t.tree.Setting(ctx, "branch."+baseBranch+".remote")
 		if err != nil {
 			return git.Remote{}, err
 		}

@@ -29,8 +29,10 @@ type Place struct {
 	Landed    string
 	Protected []string // patterns of branches, as of path.Match, that nothing is merged into or pushed to
 	Env       []string // the worker's own environment
-	Scratch   string   // a folder for what is needed for a moment; "" = the system's
+	Scratch   string   // a folder for what is needed for a moment, in which no agent can write
 }
+
+func (p Place) caller() git.Caller { return git.Caller{Env: p.Env, Room: p.Scratch} }
 
 // Tree is the git tree of a place.
 type Tree struct {
@@ -52,7 +54,7 @@ func Open(ctx context.Context, p Place) (*Tree, error) {
 	}
 	switch p.Kind {
 	case api.PlaceWorktree:
-		if t.repo, err = git.Open(ctx, p.Repository, p.Env); err != nil {
+		if t.repo, err = git.Open(ctx, p.Repository, p.caller()); err != nil {
 			return nil, err
 		}
 		t.tree, err = t.repo.Tree(p.Path)
@@ -62,7 +64,7 @@ func Open(ctx context.Context, p Place) (*Tree, error) {
 			return nil, err
 		}
 	default:
-		if t.repo, err = git.Open(ctx, p.Path, p.Env); err != nil {
+		if t.repo, err = git.Open(ctx, p.Path, p.caller()); err != nil {
 			return nil, err
 		}
 	}
@@ -98,7 +100,7 @@ func clone(ctx context.Context, p Place) (git.Repo, error) {
 	if info, err := os.Lstat(own); err != nil || !info.IsDir() {
 		return git.Repo{}, fmt.Errorf("%w: the workspace's repository lies elsewhere", git.ErrNoRepository)
 	}
-	repo, err := git.Open(ctx, found[0], p.Env)
+	repo, err := git.Open(ctx, found[0], p.caller())
 	if err == nil && (repo.Top != found[0] || repo.Common != own || repo.Linked()) {
 		err = fmt.Errorf("%w: the workspace's repository lies elsewhere", git.ErrNoRepository)
 	}

@@ -80,7 +80,7 @@ func (c collector) work(ctx context.Context, i *Item, rec record) (work git.Work
 	if rec.Mode == workflow.ModeEmpty {
 		return c.filled(ctx, i)
 	}
-	repo, err := git.Open(ctx, rec.Repository, c.rules.Env)
+	repo, err := git.Open(ctx, rec.Repository, c.root.caller(c.rules.Env))
 	if err != nil {
 		return work, "its repository can't be looked at: " + api.Plain(err)
 	}
@@ -102,7 +102,7 @@ func (c collector) filled(ctx context.Context, i *Item) (work git.Work, why stri
 	if git.Placeholder(i.Path) { // nothing at all is in it, or nothing but these
 		return work, ""
 	}
-	repo, err := git.Open(ctx, i.Path, c.rules.Env)
+	repo, err := git.Open(ctx, i.Path, c.root.caller(c.rules.Env))
 	switch {
 	case err != nil, repo.Top != i.Path:
 		return work, "its files are in no repository"

@@ -143,7 +143,7 @@ func (h *Held) Discard(ctx context.Context, tip string, hooks Hooks, env []strin
 	}
 	var linked git.Repo
 	if rec.Mode == workflow.ModeWorktree {
-		if linked, err = git.Open(ctx, rec.Repository, env); err != nil {
+		if linked, err = git.Open(ctx, rec.Repository, h.root.caller(env)); err != nil {
 			return fmt.Errorf("look at the repository: %w", err)
 		}
 	}

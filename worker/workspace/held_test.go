@@ -33,7 +33,7 @@ func TestHold_KnowsHowTheWorktreeBegan(t *testing.T) {
 	if h.Path != path || h.Mode != workflow.ModeWorktree || h.Repository != b.repo || h.Branch != "stint/key" || h.BaseBranch != "main" || h.Landed != "" {
 		t.Errorf("%+v", h)
 	}
-	repo, err := git.Open(t.Context(), b.repo, os.Environ())
+	repo, err := git.Open(t.Context(), b.repo, git.Caller{Env: os.Environ(), Room: t.TempDir()})
 	b.must(err)
 	remotes, err := repo.Here().Remotes(t.Context())
 	b.must(err)

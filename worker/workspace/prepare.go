@@ -84,7 +84,7 @@ func Prepare(ctx context.Context, spec Spec) (*Workspace, error) {
 func prepareIn(ctx context.Context, r *root, spec Spec) (*Workspace, error) {
 	m := maker{root: r, spec: spec}
 	if spec.Mode == workflow.ModeWorktree {
-		repo, err := git.Open(ctx, spec.Repository, spec.Hooks.Env)
+		repo, err := git.Open(ctx, spec.Repository, r.caller(spec.Hooks.Env))
 		if err != nil {
 			return nil, err
 		}

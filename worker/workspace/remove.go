@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"stint/worker/git"
 	"stint/worker/workflow"
@@ -99,6 +100,18 @@ func (r *root) emptyOut(ctx context.Context, at string, levels int) error {
 	return r.dir.RemoveAll(at)
 }
 
+// callLasts is longer than any call of git does, and whoever makes it.
+const callLasts = time.Hour
+
+// deserted reports whether an entry was left by a call of git's that was killed.
+func (r *root) deserted(e fs.DirEntry) bool {
+	if !e.IsDir() || !strings.HasPrefix(e.Name(), git.Left) {
+		return false
+	}
+	info, err := e.Info()
+	return err == nil && time.Since(info.ModTime()) > callLasts
+}
+
 // sweep removes what earlier removals left behind when they were cut short.
 func (r *root) sweep(ctx context.Context) error {
 	entries, err := fs.ReadDir(r.dir.FS(), hidden)
@@ -106,7 +119,7 @@ func (r *root) sweep(ctx context.Context) error {
 		return nil
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), trash) {
+		if strings.HasPrefix(e.Name(), trash) || r.deserted(e) {
 			err = errors.Join(err, r.empty(ctx, filepath.Join(hidden, e.Name())))
 		}
 	}
@@ -129,7 +142,7 @@ func (c collector) remove(ctx context.Context, i *Item, rec record) (bin string,
 	}
 	var linked git.Repo
 	if rec.Mode == workflow.ModeWorktree {
-		if linked, err = git.Open(ctx, rec.Repository, c.rules.Env); err != nil {
+		if linked, err = git.Open(ctx, rec.Repository, c.root.caller(c.rules.Env)); err != nil {
 			if _, gone := c.root.folder(i.Name); !errors.Is(gone, fs.ErrNotExist) {
 				return "", fmt.Errorf("look at the repository: %w", err)
 			}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"golang.org/x/sys/unix"
+
+	"stint/worker/git"
 )
 
 var (
@@ -74,6 +76,11 @@ func private(path string, info fs.FileInfo) error {
 		return fmt.Errorf("other users can write to %s", path)
 	}
 	return nil
+}
+
+// caller lets git work beside the records.
+func (r *root) caller(env []string) git.Caller {
+	return git.Caller{Env: env, Room: filepath.Join(r.path, hidden)}
 }
 
 func (r *root) close() { _ = r.dir.Close() }
