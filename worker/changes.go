@@ -37,26 +37,75 @@ type landPlace struct {
 	Path  string    `json:"path,omitzero"`  // of a plain folder
 	Start string    `json:"start,omitzero"` // the commit that a plain folder was at
 	Head  string    `json:"head,omitzero"`  // the commit that people were last told of; "" = unknown
+	// Routes are where branches went before the session, as its owner had it.
+	Routes git.Routes `json:"routes,omitzero"`
 }
 
 // notes finds out, before anything of the session runs, how its place can be found again.
 func (p *workplace) notes(ctx context.Context, spec workspaceSpec) {
 	switch spec.mode {
 	case workflow.ModeWorktree:
-		p.noted = landPlace{Kind: api.PlaceWorktree, Root: spec.root, Key: spec.key}
+		p.noted = landPlace{Kind: api.PlaceWorktree, Root: spec.root, Key: spec.key, Routes: nowhere}
+		if err := p.owners(ctx, p.ws.Facts().Repository, nil); err != nil {
+			p.untold(err)
+		}
 	case workflow.ModeEmpty:
 		p.noted = landPlace{Kind: api.PlaceClone, Root: spec.root, Key: spec.key}
+		if err := p.made(ctx); err != nil {
+			p.untold(err)
+		}
 	default:
 		if !inRepository(p.ws.Path) {
 			return
 		}
-		start, err := p.s.startOf(ctx, p.ws.Path)
-		if err != nil {
+		noted := landPlace{Kind: api.PlaceFolder, Path: p.ws.Path, Routes: nowhere}
+		if err := p.owners(ctx, p.ws.Path, &noted); err != nil {
 			p.untold(err)
-			return
 		}
-		p.noted = landPlace{Kind: api.PlaceFolder, Path: p.ws.Path, Start: start}
 	}
+}
+
+// nowhere is where branches go while it isn't known.
+var nowhere = git.Routes{Remotes: map[string]string{}}
+
+// owners notes where the branches of an owner's repository go, and of a plain folder where it began.
+func (p *workplace) owners(ctx context.Context, folder string, plain *landPlace) error {
+	repo, err := git.Open(ctx, folder, p.s.p.gitWith(p.s.p.source))
+	if err != nil {
+		return err
+	}
+	if plain != nil {
+		if plain.Start, err = p.s.startOf(ctx, repo); err != nil {
+			return err
+		}
+		p.noted = *plain
+	}
+	known, leave, err := p.s.p.enterRepository(ctx, repo)
+	if err != nil {
+		return err
+	}
+	p.noted.Routes, p.leaveRepository = known, leave
+	return nil
+}
+
+// made notes where the branches of a clone go that the hook has just made, before an agent is in it.
+func (p *workplace) made(ctx context.Context) error {
+	if !p.ws.Created {
+		return nil
+	}
+	place, err := p.s.p.landingPlace(p.noted, p.ws.Facts())
+	if err != nil {
+		return err
+	}
+	routes := nowhere
+	t, err := landing.Open(ctx, place)
+	if err == nil {
+		routes, err = t.Routes(ctx)
+	}
+	if err != nil && !errors.Is(err, git.ErrNoRepository) {
+		return err
+	}
+	return p.ws.Routes(routes)
 }
 
 // workspaceSpec is what names a workspace.
@@ -75,15 +124,11 @@ func inRepository(folder string) bool {
 }
 
 // startOf is the commit that a session's first life found a folder at, "" = none.
-func (s *session) startOf(ctx context.Context, folder string) (string, error) {
+func (s *session) startOf(ctx context.Context, repo git.Repo) (string, error) {
 	name := startName(s.addr.Session)
 	start, err := s.p.state.fact(name)
 	if err != nil || start != "" {
 		return start, err
-	}
-	repo, err := git.Open(ctx, folder, s.p.gitWith(s.p.source))
-	if err != nil {
-		return "", err
 	}
 	start, err = repo.Commit(ctx, "")
 	if errors.Is(err, git.ErrNoCommit) {

@@ -193,10 +193,10 @@ func (p *Process) landingPlace(kept landPlace, f workspace.Facts) (landing.Place
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
 		return landing.Place{}, fmt.Errorf("make a folder for landing: %w", err)
 	}
-	out := landing.Place{Kind: kept.Kind, Path: kept.Path, Start: kept.Start, Env: p.source, Scratch: scratch}
+	out := landing.Place{Kind: kept.Kind, Path: kept.Path, Start: kept.Start, Env: p.source, Scratch: scratch, Routes: kept.Routes}
 	if kept.Kind != api.PlaceFolder {
 		out.Path, out.Repository, out.Branch, out.Start = f.Path, f.Repository, f.Branch, f.Base
-		out.Base, out.Remotes, out.Landed = f.BaseBranch, f.Remotes, f.Landed
+		out.Base, out.Routes, out.Landed = f.BaseBranch, both(f.Routes, kept.Routes), f.Landed
 	}
 	return out, nil
 }

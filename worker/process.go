@@ -62,6 +62,7 @@ type Process struct {
 	instance  string // boot nonce
 
 	folders   *folders
+	routes    routes
 	slots     chan struct{}   // one token per busy slot
 	reporting context.Context // reports are sent until it ends
 	stopAll   context.CancelCauseFunc
@@ -154,7 +155,7 @@ func newProcess(o Options, client *api.Client) (*Process, error) {
 	p := &Process{
 		opts: o, clocks: o.Clocks, stages: o.Stages, client: client, state: s, log: o.Log, boot: o.boot, at: o.at, source: o.environ,
 		machine: machine, instance: "ins_" + strings.ToLower(rand.Text()),
-		folders: newFolders(), slots: make(chan struct{}, o.Slots), relist: make(chan struct{}, 1), tidy: tidy{urgent: make(chan struct{}, 1)},
+		folders: newFolders(), routes: routes{inside: map[string]int{}}, slots: make(chan struct{}, o.Slots), relist: make(chan struct{}, 1), tidy: tidy{urgent: make(chan struct{}, 1)},
 		records: map[api.AgentID]*record{}, flows: map[string]*workflow.Watcher{}, sessions: map[int64]*session{}, leftovers: map[int64]*leftover{}, woken: make(chan struct{}),
 		stopped: map[api.AgentID]api.WorkerID{}, forgotten: map[api.AgentID]bool{}, unfit: map[api.AgentID]misfit{},
 	}

@@ -27,6 +27,8 @@ type workplace struct {
 	ws    *workspace.Workspace
 	leave func() // frees a plain folder
 	noted landPlace
+	// leaveRepository says that the session is in its owner's repository no more; nil = it never was.
+	leaveRepository func(context.Context)
 }
 
 // enter finds or makes the session's place and points the plan to it.
@@ -146,6 +148,9 @@ func (p *workplace) after() {
 
 // close frees the place. done says that the session doesn't continue there.
 func (p *workplace) close(done bool) {
+	if p.leaveRepository != nil {
+		p.leaveRepository(context.WithoutCancel(p.s.claimContext.ctx))
+	}
 	if p.ws != nil {
 		if err := p.ws.Close(done); err != nil {
 			p.s.log.Error("the workspace was not given up well", "error", err)

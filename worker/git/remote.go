@@ -51,3 +51,35 @@ func (t Tree) Remotes(ctx context.Context) ([]Remote, error) {
 	slices.SortFunc(all, func(a, b Remote) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil
 }
+
+// Routes are where a repository's own settings say that its branches go.
+type Routes struct {
+	// Remotes are the marks of remotes, by their names.
+	Remotes map[string]string `json:"remotes"`
+	// Branches are the names of the remotes that branches belong to, of those that don't belong to
+	// origin.
+	Branches map[string]string `json:"branches,omitzero"`
+}
+
+// Routes says where branches go now.
+func (t Tree) Routes(ctx context.Context) (Routes, error) {
+	r := Routes{Remotes: map[string]string{}, Branches: map[string]string{}}
+	remotes, err := t.Remotes(ctx)
+	if err != nil {
+		return r, err
+	}
+	for _, one := range remotes {
+		r.Remotes[one.Name] = one.Mark()
+	}
+	all, err := t.repo.program.settings(ctx, t.at)
+	for _, s := range all {
+		branch, isBranch := strings.CutPrefix(s.key, "branch.")
+		branch, isRemote := strings.CutSuffix(branch, ".remote")
+		if isBranch && isRemote && s.value != "origin" {
+			r.Branches[branch] = s.value
+		} else if isBranch && isRemote {
+			delete(r.Branches, branch)
+		}
+	}
+	return r, err
+}

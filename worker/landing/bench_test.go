@@ -55,15 +55,11 @@ func (b *bench) worktree(name, branch, base string) Place {
 	b.must(err)
 	_, err = repo.Add(b.Context(), filepath.Join(b.dir, name), branch, start)
 	b.must(err)
-	remotes, err := repo.Here().Remotes(b.Context())
+	routes, err := repo.Here().Routes(b.Context())
 	b.must(err)
-	marks := map[string]string{}
-	for _, r := range remotes {
-		marks[r.Name] = r.Mark()
-	}
 	return Place{
 		Kind: api.PlaceWorktree, Path: filepath.Join(b.dir, name), Repository: b.repo, Branch: branch, Start: start, Base: base,
-		Remotes: marks, Env: env, Scratch: b.dir + "/scratch",
+		Routes: routes, Env: env, Scratch: b.dir + "/scratch",
 	}
 }
 

@@ -14,7 +14,7 @@ func hosted(t *testing.T, address string) *bench {
 	b.put("tree/new", "x\n")
 	b.commit(b.tree, "mine")
 	b.git(b.repo, "remote", "set-url", "origin", address)
-	b.place.Remotes = b.marks(b.place)
+	b.place.Routes = b.routes(b.place)
 	// Pushes go to the folder; what is read of the address stays.
 	b.put("home/.gitconfig", "[user]\n\tname = O\n\temail = o@x\n[url \""+b.remote+"\"]\n\tpushInsteadOf = "+address+"\n")
 	b.place.Env = []string{"PATH=" + b.home + "/bin:" + os.Getenv("PATH"), "HOME=" + b.home, "GIT_DIR=/nowhere", "STINT_TOKEN=secret"}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"stint/api"
+	"stint/worker/git"
 )
 
 func TestPush_SendsTheBranchAndNotesIt(t *testing.T) {
@@ -35,10 +36,10 @@ func TestPush_OfAPlainFolderAndOfACloneCutShort(t *testing.T) {
 	b := newBench(t)
 	b.put("tree/new", "x\n")
 	head := b.commit(b.tree, "mine")
-	marks := b.place.Remotes
+	routes := b.place.Routes
 	b.git(b.repo, "worktree", "remove", "--force", "../tree")
 	b.git(b.repo, "checkout", "-q", "stint/work")
-	b.place = Place{Kind: api.PlaceFolder, Path: b.repo, Remotes: marks, Env: b.place.Env, Scratch: b.place.Scratch}
+	b.place = Place{Kind: api.PlaceFolder, Path: b.repo, Routes: routes, Env: b.place.Env, Scratch: b.place.Scratch}
 	b.done(b.push)
 	if b.git(b.remote, "rev-parse", "stint/work") != head {
 		t.Error("not pushed")
@@ -49,25 +50,21 @@ func TestPush_OfAPlainFolderAndOfACloneCutShort(t *testing.T) {
 	b.put("own/more", "x\n")
 	head = b.commit(b.dir+"/own", "more")
 	b.place = Place{Kind: api.PlaceClone, Path: b.dir + "/own", Env: b.place.Env, Scratch: b.place.Scratch}
-	b.place.Remotes = b.marks(b.place)
+	b.place.Routes = b.routes(b.place)
 	b.done(b.push)
 	if b.git(b.remote, "rev-parse", "more") != head {
 		t.Error("not pushed from the shallow clone")
 	}
 }
 
-// marks are those of a place's remotes now.
-func (b *bench) marks(p Place) map[string]string {
+// routes are those of a place now.
+func (b *bench) routes(p Place) git.Routes {
 	b.Helper()
 	t, err := Open(b.Context(), p)
 	b.must(err)
-	all, err := t.tree.Remotes(b.Context())
+	routes, err := t.Routes(b.Context())
 	b.must(err)
-	marks := map[string]string{}
-	for _, r := range all {
-		marks[r.Name] = r.Mark()
-	}
-	return marks
+	return routes
 }
 
 func TestPush_Refusals(t *testing.T) {
@@ -84,21 +81,32 @@ func TestPush_Refusals(t *testing.T) {
 		"two remotes, none origin": {api.LandNoRemote, "several", func(b *bench) {
 			b.git(b.repo, "remote", "rename", "origin", "one")
 			b.git(b.repo, "remote", "add", "two", b.remote)
+			b.place.Routes = b.routes(b.place)
+		}},
+		"a remote that is new": {api.LandNoRemote, "was not there", func(b *bench) {
+			b.place.Routes.Remotes = map[string]string{}
+		}},
+		"a branch that goes elsewhere since": {api.LandNoRemote, "several", func(b *bench) {
+			b.git(b.repo, "remote", "rename", "origin", "one")
+			b.git(b.repo, "remote", "add", "two", b.remote)
+			b.place.Routes = b.routes(b.place)
+			b.place.Routes.Branches = nil
+			b.git(b.repo, "config", "branch.main.remote", "two")
 		}},
 		"another address than before": {api.LandNoRemote, "another one than", func(b *bench) { b.git(b.repo, "remote", "set-url", "origin", b.dir+"/elsewhere") }},
 		"pushed elsewhere since":      {api.LandNoRemote, "another one than", func(b *bench) { b.git(b.repo, "remote", "set-url", "--push", "origin", "https://example.org/x") }},
-		"a folder nobody noted":       {api.LandNoRemote, "nobody noted", func(b *bench) { b.place.Remotes = nil }},
+		"a remote nobody noted":       {api.LandNoRemote, "Nobody noted", func(b *bench) { b.place.Routes = git.Routes{} }},
 		"a helper's address": {api.LandNoRemote, "none that Stint pushes to", func(b *bench) {
 			b.git(b.repo, "remote", "set-url", "origin", "ext::sh -c 'touch "+b.dir+"/witness' %S")
-			b.place.Remotes = b.marks(b.place)
+			b.place.Routes = b.routes(b.place)
 		}},
 		"a relative address": {api.LandNoRemote, "none that Stint pushes to", func(b *bench) {
 			b.git(b.repo, "remote", "set-url", "origin", "../remote.git")
-			b.place.Remotes = b.marks(b.place)
+			b.place.Routes = b.routes(b.place)
 		}},
 		"two addresses": {api.LandNoRemote, "2 addresses", func(b *bench) {
 			b.git(b.repo, "remote", "set-url", "--add", "origin", b.remote)
-			b.place.Remotes = b.marks(b.place)
+			b.place.Routes = b.routes(b.place)
 		}},
 		"the remote's hook": {api.LandRemote, "stint/work: not on Mondays\nask <…>", func(b *bench) {
 			b.put("remote.git/hooks/pre-receive", "#!/bin/sh\necho 'not on Mondays' >&2\nprintf 'ask <"+b.dir+"/home>\\033[0m\\n' >&2\nexit 1\n")
@@ -119,7 +127,7 @@ func TestPush_Refusals(t *testing.T) {
 		}},
 		"host that does not answer": {api.LandRemote, "127.0.0.1/team/repo did not take", func(b *bench) {
 			b.git(b.repo, "remote", "set-url", "origin", "http://user:hunter2@127.0.0.1:1/team/repo.git")
-			b.place.Remotes = b.marks(b.place)
+			b.place.Routes = b.routes(b.place)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -153,7 +161,7 @@ func TestPush_UsesTheOwnersSettingsAndNotTheRepositorys(t *testing.T) {
 	b.put("home/.gitconfig", "[url \""+b.dir+"/\"]\n\tinsteadOf = mine:\n")
 	b.git(b.repo, "remote", "set-url", "origin", "mine:remote.git")
 	b.git(b.repo, "config", "url.ext::sh -c exit.insteadOf", "mine:")
-	b.place.Remotes = b.marks(b.place)
+	b.place.Routes = b.routes(b.place)
 	b.done(b.push)
 	if b.git(b.remote, "rev-parse", "stint/work") != head {
 		t.Error("not pushed")
@@ -169,7 +177,7 @@ func TestPush_OwnersSshAsksNothing(t *testing.T) {
 	b.put("home/.gitconfig", "[core]\n\tsshCommand = "+b.home+"/bin/ssh -i key\n")
 	b.git(b.repo, "config", "core.sshCommand", "touch "+b.dir+"/witness; false")
 	b.git(b.repo, "remote", "set-url", "origin", "git@example.org:team/repo.git")
-	b.place.Remotes = b.marks(b.place)
+	b.place.Routes = b.routes(b.place)
 	r, ok := func() (*Refusal, bool) { _, err := b.push(b.open()); r, ok := err.(*Refusal); return r, ok }()
 	if !ok || r.Code != api.LandRemote || !strings.Contains(r.Text, "example.org/team/repo did not take the branch stint/work: ") || !strings.Contains(r.Text, "Permission denied") {
 		t.Errorf("%+v", r)

@@ -1,7 +1,9 @@
 package landing
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"net/url"
 	"path"
 	"slices"
@@ -85,35 +87,48 @@ func (t *Tree) remoteName(ctx context.Context, baseBranch string) (string, error
 
 func (t *Tree) remote(ctx context.Context, baseBranch string) (git.Remote, error) {
 	all, err := t.tree.Remotes(ctx)
-	if err != nil || len(all) == 0 {
+	if err != nil {
 		return git.Remote{}, err
 	}
-	wanted := []string{"origin"}
-	if baseBranch != "" {
-		name, err := t.tree.Setting(ctx, "branch."+baseBranch+".remote")
-		if err != nil {
+	var now []string
+	for _, r := range all {
+		now = append(now, r.Name)
+	}
+	known := slices.Sorted(maps.Keys(t.place.Routes.Remotes))
+	// Which of its remotes a branch goes to may have been changed just as where they are.
+	upstream := t.place.Routes.Branches[baseBranch]
+	if t.place.Routes.Remotes == nil && baseBranch != "" {
+		if upstream, err = t.tree.Setting(ctx, "branch."+baseBranch+".remote"); err != nil {
 			return git.Remote{}, err
 		}
-		wanted = []string{name, "origin"}
 	}
-	for _, name := range wanted {
-		if i := slices.IndexFunc(all, func(r git.Remote) bool { return r.Name == name }); i >= 0 {
-			return all[i], nil
-		}
+	name := cmp.Or(choose(known, upstream), choose(now, upstream))
+	if i := slices.Index(now, name); i >= 0 {
+		return all[i], nil
 	}
-	if len(all) > 1 {
-		return git.Remote{}, nil
-	}
-	return all[0], nil
+	return git.Remote{Name: name}, nil
 }
 
-// shownRemote is where a push would go, "" = nowhere.
+// choose picks a remote.
+func choose(names []string, upstream string) string {
+	for _, name := range []string{upstream, "origin"} {
+		if slices.Contains(names, name) {
+			return name
+		}
+	}
+	if len(names) != 1 {
+		return ""
+	}
+	return names[0]
+}
+
+// shownRemote is where a push would go if the worker took it there, "" = nowhere.
 func (t *Tree) shownRemote(ctx context.Context, branch, baseBranch string) (string, error) {
 	r, err := t.remote(ctx, t.remoteOf(branch, baseBranch))
 	if err != nil || r.Name == "" {
 		return "", err
 	}
-	a, refusal := t.goal(r)
+	a, refusal := only(r)
 	if refusal != nil {
 		return "", nil //nolint:nilerr // a push will say why
 	}
@@ -128,11 +143,26 @@ func (t *Tree) remoteOf(branch, baseBranch string) string {
 	return baseBranch
 }
 
-// goal is the address that a remote is pushed to. Where it is known what the remote's addresses were
-// when the work began, they must be the same: else whoever worked in the tree could send the owner's
-// code elsewhere. A folder as a remote runs the hooks that lie in it, as the owner; so it has to be
-// known.
+// goal is the address that a remote is pushed to. It must have been the remote's before the work
+// began: else whoever worked in the tree could send the owner's code elsewhere, or have the hooks run
+// that lie in a folder.
 func (t *Tree) goal(r git.Remote) (address, *Refusal) {
+	known, ok := t.place.Routes.Remotes[r.Name]
+	switch {
+	case t.place.Routes.Remotes == nil:
+		return address{}, refuse(api.LandNoRemote, "Nobody noted the address of the remote %s when this work began, so it may be anybody's. Push by hand once you have looked at it.", Quoted(r.Name))
+	case !ok:
+		return address{}, refuse(api.LandNoRemote, "The remote %s was not there when this work began. Push by hand once you have looked at its address.", Quoted(r.Name))
+	case len(r.Addresses)+len(r.Pushed) == 0:
+		return address{}, refuse(api.LandNoRemote, "There is no remote %s any more, where branches went when this work began. Push by hand.", Quoted(r.Name))
+	case known != r.Mark():
+		return address{}, refuse(api.LandNoRemote, "The address of the remote %s is another one than when this work began. Push by hand once you have looked at it.", Quoted(r.Name))
+	}
+	return only(r)
+}
+
+// only is the one address that a remote is pushed to.
+func only(r git.Remote) (address, *Refusal) {
 	to := r.Addresses
 	if len(r.Pushed) > 0 {
 		to = r.Pushed
@@ -140,16 +170,5 @@ func (t *Tree) goal(r git.Remote) (address, *Refusal) {
 	if len(to) != 1 {
 		return address{}, refuse(api.LandNoRemote, "The remote %s has %d addresses to push to. Stint pushes where there is one.", Quoted(r.Name), len(to))
 	}
-	a, refusal := parse(to[0])
-	if refusal != nil {
-		return a, refusal
-	}
-	known, ok := t.place.Remotes[r.Name]
-	switch {
-	case t.place.Remotes != nil && (!ok || known != r.Mark()):
-		return a, refuse(api.LandNoRemote, "The address of the remote %s is another one than when this work began. Push by hand once you have looked at it.", Quoted(r.Name))
-	case t.place.Remotes == nil && a.local:
-		return a, refuse(api.LandNoRemote, "The remote %s is a folder of the worker's machine, and nobody noted it when this work began. Push by hand.", Quoted(r.Name))
-	}
-	return a, nil
+	return parse(to[0])
 }

@@ -22,9 +22,9 @@ type Place struct {
 	Branch     string // that was made for a worktree
 	Start      string // the commit that the work began at; "" = unknown, or there was none
 	Base       string // the branch it would be merged into; "" = find out
-	// Remotes are the addresses that remotes had at the beginning, by their names, see
-	// [Addresses]; nil = unknown.
-	Remotes map[string]string
+	// Routes are where branches went before anything of the work ran; without a map of remotes that
+	// isn't known, and nothing is pushed.
+	Routes git.Routes
 	// Landed is the commit whose changes are in the base branch already, "" = none.
 	Landed    string
 	Protected []string // patterns of branches, as of path.Match, that nothing is merged into or pushed to
@@ -106,6 +106,9 @@ func clone(ctx context.Context, p Place) (git.Repo, error) {
 	}
 	return repo, err
 }
+
+// Routes are where the branches of the tree's repository go now.
+func (t *Tree) Routes(ctx context.Context) (git.Routes, error) { return t.tree.Routes(ctx) }
 
 // top is the folder of the tree's files.
 func (t *Tree) top() string { return t.tree.Path }

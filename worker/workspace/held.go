@@ -19,16 +19,16 @@ var ErrGone = errors.New("the workspace is gone")
 // Facts are what is known of a workspace.
 type Facts struct {
 	Path, Mode string
-	Repository string            // the top folder of a worktree's repository
-	Branch     string            // that was made for a worktree
-	Base       string            // the commit that it began at
-	BaseBranch string            // what it would be merged into
-	Remotes    map[string]string // the marks of the repository's remotes when the worktree was made
-	Landed     string            // the commit whose changes are in the base branch already
+	Repository string     // the top folder of a worktree's repository
+	Branch     string     // that was made for a worktree
+	Base       string     // the commit that it began at
+	BaseBranch string     // what it would be merged into
+	Routes     git.Routes // where the repository's branches went when it was made; without remotes' map: unknown
+	Landed     string     // the commit whose changes are in the base branch already
 }
 
 func (rec record) facts(path string) Facts {
-	return Facts{path, rec.Mode, rec.Repository, rec.Branch, rec.Base, rec.BaseBranch, rec.Remotes, rec.Landed}
+	return Facts{path, rec.Mode, rec.Repository, rec.Branch, rec.Base, rec.BaseBranch, git.Routes{Remotes: rec.Remotes, Branches: rec.Branches}, rec.Landed}
 }
 
 // Facts returns what is known of the workspace.
@@ -167,10 +167,11 @@ func (m maker) around(ctx context.Context, rec *record) error {
 	if err != nil {
 		return err
 	}
-	rec.Remotes = map[string]string{}
-	for _, r := range remotes {
-		rec.Remotes[r.Name] = r.Mark()
+	routes, err := m.repo.Here().Routes(ctx)
+	if err != nil {
+		return err
 	}
+	rec.Remotes, rec.Branches = routes.Remotes, routes.Branches
 	if m.spec.BaseBranch == "" {
 		rec.BaseBranch, err = m.repo.Current(ctx)
 		return err
@@ -185,6 +186,12 @@ func (m maker) around(ctx context.Context, rec *record) error {
 		return err
 	}
 	return nil
+}
+
+// Routes notes where the branches of a repository go that the hook has just made in the workspace.
+func (w *Workspace) Routes(r git.Routes) error {
+	w.rec.Remotes, w.rec.Branches = r.Remotes, r.Branches
+	return w.root.write(w.name, w.rec)
 }
 
 // Close gives up the workspace.

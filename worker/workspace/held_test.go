@@ -37,8 +37,8 @@ func TestHold_KnowsHowTheWorktreeBegan(t *testing.T) {
 	b.must(err)
 	remotes, err := repo.Here().Remotes(t.Context())
 	b.must(err)
-	if len(h.Remotes) != 1 || h.Remotes["origin"] != remotes[0].Mark() {
-		t.Errorf("remotes %v", h.Remotes)
+	if len(h.Routes.Remotes) != 1 || h.Routes.Remotes["origin"] != remotes[0].Mark() {
+		t.Errorf("remotes %v", h.Routes)
 	}
 	if _, err := Hold(b.root, "key"); !errors.Is(err, ErrBusy) {
 		t.Errorf("held twice: %v", err)

@@ -122,8 +122,9 @@ type record struct {
 	Branch     string `json:"branch,omitzero"`
 	Base       string `json:"base,omitzero"`       // the commit that it began at
 	BaseBranch string `json:"baseBranch,omitzero"` // what it would be merged into
-	// Remotes are the marks of the repository's remotes when it was made, by their names.
+	// Where the repository's branches went when it was made, see [git.Routes].
 	Remotes   map[string]string `json:"remotes,omitzero"`
+	Branches  map[string]string `json:"branches,omitzero"`
 	Landed    string            `json:"landed,omitzero"` // the commit up to which its branch is in the base branch
 	Ready     bool              `json:"ready,omitzero"`  // it was made, after_create included
 	Done      bool              `json:"done,omitzero"`   // its last session won't go on
