@@ -22,6 +22,8 @@ const (
 	// brief bounds a call that only reads a few small files, and waits longer only where one of
 	// them is a pipe: settings can include one.
 	brief = 10 * time.Second
+	// look is when a call that is not over yet is first looked after, see watched.
+	look = time.Second
 	// mostOutput bounds what is kept of a call's output; the rest is thrown away.
 	mostOutput = 8 << 20
 	mostErrors = 4 << 10
@@ -86,7 +88,8 @@ type program struct {
 	path   string
 	env    []string
 	source Caller        // what it was made of
-	brief  time.Duration // see brief
+	brief  time.Duration // see the constants
+	look   time.Duration
 }
 
 // Caller is who calls git.
@@ -124,7 +127,7 @@ func find(c Caller) (program, error) {
 			own = append(own, assignment)
 		}
 	}
-	return program{path, own, c, brief}, nil
+	return program{path, own, c, brief, look}, nil
 }
 
 // read runs git on the repository as it is, for what executes nothing whatever the settings say:
@@ -141,6 +144,11 @@ var errSlow = errors.New("the repository's settings could not be read: perhaps t
 func (p program) do(ctx context.Context, at tree, c Call) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	if c.of.common != "" {
+		var stop func()
+		ctx, stop = p.watched(ctx, c.of)
+		defer stop()
+	}
 	cmd := exec.CommandContext(ctx, p.path, append([]string{"--no-pager", "--literal-pathspecs"}, c.Args...)...)
 	cmd.Dir = at.top
 	cmd.Env = p.environment(at, c)
@@ -163,6 +171,9 @@ func (p program) do(ctx context.Context, at tree, c Call) (string, error) {
 	if err != nil && !errors.Is(err, errEnough) {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
+		}
+		if errors.Is(err, ErrPipe) || errors.Is(err, errSlow) {
+			return stdout.String(), err // in our words
 		}
 		return stdout.String(), &Error{Call: called(c.Args), Stderr: unquoted(stderr.String()), Err: err}
 	}

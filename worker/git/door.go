@@ -26,6 +26,7 @@ type Call struct {
 	// other machines and the user's programs for that. Only for repositories of our own.
 	owner bool
 
+	of      tree // the repository behind it
 	index   string
 	objects string
 }

@@ -119,15 +119,18 @@ func (t Tree) Scratch(ctx context.Context) (Scratch, error) {
 // Do calls git on it, with no settings but this package's. New objects are put into the
 // repository itself.
 func (s Scratch) Do(ctx context.Context, c Call) (string, error) {
-	c.objects = filepath.Join(s.repo.Common, "objects")
+	c.objects, c.of = filepath.Join(s.repo.Common, "objects"), s.behind()
 	return s.repo.program.do(ctx, s.at, c)
 }
 
 // Send calls git on it with the user's own settings in force and other machines in reach.
 func (s Scratch) Send(ctx context.Context, c Call) (string, error) {
-	c.owner = true
+	c.owner, c.of = true, s.behind()
 	return s.repo.program.do(ctx, s.at, c)
 }
+
+// behind is the repository whose objects are read.
+func (s Scratch) behind() tree { return tree{common: s.repo.Common, dir: s.repo.Common} }
 
 // Path is its folder.
 func (s Scratch) Path() string { return s.at.dir }

@@ -17,7 +17,9 @@ var errTooMany = errors.New("git config: the repository has too many settings")
 // settings are all that count for a tree, in the order in which later ones win. Reading them
 // executes nothing.
 func (p program) settings(ctx context.Context, at tree) ([]setting, error) {
-	for _, path := range []string{filepath.Join(at.common, "config"), filepath.Join(at.dir, "config.worktree")} {
+	for _, path := range []string{
+		filepath.Join(at.common, "config"), filepath.Join(at.dir, "config.worktree"), filepath.Join(at.common, "HEAD"), filepath.Join(at.dir, "HEAD"),
+	} {
 		if err := plain(path); err != nil {
 			return nil, err
 		}

@@ -50,10 +50,13 @@ func (p program) view(ctx context.Context, of tree, c Call) (v view, err error) 
 		return v, err
 	}
 	v = view{dir: dir, of: of, at: tree{common: dir, dir: dir, top: of.top}, call: c}
+	v.call.of = of
 	if of.dir != of.common {
 		v.at.dir = filepath.Join(dir, "tree")
 	}
-	err = os.WriteFile(filepath.Join(dir, "config"), []byte(config), 0o600)
+	if err = atOnce(of); err == nil {
+		err = os.WriteFile(filepath.Join(dir, "config"), []byte(config), 0o600)
+	}
 	if err == nil {
 		err = v.fill()
 	}
