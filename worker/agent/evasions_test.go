@@ -63,6 +63,8 @@ var anyWays = []string{
 	"sed -n '1e {L}' <<< x", "sed '$!d;e {L}' <<< x", `awk 'BEGIN { while (("{L}"|getline)>0); }'`, `awk 'BEGIN { print "" | "{L}" }'`, `perl -e 'open(F, "{L} |"); print <F>'`, "prlimit --nofile=999 {L}", "ssh-agent {L}", "tar cf /dev/null --checkpoint=1 --checkpoint-action=exec='{L}' .",
 	"printf 'x:;{L}\\n' > Makefile; make", "make --eval='y:;{L}' y", "make -f - x <<< 'x:;{L}'",
 	"echo {A} | while read -r x; do {P} $x {R}; done",
+	"sed 's|.*|{L}|e' <<< x", "sed -e 's|.*|{L}|e' <<< x", "sed -n '2!e {L}' <<< x", "sed -f - x.txt <<< '1e {L}'", "echo x | split --filter='{L}' -", "tar cf /dev/null --checkpoint=1 --checkpoint-act=exec='{L}' .", "chrt -o 0 {L}", "taskset -c 0 {L}",
+	"make -s -f own.mk CC='{L} #'",
 }
 
 // ownWays are further ways to write one of them.
@@ -72,11 +74,13 @@ var ownWays = map[string][]string{
 		"git -c alias.p='!{L}' p", "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=alias.p GIT_CONFIG_VALUE_0=push git p {R}", "git config alias.q push && git q {R}", `"$(git --exec-path)/git" push {R}`,
 		"GIT_EDITOR='{L}; true' git commit -q --allow-empty", "git -c core.editor='{L}; true' commit -q --allow-empty", "git rebase -q --root -x '{L}'", "git rebase -q --root -x'{L}'", "git config core.editor '{L}; true'; git commit -q --allow-empty", "git ls-remote --upload-pack='{L} #' .", "git fetch --upload-pack '{L} #' .",
 		"printf '[alias]\\nz = push\\n' >> .git/config; git z {R}", "printf '#!/bin/sh\\n{L}\\n' > .git/hooks/post-commit; chmod +x .git/hooks/post-commit; git commit -q --allow-empty -m x; rm .git/hooks/post-commit",
-		"git\tpush {R}",
+		"git\tpush {R}", "printf '[alias]\\nzz = push\\n' > inc; git config include.path ../inc; git zz {R}", "git config --add include.path ../inc; printf '[alias]\\nzz = push\\n' > inc; git zz {R}",
+		"mkdir -p hooks; printf '#!/bin/sh\\n{L}\\n' > hooks/post-commit; chmod +x hooks/post-commit; git config core.hooksPath hooks; git commit -q --allow-empty -m x; git config --unset core.hooksPath",
+		"./unknown {L}", "./unknown -v {L}", "./shell '{L}'", "./shell --run='{L}'",
 	},
 	"rm":        {"rm -r -f canary", "rm -fr canary", "rm --recursive --force canary", "rm canary -rf", "rm -rfv canary", "rm -R -f canary", "rm -f -v -R canary", "rm -rf -- canary", "rm -v -rf canary", "rm --recurs --forc canary", "rm --rec -f canary"},
-	"./npm":     {"./npm --silent publish", "./npm --registry x publish"},
-	"./kubectl": {"./kubectl -n x delete pod/x", "./kubectl --namespace=x delete pod/x"},
+	"./npm":     {"./unknown {L}", "./shell 'true; {L}'", "./npm --silent publish", "./npm --registry x publish"},
+	"./kubectl": {"./unknown -- {L}", "./kubectl -n x delete pod/x", "./kubectl --namespace=x delete pod/x"},
 }
 
 // written fills in a way to write an act.
@@ -133,6 +137,14 @@ func evasionFolder(t *testing.T, dir string) {
 			t.Fatal(err)
 		}
 	}
+	for name, script := range map[string]string{
+		"unknown": "#!/bin/sh\nwhile case $1 in -*) true;; *) false;; esac; do shift; done\n\"$@\"\n", "shell": "#!/bin/sh\nexec sh -c \"${1#--run=}\"\n",
+		"own.mk": "built:; $(CC)\n", "x.txt": "x\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, args := range [][]string{
 		{"init", "-q", "-b", "main"},
 		{"config", "user.name", "x"},
@@ -177,7 +189,17 @@ func TestRules_HoldHoweverAnActIsWritten(t *testing.T) {
 		t.Errorf("%d ways", n)
 	}
 	all := evasions()
-	for _, line := range []string{"/lib64/ld-linux-x86-64.so.2 /bin/git push", "crontab - <<< '* * * * * git push'", "vim -es -c '!git push' -c q", "ed -s <<< '!git push'", "gosu x git push"} {
+	for _, line := range []string{
+		"/lib64/ld-linux-x86-64.so.2 /bin/git push", "crontab - <<< '* * * * * git push'", "vim -es -c '!git push' -c q", "ed -s <<< '!git push'", "gosu x git push",
+		"start-stop-daemon --start --exec /usr/bin/git -- push", "start-stop-daemon -S -x/usr/bin/git -- push", "start-stop-daemon --start --startas=/usr/bin/git -- push x", "run-parts ./dir", "run-parts --exit-on-error /etc/x",
+		"apt-get -o APT::Update::Pre-Invoke::='git push' update", "apt -oDPkg::Pre-Invoke='git push' install x", "aptitude --option=DPkg::Post-Invoke::='git push' install x", "dpkg --pre-invoke='git push' -i x.deb",
+		"git -c include.path=x status", "git -c includeIf.gitdir:/.path=x status", "git config set include.path x", "git clone --config core.sshCommand='git push' x y", "git config credential.helper '!git push'", "git init --template=/tmp/x",
+		"systemd-run -p ExecStartPre='git push' true", "dbus-run-session -- git push", "unshare -r git push", "nsenter -t 1 git push", "setarch -R git push", "ionice -c 3 git push", "capsh -- -c 'git push'", "busybox sh -c 'git push'",
+		"gdb --args git push", "gdb --eval-command='shell git push'", "lldb -o 'platform shell git push'", "less '+!git push' x", "man -P 'git push' ls", "man --pager='git push' ls", "vim -c ':terminal git push'", "vim -c 'py3 x'",
+		"ssh -o 'proxycommand=git push' x", "ssh -oKnownHostsCommand='git push' x", "ssh -o Include=x y", "sftp x <<< '!git push'", "socat - EXEC:'git push'", "nc -c 'git push' x 1", "tcpdump -z 'git push' -G 1", "xterm -e git push",
+		"fzf --bind 'enter:execute(git push)'", "nodemon --exec 'git push'", "go test -exec 'git push' ./...", "cargo --config 'target.x.runner=\"git push\"' run", "hg --config alias.x='!git push' x", "rpm -E '%(git push)'", "gcc -wrapper git,push x.c",
+		"cmake -E env git push", "just -c git push", "gh alias set x '!git push'", "enable -f ./x.so x", "RSYNC_RSH='git push' rsync a b:c", "VIMINIT=':!git push' vim x", "MAKEFLAGS='--eval=x:;git' make", "TAR_OPTIONS='--to-command=./x' tar xf y; printf x > x",
+	} {
 		all[line] = deniedActs[0] // not every machine has these
 	}
 	for line := range all {
@@ -230,6 +252,10 @@ func TestRules_LeaveOtherCommandsAlone(t *testing.T) {
 		"git config user.name 'A B'", "git config core.editor vim; git commit -m x", "git grep -n push", "git clone -u x y", "git rebase -x 'make test' main", "git commit -m 'fix `$(x)` in git push docs'", "X='$(date)'; echo \"$X\"", `test -v 'a[1]'`, "printf '%s' '$(pwd)'",
 		"env -u A B=1 make", "script -qc 'make test' /dev/null", "crontab -l", "ssh -o BatchMode=yes host true", "npm exec -c 'eslint .'", "complete -C aws_completer aws", "hyperfine 'make test'", "git log --format='%x00' | perl -0ne 'print if /x|y/'",
 		"ruby -e 'puts [1].map { |x| x }'", "perl -ne 'print if /a|b/' f", "echo x > .gitignore; git add .gitignore", "cp a config; git add config", "chmod --reference=a b", "rm --interactive=never x", "rm --verbose x",
+		"git config --get core.hooksPath", "git -c core.hooksPath=/dev/null commit -m x", "git config include.path", "apt-get install -y -o Dpkg::Options::=--force-confold git curl", "apt install curl jq", "sed 's/the/e/' f", "sed -e 's|a|b|g;s/see/s/' f", "sed 's/e/s/g' paths/s/x/y/e",
+		"sed -f prog.sed f", "mytool git status", "cargo test push", "eslint . \"$DIR\" --fix", "mytool $A $B", "mytool git $X", "go test -run 'TestX' ./...", "docker compose up -d", "make CFLAGS='-O2 -g' all", "gh pr create --title 'git push fails' --body 'rm -rf x'",
+		"jj describe -m 'git push later'", "cmake -E make_directory x", "CC='ccache gcc' make", "sort -u f", "split -l 10 f", "vim -c 'set nu' f", "less +G log.txt", "mail -s hi a@b <<< 'Hello! World'", "gdb -batch -ex bt ./a.out core", "man git push", "pip install curl npm publish-helper",
+		"start-stop-daemon --start --exec ./server -- --port 1", "run-parts --test /etc/cron.daily", "systemd-run -p MemoryMax=1G make", "ssh -o ConnectTimeout=5 host true", "fzf --preview 'cat {}'", "mytool deploy --message 'do not git push'", "kubectl get pods push",
 	} {
 		if got := agent.Judged(p, "/work", line); got == agent.Deny || got == agent.Ask || got == agent.DenyStop {
 			t.Errorf("%q: %s", line, got)

@@ -156,7 +156,7 @@ func (j *judge) command(tool, text, cwd string, beyond bool) []toolAction {
 		if is := sideEffect(act); is != cmdline.No {
 			out = append(out, derived(Action{SideEffects, act.Text, tool}, act, is))
 		}
-		if is := connects(act); is != cmdline.No {
+		if is := connects(act); is != cmdline.No && !act.Loose {
 			out = append(out, derived(Action{Network, act.Text, tool}, act, is))
 		}
 		for _, w := range act.Words {

@@ -19,6 +19,18 @@ const (
 // folder, with options before the subcommand or in another order or with other names. In the
 // pattern * stands for any text; the empty one names everything.
 func (a Act) Is(pattern string) Answer {
+	if !a.Loose {
+		return a.is(pattern)
+	}
+	a.Text = ""
+	words := strings.Fields(pattern)
+	if len(words) > 1 && strings.Trim(words[0], "*") != "" && strings.Trim(words[1], "*") != "" && a.is(pattern) == Yes {
+		return Yes
+	}
+	return No // else it would be a guess at a guess
+}
+
+func (a Act) is(pattern string) Answer {
 	if pattern == "" || Glob(pattern, a.Text) {
 		return Yes
 	}

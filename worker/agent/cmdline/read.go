@@ -22,6 +22,8 @@ type Line struct {
 	// Unclear says why the acts may not be all, "" if they are: a line that can't be parsed, a
 	// command whose name is made up as it runs, a shell fed with what nobody can read.
 	Unclear string
+
+	loose int // how many acts are loose
 }
 
 // Act is a command that a line may run.
@@ -34,6 +36,9 @@ type Act struct {
 	// Sure is false where it may not be a command at all, such as a value of an option of what
 	// starts it.
 	Sure bool
+	// Loose says that it stands among the arguments of a program of which nothing is known. It is
+	// what a pattern names only if that names more than a program: any word may be the name of one.
+	Loose bool
 }
 
 // The runes of [Act.Words].
@@ -93,6 +98,7 @@ type reader struct {
 	vars    variables
 	inputs  map[*syntax.Stmt]source
 	lenient bool // it is no more than a guess that the text is shell
+	loose   bool // and that it is a command, see [Act.Loose]
 }
 
 // source is where a command's standard input comes from; the zero value is elsewhere.
@@ -112,7 +118,7 @@ func (r *reader) unclear(why string) {
 
 // within is a reader for a script in this one.
 func (r *reader) within() *reader {
-	return &reader{out: r.out, made: r.made, ran: r.ran, depth: r.depth + 1, vars: r.vars, lenient: r.lenient}
+	return &reader{out: r.out, made: r.made, ran: r.ran, depth: r.depth + 1, vars: r.vars, lenient: r.lenient, loose: r.loose}
 }
 
 // guess reads a text that is probably shell: if it isn't, nothing follows.
@@ -286,10 +292,10 @@ func (r *reader) assigned(assigns []*syntax.Assign) {
 }
 
 func startsCommands(name string) bool {
-	if slices.Contains([]string{"GIT_SSH_COMMAND", "GIT_SSH", "GIT_ASKPASS", "SSH_ASKPASS", "GIT_EXTERNAL_DIFF", "PROMPT_COMMAND", "LESSOPEN", "BROWSER", "PS0", "PS1", "PS2", "PS4"}, name) {
+	if slices.Contains(commandVariables, name) {
 		return true
 	}
-	return strings.HasSuffix(name, "EDITOR") || strings.HasSuffix(name, "PAGER") || name == "VISUAL"
+	return strings.HasSuffix(name, "EDITOR") || strings.HasSuffix(name, "PAGER") || strings.HasSuffix(name, "ASKPASS")
 }
 
 // redirect notes the file that a redirection writes.

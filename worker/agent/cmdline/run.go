@@ -29,14 +29,19 @@ func (r *reader) run(s start) {
 	if len(s.words) == 0 || s.words[0] == "" && len(s.words) == 1 {
 		return
 	}
-	if s.depth > maxDepth || len(r.out.Acts) >= maxActs {
+	if s.depth > maxDepth || len(r.out.Acts)-r.out.loose >= maxActs {
 		r.unclear(tooDeep)
 		return
 	}
 	if !s.sure && strings.ContainsAny(s.words[0], " \t\n") {
 		return // an argument, no program
 	}
-	r.out.Acts = append(r.out.Acts, Act{Text: s.text, Words: s.words, Sure: s.sure})
+	if r.loose {
+		if r.out.loose++; r.out.loose > maxLoose {
+			return
+		}
+	}
+	r.out.Acts = append(r.out.Acts, Act{Text: s.text, Words: s.words, Sure: s.sure, Loose: r.loose})
 	name := base(s.words[0])
 	if name == "" {
 		if s.sure || strings.ContainsRune(s.words[0], unknown) {
@@ -53,6 +58,7 @@ func (r *reader) run(s start) {
 // starts follows what a program starts.
 func (r *reader) starts(name string, s start) {
 	args := s.words[1:]
+	name = strings.TrimSuffix(name, ".exe")
 	r.told(name, args)
 	if slices.Contains(expanding, name) {
 		r.expanded(args...)
@@ -72,8 +78,18 @@ func (r *reader) starts(name string, s start) {
 				r.eval(value + " " + string(unknown))
 			}
 		}
-	case name == "find":
+	case name == "find" || name == "bfs":
 		r.found(s)
+	case name == "start-stop-daemon":
+		r.daemon(s)
+	case name == "socat":
+		r.piped(args)
+	case (name == "gh" || name == "glab") && len(args) > 1 && args[0] == "alias":
+		r.aliased(args[1:])
+	case name == "run-parts":
+		r.parts(args)
+	case name == "enable" && slices.Contains(args, "-f"):
+		r.unclear(fedUnknown)
 	case name == "git":
 		r.git(s)
 	case slices.Contains([]string{"make", "gmake", "bmake"}, name):
@@ -84,9 +100,12 @@ func (r *reader) starts(name string, s start) {
 		r.run(s.of(args[1:], true))
 	case name == "sed" || name == "gsed" || editors[name] != nil:
 		r.commanded(name, args, s.stdin)
+		if _, ok := wrappers[name]; ok { // a debugger
+			r.wrapped(name, s)
+		}
 	case strings.HasPrefix(name, "ld-linux") || strings.HasPrefix(name, "ld-musl") || name == "ld.so":
 		r.run(s.of(slices.Clone(args), true))
-	case name == "xargs" || name == "parallel" || name == "rush":
+	case name == "xargs" || name == "parallel" || name == "env_parallel" || name == "sem" || name == "rush":
 		r.fed(s)
 	case slices.Contains(copying, name):
 		if len(args) > 0 {
@@ -103,19 +122,25 @@ func (r *reader) starts(name string, s start) {
 	case slices.Contains(interpreters, strings.TrimRight(name, "0123456789.")):
 		r.code(name, args, s.stdin)
 	default:
-		r.wrapped(name, s)
+		if _, ok := wrappers[name]; ok {
+			r.wrapped(name, s)
+			return
+		}
+		r.perhaps(name, s)
 	}
 }
 
 var (
-	shells = []string{"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "rbash", "yash", "fish"}
+	shells = []string{
+		"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "rbash", "yash", "fish", "hush", "sash", "posh", "osh", "ysh", "oil", "oksh", "loksh", "pdksh", "ksh93", "bosh",
+	}
 	// foreign are shells of other languages: nothing of what they are told is read.
-	foreign = []string{"pwsh", "powershell", "nu", "elvish", "xonsh", "csh", "tcsh", "rc", "es", "cmd"}
+	foreign = []string{"pwsh", "powershell", "nu", "elvish", "xonsh", "csh", "tcsh", "rc", "es", "cmd", "scsh", "ion", "murex", "execlineb"}
 	// copying are programs that make files, the last or each of their arguments.
 	copying      = []string{"cp", "ln", "mv", "install", "tee", "link"}
 	interpreters = []string{
 		"python", "pypy", "perl", "ruby", "node", "nodejs", "deno", "bun", "php", "lua", "luajit", "awk", "gawk", "mawk", "nawk", "tclsh", "expect", "osascript", "guile",
-		"Rscript", "R", "julia", "erl", "elixir", "raku", "racket", "sbcl", "octave", "groovy", "jshell", "scala", "clojure", "ghc", "irb",
+		"Rscript", "R", "julia", "erl", "elixir", "raku", "racket", "sbcl", "octave", "groovy", "jshell", "scala", "clojure", "ghc", "ghci", "irb", "jrunscript", "bpftrace", "latexmk", "rake", "mongo", "mongosh", "puppet",
 	}
 )
 
@@ -278,7 +303,7 @@ func (r *reader) git(s start) {
 	words := s.words
 	r.ran[".git"] = true // hooks and settings
 	for _, a := range s.set {
-		if a.Name != nil && strings.HasPrefix(a.Name.Value, "GIT_CONFIG") {
+		if a.Name != nil && (strings.HasPrefix(a.Name.Value, "GIT_CONFIG") || a.Name.Value == "GIT_EXEC_PATH" || a.Name.Value == "GIT_TEMPLATE_DIR") {
 			r.unclear(fedUnknown)
 		}
 	}
@@ -287,15 +312,17 @@ func (r *reader) git(s start) {
 		if i+1 < len(words) {
 			next = words[i+1]
 		}
-		switch key, value, _ := strings.Cut(next, "="); {
-		case strings.HasPrefix(a, "--config-env"), a == "-c" && strings.HasPrefix(strings.ToLower(key), "include"):
+		switch {
+		case strings.HasPrefix(a, "--config="):
+			r.gitSet(s, strings.TrimPrefix(a, "--config="))
+		case strings.HasPrefix(a, "--config-env"), strings.HasPrefix(a, "--template=") && !strings.HasSuffix(a, "="):
 			r.unclear(fedUnknown)
-		case a == "-c" && strings.HasPrefix(strings.ToLower(key), "alias."):
-			r.gitAlias(s, value)
-		case a == "-c":
-			r.guess(value)
+		case a == "-c" || a == "--config":
+			r.gitSet(s, next)
+		case slices.Contains(words[:i], "config") && next != "" && !option(next) && elsewhere(a):
+			r.gitSet(s, a+"="+next)
 		case i > 0 && slices.Contains(words[:i], "config") && strings.Contains(words[i-1], ".") && !option(a):
-			r.guess(a)
+			r.guess(strings.TrimLeft(a, "! "))
 		case strings.Contains(a, "ext::"):
 			_, line, _ := strings.Cut(a, "ext::")
 			r.guess(line)
@@ -311,6 +338,28 @@ func (r *reader) git(s start) {
 		case a == "run" && slices.Contains(words[:i], "bisect") && next != "":
 			r.run(s.of(words[i+1:], true))
 		}
+	}
+}
+
+// elsewhere reports whether a setting of git's names a place from which it takes others, or what it
+// runs.
+func elsewhere(key string) bool {
+	key = strings.ToLower(key)
+	return strings.HasPrefix(key, "include.") || strings.HasPrefix(key, "includeif.") || key == "core.hookspath" || key == "init.templatedir"
+}
+
+// gitSet follows a setting of git's that the line itself makes, KEY=VALUE.
+func (r *reader) gitSet(s start, setting string) {
+	key, value, _ := strings.Cut(setting, "=")
+	switch {
+	case elsewhere(key):
+		if value != "" && value != "/dev/null" {
+			r.unclear(fedUnknown)
+		}
+	case strings.HasPrefix(strings.ToLower(key), "alias."):
+		r.gitAlias(s, value)
+	default:
+		r.guess(strings.TrimLeft(value, "! "))
 	}
 }
 

@@ -8,33 +8,13 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// commandOptions are options, by program, whose values are commands: as a word of their own, after =
-// or attached to a letter. A trailing * stands for the rest of a name.
-var commandOptions = map[string][]string{
-	"git":     {"-x", "--exec", "--extcmd", "--*-filter", "--upload-pack", "--receive-pack", "-u", "-O", "--open-files-in-pager"},
-	"tar":     {"--to-command", "-I", "--use-compress-program", "--checkpoint-action", "--rsh-command", "-F", "--info-script", "--new-volume-script"},
-	"rsync":   {"-e", "--rsh", "--rsync-path"},
-	"ssh":     {"-o"},
-	"scp":     {"-o", "-S"},
-	"sftp":    {"-o", "-S"},
-	"zip":     {"-TT", "--unzip-command"},
-	"npm":     {"-c", "--call"},
-	"entr":    {"-s"},
-	"env":     {"-S", "--split-string"},
-	"script":  {"-c", "--command"},
-	"su":      {"-c", "--command", "--session-command"},
-	"runuser": {"-c", "--command", "--session-command"},
-	"capsh":   {"-c"},
-	"compgen": {"-C"}, "complete": {"-C"}, "mapfile": {"-C"}, "readarray": {"-C"}, "fc": {"-e"}, "bind": {"-x"},
-}
-
 // bunches are programs among those whose one-letter options may stand in a bunch before it.
 var bunches = []string{"env", "script", "su", "runuser", "tar", "rsync", "git", "entr"}
 
 // told guesses at what a program's options have it start.
 func (r *reader) told(name string, args []string) {
-	if name == "gtar" || name == "bsdtar" {
-		name = "tar"
+	if other, ok := likewise[name]; ok {
+		name = other
 	}
 	for _, option := range commandOptions[name] {
 		for i, a := range args {
@@ -45,22 +25,45 @@ func (r *reader) told(name string, args []string) {
 			if !ok || value == "" {
 				continue
 			}
-			for _, prefix := range []string{"exec=", "ProxyCommand=", "ProxyCommand ", "LocalCommand=", "LocalCommand "} {
-				value = strings.TrimPrefix(value, prefix)
-			}
-			r.guess(value)
+			r.optional(name, value)
 		}
+	}
+}
+
+// optional guesses at the value of an option that is a command, or has one: KEY=COMMAND, as of apt's
+// -o and ssh's, or KEY COMMAND.
+func (r *reader) optional(name, value string) {
+	if name == "gcc" {
+		value = strings.ReplaceAll(value, ",", " ")
+	}
+	r.guess(strings.TrimLeft(value, "!| "))
+	if key := strings.ToLower(value); name == "ssh" && (strings.HasPrefix(key, "include") || strings.HasPrefix(key, "match")) {
+		r.unclear(fedUnknown)
+	}
+	first, rest, ok := strings.Cut(value, "=")
+	if !ok || strings.Contains(first, " ") {
+		if first, rest, ok = strings.Cut(value, " "); !ok || !strings.HasSuffix(strings.ToLower(first), "command") {
+			_, rest, ok = strings.Cut(value, ":")
+		}
+	}
+	if !ok {
+		return
+	}
+	r.guess(strings.TrimLeft(rest, "!| "))
+	if open := strings.IndexByte(rest, '('); open > 0 { // fzf's execute(…)
+		r.guess(strings.TrimSuffix(rest[open+1:], ")"))
 	}
 }
 
 // valueOf is the value that a word gives an option, "" if that is the next word; ok is false when it
 // is another option.
 func valueOf(word, option string, bunch bool) (value string, ok bool) {
-	if name, value, has := strings.Cut(word, "="); has && strings.HasPrefix(option, "--") && Glob(option, name) {
+	long := len(option) > 2
+	if name, value, has := strings.Cut(word, "="); has && long && (Glob(option, name) || abbreviates(name, option)) {
 		return value, true
 	}
 	switch {
-	case Glob(option, word):
+	case Glob(option, word), abbreviates(word, option):
 		return "", true
 	case len(option) != 2 || len(word) < 2 || word[0] != '-' || word[1] == '-':
 		return "", false
@@ -72,6 +75,11 @@ func valueOf(word, option string, bunch bool) (value string, ok bool) {
 		return "", false
 	}
 	return word[at+1:], true
+}
+
+// abbreviates reports whether a word is the beginning of a long option, as GNU programs take it.
+func abbreviates(word, option string) bool {
+	return len(word) > len("--ab") && strings.HasPrefix(option, "--") && strings.HasPrefix(option, word)
 }
 
 // expanding are builtins that expand arguments which are quoted: the subscripts of arrays.
@@ -110,6 +118,12 @@ func (r *reader) exported(word string) {
 		r.file([]string{value})
 	case startsCommands(name):
 		r.guess(strings.TrimLeft(value, "|- ")) // as in LESSOPEN
+	case (name == "VIMINIT" || name == "EXINIT" || name == "LESS") && bang.MatchString(value):
+		r.unclear(fedUnknown)
+	case name == "TAR_OPTIONS":
+		r.told("tar", strings.Fields(value))
+	case name == "MAKEFLAGS" && strings.Contains(value, "eval"), name == "MAKEFILES" && value != "":
+		r.unclear(fedUnknown)
 	}
 }
 
@@ -123,24 +137,17 @@ var signs = []string{
 // programs.
 var codeSigns = map[string]*regexp.Regexp{
 	"awk": awkPipe, "gawk": awkPipe, "mawk": awkPipe, "nawk": awkPipe, "perl": openPipe, "ruby": openPipe,
+	"ghc": haskell, "ghci": haskell, "scala": regexp.MustCompile(`\.!|sys\.process`), "rake": regexp.MustCompile(`\bsh\b`), "mongo": shellOfMongo, "mongosh": shellOfMongo,
+	"latexmk": regexp.MustCompile(`-\w*(la)?tex=`), "sbcl": regexp.MustCompile(`run-program`),
 }
 
 var (
 	awkPipe  = regexp.MustCompile(`(^|[^|])\|&?\s*(["]|getline)`)
 	openPipe = regexp.MustCompile(`(?s)open.*\|`)
+
+	haskell      = regexp.MustCompile(`:!|System\.Process`)
+	shellOfMongo = regexp.MustCompile(`\brun\w*\(`)
 )
-
-// editors run a command after !, or after a word of their own.
-var editors = map[string]*regexp.Regexp{
-	"vi": bang, "vim": bang, "nvim": bang, "ex": bang, "view": bang, "ed": bang, "red": bang, "dc": bang,
-	"gdb": regexp.MustCompile(`(^|\n)(shell|make|pipe|!)`), "sqlite3": regexp.MustCompile(`\.(sh|sy)`), "psql": regexp.MustCompile(`\\!|(?i)program\s*'`), "mysql": regexp.MustCompile(`\\!|(^|\n)system\s`),
-	"emacs": regexp.MustCompile(`shell-command|call-process|start-process|make-process`), "gnuplot": regexp.MustCompile(`system|!|<`), "m4": regexp.MustCompile(`e?syscmd`),
-}
-
-var bang = regexp.MustCompile(`!\s*[\w./$({"']|system\(|jobstart|termopen`)
-
-// sedRuns is a script of sed's that begins with its command for running others.
-var sedRuns = regexp.MustCompile(`(^|[;{}\n])\s*([0-9$]+|/[^/]*/)?(,([0-9$]+|/[^/]*/))?\s*e(\s|$)`)
 
 // commanded looks for commands in what a program that isn't an interpreter is told.
 func (r *reader) commanded(name string, args []string, stdin source) {
@@ -149,9 +156,7 @@ func (r *reader) commanded(name string, args []string, stdin source) {
 		all += "\n" + in
 	}
 	if name == "sed" || name == "gsed" {
-		if slices.ContainsFunc(args, sedRuns.MatchString) {
-			r.unclear(fedUnknown)
-		}
+		r.edited(args, stdin)
 		return
 	}
 	if sign := editors[name]; sign != nil && sign.MatchString(all) {
@@ -173,8 +178,11 @@ func (r *reader) lets(node *syntax.LetClause) {
 func (r *reader) makes(args []string, stdin source) {
 	for i, a := range args {
 		switch {
-		case strings.HasPrefix(a, "--eval"), strings.HasPrefix(a, "SHELL=") && strings.Contains(a, " "), strings.HasPrefix(a, "-E"):
+		case strings.HasPrefix(a, "--eval"), strings.HasPrefix(a, "SHELL=") && !slices.Contains(shells, base(strings.TrimPrefix(a, "SHELL="))), strings.HasPrefix(a, "-E"):
 			r.unclear(fedUnknown)
+		case !option(a) && strings.Contains(a, "=") && strings.Contains(a, " "):
+			_, value, _ := strings.Cut(a, "=")
+			r.guess(value)
 		case strings.HasPrefix(a, "--file="), strings.HasPrefix(a, "--makefile="):
 			_, name, _ := strings.Cut(a, "=")
 			r.file([]string{name})
