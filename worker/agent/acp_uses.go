@@ -2,10 +2,11 @@ package agent
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 
 	"github.com/go-json-experiment/json"
+
+	"stint/worker/regular"
 )
 
 // opencodeUses adds to opencode's settings what the switches open and shut. It reads its user's
@@ -69,7 +70,7 @@ func opencodeServers(dir string, more ...string) map[string]any {
 		var said struct {
 			Servers map[string]any `json:"mcp"`
 		}
-		text, err := os.ReadFile(filepath.Join(dir, name))
+		text, err := regular.Read(filepath.Join(dir, name))
 		if dir == "" || err != nil || json.Unmarshal(plainJSON(text), &said, lenient) != nil {
 			continue
 		}

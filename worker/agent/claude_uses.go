@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"stint/api"
+	"stint/worker/regular"
 )
 
 // claudeUses adds to a command what the switches open and shut. Claude Code reads the settings of
@@ -66,13 +66,13 @@ func claudeServersOf(job Job) map[string]jsontext.Value {
 	}
 	all := map[string]jsontext.Value{}
 	for _, path := range []string{filepath.Join(claudeHome(job.Env), ".claude.json"), filepath.Join(variable(job.Env, "HOME"), ".claude.json")} {
-		if text, err := os.ReadFile(path); err == nil && json.Unmarshal(text, &own, lenient) == nil {
+		if text, err := regular.Read(path); err == nil && json.Unmarshal(text, &own, lenient) == nil {
 			maps.Copy(all, own.Servers)
 			break
 		}
 	}
 	var folder servers
-	if text, err := os.ReadFile(filepath.Join(job.Dir, ".mcp.json")); err == nil && json.Unmarshal(text, &folder, lenient) == nil {
+	if text, err := regular.Read(filepath.Join(job.Dir, ".mcp.json")); err == nil && json.Unmarshal(text, &folder, lenient) == nil {
 		maps.Copy(all, folder.Servers)
 	}
 	for _, dir := range []string{resolve(job.Dir), job.Dir} {
@@ -103,7 +103,7 @@ func claudeSkills(job Job, out *Command) error {
 	name := claudePlugin(links)
 	out.Files[filepath.Join(name, ".claude-plugin", "plugin.json")] = `{"name":"own","version":"1.0.0","description":"Skills of the worker's owner and of the work folder"}`
 	for at, target := range links {
-		text, err := os.ReadFile(target)
+		text, err := regular.Read(target)
 		if strings.HasPrefix(at, "commands/") && err == nil { // it doesn't follow a link to a file
 			out.Files[filepath.Join(name, at)] = string(text)
 			continue
@@ -138,7 +138,7 @@ func claudeProvider(env []string) (out providerSettings) {
 		Rest map[string]jsontext.Value `json:",inline"`
 	}
 	out.rest = map[string]any{}
-	text, err := os.ReadFile(filepath.Join(claudeHome(env), "settings.json"))
+	text, err := regular.Read(filepath.Join(claudeHome(env), "settings.json"))
 	if err != nil || json.Unmarshal(text, &own, lenient) != nil {
 		return out
 	}

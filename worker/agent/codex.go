@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 	"stint/api"
+	"stint/worker/regular"
 )
 
 // Codex drives the app-server of OpenAI's Codex by JSON-RPC. Tested with 0.169.0 and 0.171.0;
@@ -256,7 +257,7 @@ func untrusted(dir string) map[string]any {
 	mark(dir)
 	mark(resolve(dir))
 	for at := resolve(dir); ; at = filepath.Dir(at) {
-		pointer, err := os.ReadFile(filepath.Join(at, ".git"))
+		pointer, err := regular.Read(filepath.Join(at, ".git"))
 		if gitDir, found := strings.CutPrefix(strings.TrimSpace(string(pointer)), "gitdir: "); err == nil && found {
 			if !filepath.IsAbs(gitDir) {
 				gitDir = filepath.Join(at, gitDir)

@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"stint/worker/regular"
 )
 
 // codexUses adds to a thread's settings what the switches open and shut. With [Uses.Settings]
@@ -74,7 +75,7 @@ func codexSkillFiles(job Job) (out []string) {
 
 // codexOwn are the user's settings of Codex, nil where there are none.
 func codexOwn(path string) map[string]any {
-	text, err := os.ReadFile(path)
+	text, err := regular.Read(path)
 	out := map[string]any{}
 	if err != nil || toml.Unmarshal(text, &out) != nil {
 		return nil

@@ -2,10 +2,10 @@ package agent
 
 import (
 	"encoding/base64"
-	"os"
 	"unicode/utf8"
 
 	"stint/api"
+	"stint/worker/regular"
 )
 
 // File is a file or an image that people gave. Its name is theirs; its place is the worker's.
@@ -20,7 +20,7 @@ func (f File) image() (data string, is bool) {
 	if !(api.Attachment{Type: f.Type}).Image() {
 		return "", false
 	}
-	raw, err := os.ReadFile(f.Path)
+	raw, err := regular.Read(f.Path)
 	if err != nil {
 		return "", false // the turn names it all the same
 	}
@@ -66,7 +66,7 @@ func acpBlocks(files []File, images, embedded bool) (out []any) {
 			}
 			continue
 		}
-		raw, err := os.ReadFile(f.Path)
+		raw, err := regular.Read(f.Path)
 		if embedded && err == nil && f.Type == "text/plain" && len(raw) <= acpEmbedded && utf8.Valid(raw) {
 			out = append(out, map[string]any{"type": "resource", "resource": map[string]any{
 				"uri": "file://" + f.Path, "mimeType": f.Type, "text": string(raw),

@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"stint/api"
+	"stint/worker/regular"
 )
 
 // Source is something that a switch of [Uses] lets a program load.
@@ -257,7 +258,7 @@ func (l *lookOver) take(path, name string, info fs.FileInfo) error {
 	if l.bytes += info.Size(); l.files > sourceFiles || l.bytes > sourceBytes {
 		return fmt.Errorf("it holds more than %d files or %d MiB", sourceFiles, sourceBytes>>20)
 	}
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return bare(err)
 	}
@@ -274,7 +275,7 @@ func (l *lookOver) take(path, name string, info fs.FileInfo) error {
 // firstOf is the first of several files of a folder that can be read, and its text; "" for none.
 func firstOf(dir string, names ...string) (path, text string) {
 	for _, name := range names {
-		if b, err := os.ReadFile(filepath.Join(dir, name)); err == nil && strings.TrimSpace(string(b)) != "" {
+		if b, err := regular.Read(filepath.Join(dir, name)); err == nil && strings.TrimSpace(string(b)) != "" {
 			return filepath.Join(dir, name), string(b)
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
+
+	"stint/worker/regular"
 )
 
 // commandsIn finds the members of a settings file, JSON or TOML, that say what is started, and
@@ -35,7 +37,7 @@ func (s Source) named(dir, top string) (out []string) {
 		if err != nil || !info.Mode().IsRegular() || info.Size() > mostSettings {
 			return nil //nolint:nilerr // likewise
 		}
-		text, err := os.ReadFile(path)
+		text, err := regular.Read(path)
 		if err != nil {
 			return nil //nolint:nilerr // likewise
 		}

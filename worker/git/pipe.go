@@ -2,38 +2,18 @@ package git
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
+
+	"stint/worker/regular"
 )
 
 // ErrPipe says that a named pipe or a device lies where git reads a file.
-var ErrPipe = errors.New("git would wait for ever where it reads a file")
-
-// mostCopied bounds a file of a repository's that is read whole.
-const mostCopied = 32 << 20
-
-// odd says what a file is where reading it may never end; "" for others. Opening a socket fails at
-// once, and the null device is empty.
-func odd(info fs.FileInfo) string {
-	switch mode := info.Mode(); {
-	case mode&fs.ModeNamedPipe != 0:
-		return "a named pipe"
-	case mode&fs.ModeDevice != 0:
-		if null, err := os.Stat(os.DevNull); err == nil && os.SameFile(info, null) {
-			return ""
-		}
-		return "a device"
-	}
-	return ""
-}
+var ErrPipe = regular.ErrEndless
 
 // plain refuses a path at which something lies that may never end, or a link to such a thing. A
 // missing one is fine.
@@ -42,45 +22,7 @@ func plain(path string) error {
 	if err != nil {
 		return nil //nolint:nilerr // git will say so where it needs it
 	}
-	return refused(filepath.Base(path), info)
-}
-
-func refused(name string, info fs.FileInfo) error {
-	if what := odd(info); what != "" {
-		return fmt.Errorf("%w: %s is %s", ErrPipe, name, what)
-	}
-	return nil
-}
-
-// openFile opens a regular file, whatever lies there by the time it is opened, and waits for nobody.
-func openFile(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	info, err := f.Stat()
-	if err == nil {
-		err = refused(filepath.Base(path), info)
-	}
-	if err != nil {
-		_ = f.Close()
-		return nil, err
-	}
-	return f, nil
-}
-
-// slurp reads a file whole.
-func slurp(path string) ([]byte, error) {
-	f, err := openFile(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	text, err := io.ReadAll(io.LimitReader(f, mostCopied+1))
-	if err == nil && len(text) > mostCopied {
-		err = fmt.Errorf("%s is too large", filepath.Base(path))
-	}
-	return text, err
+	return regular.Refuse(filepath.Base(path), info)
 }
 
 // asked are the files that git reads wherever they lie in a tree.
@@ -90,7 +32,7 @@ var asked = []string{".gitignore", ".gitattributes", ".gitmodules", ".mailmap"}
 func atOnce(of tree) error {
 	for _, name := range asked {
 		if info, err := os.Lstat(filepath.Join(of.top, name)); err == nil {
-			if err := refused(name, info); err != nil {
+			if err := regular.Refuse(name, info); err != nil {
 				return err
 			}
 		}
@@ -142,7 +84,7 @@ func waiting(ctx context.Context, of tree) (found error) {
 				return nil
 			}
 			if info, err := d.Info(); err == nil {
-				found = refused(name, info)
+				found = regular.Refuse(name, info)
 			}
 			if found != nil {
 				return fs.SkipAll

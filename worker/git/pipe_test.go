@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -74,6 +75,20 @@ func TestPipes_OthersAreFine(t *testing.T) {
 		t.Error(err)
 	}
 	if err := waiting(t.Context(), r.at); err != nil {
+		t.Error(err)
+	}
+}
+
+// Whoever works in a repository can take the lock on its list of trees.
+func TestLock_IsNotWaitedForForEver(t *testing.T) {
+	repo := repository(t)
+	dir, err := os.Open(filepath.Join(repo, ".git"))
+	must(t, err)
+	defer func() { _ = dir.Close() }()
+	must(t, syscall.Flock(int(dir.Fd()), syscall.LOCK_EX))
+	r := open(t, repo)
+	r.program.brief = 200 * time.Millisecond
+	if _, err := r.Add(t.Context(), filepath.Join(filepath.Dir(repo), "tree"), "work", "main"); err != nil {
 		t.Error(err)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"stint/worker/regular"
 )
 
 var (
@@ -78,7 +80,7 @@ func Open(ctx context.Context, folder string, by Caller) (Repo, error) {
 
 func (r Repo) run(ctx context.Context, args ...string) (string, error) {
 	if args[0] == "worktree" {
-		unlock, err := lockTrees(ctx, r.Common)
+		unlock, err := lockTrees(ctx, r.Common, 6*r.program.brief) // several may stand in line
 		if err != nil {
 			return "", err
 		}
@@ -262,7 +264,7 @@ func (r Repo) Tree(path string) (Tree, error) {
 	}
 	for _, e := range entries {
 		dir := filepath.Join(admin, e.Name())
-		text, err := slurp(filepath.Join(dir, "gitdir"))
+		text, err := regular.Read(filepath.Join(dir, "gitdir"))
 		if err != nil {
 			continue // being made or removed
 		}

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"stint/worker/regular"
 )
 
 // Draft is a copy of a tree's index with a place of its own for new objects: what is done in it
@@ -47,7 +49,7 @@ func (d Draft) Close() error { return os.RemoveAll(d.dir) }
 // copyIndex keeps the time of the file, by which git knows which of its entries may have been
 // written at the same instant as their files. No index is an empty one.
 func copyIndex(from, to string) error {
-	in, err := openFile(from)
+	in, err := regular.Open(from)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -152,7 +154,7 @@ func (t Tree) Under() string {
 // none.
 func (t Tree) Rewrites() string {
 	for _, name := range []string{"rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START"} {
-		if text, err := slurp(filepath.Join(t.at.dir, name)); err == nil {
+		if text, err := regular.Read(filepath.Join(t.at.dir, name)); err == nil {
 			return strings.TrimPrefix(strings.TrimSpace(string(text)), "refs/heads/")
 		}
 	}

@@ -64,11 +64,12 @@ func spelled(key string) string {
 }
 
 // obeyed are the settings of a repository that are in force for calls of ours: how its files are
-// stored, and how they lie in the tree. None of them names a program or another place. What else
+// stored, and how they lie in the tree. None of them names a program or another place, or lets files
+// be written where git wouldn't. What else
 // the repository says is not known to git then; in particular it knows no filter, hook, driver,
 // helper, alias or remote.
 var obeyed = strings.Fields(`autocrlf bare bigfilethreshold checkroundtripencoding checkstat createobject eol filemode ignorecase
-	logallrefupdates precomposeunicode protecthfs protectntfs sharedrepository sparsecheckout sparsecheckoutcone symlinks trustctime untrackedcache`)
+	logallrefupdates precomposeunicode sharedrepository sparsecheckout sparsecheckoutcone symlinks trustctime untrackedcache`)
 
 // ErrExtension says that a repository is stored in a way that this package doesn't know.
 var ErrExtension = errors.New("the git repository is stored in a way that Stint does not know")

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"stint/worker/regular"
 )
 
 // view is a git directory of our own for one call, through which git sees a repository: its
@@ -212,7 +214,7 @@ func copyHead(from, to string) error {
 
 // copyFile copies a file that may be missing.
 func copyFile(from, to string) error {
-	text, err := slurp(from)
+	text, err := regular.Read(from)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

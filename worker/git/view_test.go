@@ -39,6 +39,7 @@ func TestView_WhatIsPlantedMeanwhileIsNotExecuted(t *testing.T) {
 [core]
 	repositoryformatversion = 0
 	fsmonitor = %[1]s
+	protectNTFS = false
 [diff]
 	external = %[1]s
 [extensions]

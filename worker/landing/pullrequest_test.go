@@ -130,6 +130,7 @@ func TestPullRequest_FromAPlainFolderIsForTheRemotesMainBranch(t *testing.T) {
 	b.put("repo/new", "x\n")
 	b.commit(b.repo, "mine")
 	b.place.Kind, b.place.Path, b.place.Branch = api.PlaceFolder, b.repo, ""
+	_, _ = b.tryGit(b.repo, "symbolic-ref", "-d", "refs/remotes/origin/HEAD") // which a fetch makes from git 2.48 on
 	b.refused(api.LandNoBase, b.pullRequest)
 	b.git(b.repo, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main")
 	if out := b.done(b.pullRequest); out.URL != "https://github.com/team/repo/compare/main...topic?expand=1" {
