@@ -72,8 +72,8 @@ test: ## run all tests with the race detector; installs on Debian what they need
 # would only show in waiting for them; go test already had it on the same code.
 AGENTS_PKG ?= ./worker/agent ./worker ./cmd/stint
 
-# What of them is left out: CI leaves out what drives opencode and Gemini CLI by ACP, the switches and choices of each
-# program, and the ways to write denied acts, which take as long as all the rest together.
+# What of them is left out: CI leaves out most of what drives opencode, which computes for six seconds at each start
+# whatever its settings are, and part of the switches.
 AGENTS_SKIP ?= ^$$
 
 test-agents: ## drive the real Claude Code, Codex, opencode and Gemini CLI, of pinned versions from npm, with a model of our own; MCP conformance

@@ -17,7 +17,7 @@ import (
 // forget removes what a program keeps of an agent session.
 func forget(w *fixture, o Options, agentSession string) {
 	w.Helper()
-	roots := []string{w.dir, o.StateDir}
+	roots := []string{w.userHome(), o.StateDir}
 	for _, v := range o.environ {
 		if name, dir, _ := strings.Cut(v, "="); name == "CLAUDE_CONFIG_DIR" {
 			roots = append(roots, dir)

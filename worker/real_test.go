@@ -106,8 +106,17 @@ func (r real) agent(w *fixture, m *agenttest.Model, edit func(*api.AgentInput)) 
 
 // environ is that of a user who has signed in to the programs.
 func (r real) environ(w *fixture, m *agenttest.Model) []string {
-	agenttest.SignIn(w.T, filepath.Join(w.dir, "home"))
-	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(w.dir, "home"), "LANG=C.UTF-8"}, r.env(m)...)
+	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.userHome(), "LANG=C.UTF-8"}, r.env(m)...)
+}
+
+// userHome is the home of who signed in. As a person's, it is not below /tmp, which agents may write:
+// Codex computes for seconds at each command where something is hidden from it in there.
+func (w *fixture) userHome() string {
+	if w.home == "" {
+		w.home = agenttest.Folder(w.T)
+		agenttest.SignIn(w.T, w.home)
+	}
+	return w.home
 }
 
 // child is what a worker process of its own needs to run the program.

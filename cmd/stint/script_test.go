@@ -28,7 +28,7 @@ import (
 
 // patience bounds everything that a script waits for. It is not a pace: what is waited for
 // usually comes at once.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 func TestMain(m *testing.M) {
 	proc.GuardianMain()

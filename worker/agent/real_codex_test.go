@@ -50,7 +50,7 @@ func realCodex(t *testing.T, edit func(*agent.Job), host *agenttest.Host, steps 
 	if edit != nil {
 		edit(&job)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	r, err := agenttest.Run(ctx, t, agent.Codex{}, job, host)
 	return job, m, r, err

@@ -21,6 +21,18 @@ func geminiRuns(command string) agenttest.Call {
 	return agenttest.Call{Tool: "run_shell_command", Input: obj{"command": command}}
 }
 
+// realGemini holds a conversation with the real Gemini CLI.
+func realGemini(t *testing.T, edit func(*agent.Job), host *agenttest.Host, steps ...agenttest.Step) (agent.Job, *agenttest.Model, agent.Result, error) {
+	t.Helper()
+	m := agenttest.NewModel(t, steps...)
+	job := agenttest.RealGemini(t, m)
+	if edit != nil {
+		edit(&job)
+	}
+	r, err := agenttest.Run(t.Context(), t, agent.ACP{}, job, host)
+	return job, m, r, err
+}
+
 // Approved, declined with a reason, refused by a rule; stopped in the middle of a command, and
 // resumed: what it repeats of the conversation isn't new.
 func TestRealGemini_ApprovalsAndCancel(t *testing.T) {

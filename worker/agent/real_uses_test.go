@@ -113,7 +113,7 @@ func claudeLived(t *testing.T) lived {
 	t.Helper()
 	l := live(t, agenttest.RealClaude, agenttest.Say("end"))
 	server := func(name string) string {
-		return fmt.Sprintf(`{"command":"/bin/sh","args":["-c","%s; exec cat >/dev/null"]}`, l.touch(name))
+		return fmt.Sprintf(`{"command":"/bin/sh","args":["-c","%s"]}`, l.touch(name))
 	}
 	hook := func(name string) string {
 		return `"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"` + l.touch(name) + `"}]}]}`
@@ -191,7 +191,7 @@ func codexLived(t *testing.T) lived {
 	t.Helper()
 	l := live(t, agenttest.RealCodex, agenttest.Say("end"))
 	server := func(name string) string {
-		return fmt.Sprintf("[mcp_servers.%s]\ncommand = '/bin/sh'\nargs = ['-c', '%s; exec cat >/dev/null']\n", name, l.touch(name))
+		return fmt.Sprintf("[mcp_servers.%s]\ncommand = '/bin/sh'\nargs = ['-c', '%s']\n", name, l.touch(name))
 	}
 	for path, text := range map[string]string{
 		l.dir + "/AGENTS.md": "FOLDERS-INSTRUCTIONS", l.home + "/.codex/AGENTS.md": "USERS-INSTRUCTIONS",
@@ -246,7 +246,7 @@ func opencodeLived(t *testing.T) lived {
 	l := live(t, agenttest.RealOpencode, agenttest.Say("end"))
 	servers := func(name string) string {
 		return `{ // as its users write it
-"mcp":{"` + name + `":{"type":"local","command":["/bin/sh","-c","` + l.touch(name) + `; exec cat >/dev/null"],"enabled":true},},}`
+"mcp":{"` + name + `":{"type":"local","command":["/bin/sh","-c","` + l.touch(name) + `"],"enabled":true},},}`
 	}
 	for path, text := range map[string]string{
 		l.dir + "/AGENTS.md":                   "FOLDERS-INSTRUCTIONS",

@@ -112,6 +112,9 @@ func (m *Model) serve(w http.ResponseWriter, r *http.Request) {
 	var ask struct {
 		Tools  []jsontext.Value `json:"tools"`
 		Stream bool             `json:"stream"`
+		Config struct {
+			Schema map[string]any `json:"responseJsonSchema"`
+		} `json:"generationConfig"`
 	}
 	_ = json.Unmarshal(body, &ask)
 	var dialect dialect
@@ -123,7 +126,7 @@ func (m *Model) serve(w http.ResponseWriter, r *http.Request) {
 		dialect = responses{}
 	case strings.Contains(r.URL.Path, "enerateContent"):
 		ask.Stream = strings.HasSuffix(r.URL.Path, ":streamGenerateContent")
-		dialect, whole = gemini{ask.Stream}, false
+		dialect, whole = gemini{ask.Stream, ask.Config.Schema}, false
 	default:
 		http.Error(w, `{"type":"error","error":{"type":"not_found_error","message":"no such route"}}`, http.StatusNotFound)
 		return
