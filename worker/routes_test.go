@@ -27,38 +27,39 @@ func (w *fixture) pusher(mode, script string) (a api.Agent, repo, remote string)
 
 // A second session finds what the first one has changed, and would take it for its owner's.
 func TestPush_GoesWhereTheOwnerHadItBeforeAnySession(t *testing.T) {
-	t.Parallel()
 	for _, mode := range []string{workflow.ModeFolder, workflow.ModeWorktree} {
-		w := newFixture(t)
-		elsewhere := filepath.Join(w.dir, "elsewhere.git")
-		w.git(w.dir, "init", "-q", "--bare", elsewhere)
-		change := filepath.Join(w.dir, "change")
-		a, repo, _ := w.pusher(mode, `date +%N > new$$; git add .; git -c user.name=x -c user.email=x@example.org commit -qm more; if test -e `+change+`; then git remote set-url origin `+elsewhere+`; fi`)
-		push := func() api.Landing {
-			id := w.trigger(a, "")
-			w.untilStatus(id, api.Complete)
-			return w.ask(id, api.LandInput{Verb: api.VerbPush})
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			pushedWhereItWas(t, mode)
+		})
+	}
+}
+
+func pushedWhereItWas(t *testing.T, mode string) {
+	w := newFixture(t)
+	elsewhere, moved, change := filepath.Join(w.dir, "elsewhere.git"), filepath.Join(w.dir, "moved.git"), filepath.Join(w.dir, "change")
+	w.git(w.dir, "init", "-q", "--bare", elsewhere)
+	w.git(w.dir, "init", "-q", "--bare", moved)
+	touch(t, change)
+	a, repo, _ := w.pusher(mode, `date +%N > new$$; git add .; git -c user.name=x -c user.email=x@example.org commit -qm more; if test -e `+change+`; then git remote set-url origin `+elsewhere+`; fi`)
+	push := func() api.Landing {
+		id := w.trigger(a, "")
+		w.untilStatus(id, api.Complete)
+		return w.ask(id, api.LandInput{Verb: api.VerbPush})
+	}
+	for _, which := range []string{"the session that changed it", "the next one"} {
+		if l := push(); l.State != api.LandRefused || l.Code != api.LandNoRemote || !strings.Contains(l.Detail, "another one than when this work began") {
+			t.Errorf("%s: %+v", which, l)
 		}
-		if l := push(); l.State != api.LandDone {
-			t.Errorf("%s: %+v", mode, l)
-		}
-		touch(t, change)
-		for _, which := range []string{"the session that changed it", "the next one"} {
-			if l := push(); l.State != api.LandRefused || l.Code != api.LandNoRemote || !strings.Contains(l.Detail, "another one than when this work began") {
-				t.Errorf("%s, %s: %+v", mode, which, l)
-			}
-			w.must(errUnlessMissing(os.Remove(change)))
-		}
-		// What changes while no session runs, the owner has changed.
-		moved := filepath.Join(w.dir, "moved.git")
-		w.git(w.dir, "init", "-q", "--bare", moved)
-		w.git(repo, "remote", "set-url", "origin", moved)
-		if l := push(); l.State != api.LandDone || w.git(moved, "for-each-ref") == "" {
-			t.Errorf("%s: after the owner's change: %+v", mode, l)
-		}
-		if got := w.git(elsewhere, "for-each-ref"); got != "" {
-			t.Errorf("%s: elsewhere has %s", mode, got)
-		}
+		w.must(errUnlessMissing(os.Remove(change)))
+	}
+	// What changes while no session runs, the owner has changed.
+	w.git(repo, "remote", "set-url", "origin", moved)
+	if l := push(); l.State != api.LandDone || w.git(moved, "for-each-ref") == "" {
+		t.Errorf("after the owner's change: %+v", l)
+	}
+	if got := w.git(elsewhere, "for-each-ref"); got != "" {
+		t.Errorf("elsewhere has %s", got)
 	}
 }
 

@@ -90,6 +90,7 @@ type program struct {
 	source Caller        // what it was made of
 	brief  time.Duration // see the constants
 	look   time.Duration
+	known  *known
 }
 
 // Caller is who calls git.
@@ -127,7 +128,7 @@ func find(c Caller) (program, error) {
 			own = append(own, assignment)
 		}
 	}
-	return program{path, own, c, brief, look}, nil
+	return program{path, own, c, brief, look, &known{}}, nil
 }
 
 // read runs git on the repository as it is, for what executes nothing whatever the settings say:

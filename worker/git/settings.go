@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // setting is one that some file gives, with the scope of that file as git calls it.
@@ -40,6 +41,30 @@ func (p program) settings(ctx context.Context, at tree) ([]setting, error) {
 		}
 		all = append(all, setting{fields[i], key, value})
 	}
+	return all, nil
+}
+
+// known are the settings of trees of a repository that was opened, each read once: what is in force
+// does not have to be newer than that, and reading it takes as long as many a call does.
+type known struct {
+	mu sync.Mutex
+	of map[tree][]setting
+}
+
+func (k *known) settings(ctx context.Context, p program, at tree) ([]setting, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if all, ok := k.of[at]; ok {
+		return all, nil
+	}
+	all, err := p.settings(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	if k.of == nil {
+		k.of = map[tree][]setting{}
+	}
+	k.of[at] = all
 	return all, nil
 }
 

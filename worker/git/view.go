@@ -15,7 +15,7 @@ import (
 
 // view is a git directory of our own for one call, through which git sees a repository: its
 // objects and branches as they are, and of its settings those that [inForce] passes on, as they
-// were read just before. Whoever changes the repository's settings, its attributes or its lists
+// were when it was opened. Whoever changes the repository's settings, its attributes or its lists
 // of ignored files while git runs changes nothing for it, so that there is no moment in which git
 // would execute what they name. Nor does git follow what a tree's own files say about where the
 // repository lies.
@@ -39,7 +39,7 @@ var (
 )
 
 func (p program) view(ctx context.Context, of tree, c Call) (v view, err error) {
-	all, err := p.settings(ctx, of)
+	all, err := p.known.settings(ctx, p, of)
 	if err != nil {
 		return v, err
 	}
