@@ -61,6 +61,29 @@ func landTitle(l *api.Landing) string {
 	return words.not
 }
 
+// landedWords are the titles of what was asked to be done with changes, in place of those
+// of other events: they depend on the verb.
+func landedWords(ev api.Event) string {
+	verb := landVerbs[api.LandVerb(eventText(ev, "verb"))]
+	if asked, ok := ev.Data["confirmed"].(bool); ok {
+		verb.do = landDo(api.VerbDiscard, asked)
+	}
+	switch {
+	case verb.do == "":
+	case ev.Type == api.EventLandingRequested:
+		return "Asked to " + verb.do + " by {who}"
+	case ev.Type == api.EventLandingDone:
+		return verb.done
+	case ev.Type == api.EventLandingRefused && eventText(ev, "code") == "":
+		return verb.not + " yet: the worker said what would be lost"
+	case ev.Type == api.EventLandingRefused:
+		return verb.not
+	case ev.Type == api.EventLandingWithdrawn:
+		return "The request to " + verb.do + " was taken back by {who}"
+	}
+	return ""
+}
+
 // landTone is how much that matters.
 func landTone(l *api.Landing) Tone {
 	switch l.State {
