@@ -69,6 +69,7 @@ type Agent struct {
 	ScheduleError    string `json:"scheduleError,omitzero"`
 	AnchorAt         Time   `json:"anchorAt,omitzero"`
 	NextSlotAt       Time   `json:"nextSlotAt,omitzero"`
+	SkipUntil        Time   `json:"skipUntil,omitzero"` // no slot up to it fires
 	FailuresInRow    int64  `json:"failuresInRow"`
 	RunSetBy         string `json:"runSetBy,omitzero"` // who last changed slug, run block, type or instructions; none for a program
 	Version          int64  `json:"version"`

@@ -19,7 +19,7 @@ type Whoami struct {
 	SessionID SessionID `json:"sessionId,omitzero"` // whose agent has the token
 }
 
-// AgentChanged answers pause and resume: the agent now, and whether this call changed it.
+// AgentChanged answers pause and resume, skip and unskip: the agent now, and whether this call changed it.
 type AgentChanged struct {
 	Agent   Agent `json:"agent"`
 	Changed bool  `json:"changed"`
@@ -155,6 +155,26 @@ func (c *Client) PauseAgent(ctx context.Context, ref, reason string) (AgentChang
 // ResumeAgent ends a pause.
 func (c *Client) ResumeAgent(ctx context.Context, ref string) (AgentChanged, error) {
 	return post[AgentChanged](ctx, c, path("agents", ref, "resume"), nil)
+}
+
+// Schedules lists the agents that have a schedule, newest first.
+func (c *Client) Schedules(ctx context.Context, p Page) (List[Agent], error) {
+	return get[List[Agent]](ctx, c, path("schedules"), p.query())
+}
+
+// SkipSlots has no slot of the agent's schedule up to a time fire; the zero time is its next
+// slot.
+func (c *Client) SkipSlots(ctx context.Context, ref string, until Time) (AgentChanged, error) {
+	body := map[string]Time{}
+	if !until.IsZero() {
+		body["until"] = until
+	}
+	return post[AgentChanged](ctx, c, path("agents", ref, "skip"), body)
+}
+
+// KeepSlots takes a skip back.
+func (c *Client) KeepSlots(ctx context.Context, ref string) (AgentChanged, error) {
+	return post[AgentChanged](ctx, c, path("agents", ref, "unskip"), nil)
 }
 
 // Ledger lists the verdicts on an agent's slots, newest first.

@@ -38,6 +38,8 @@ const (
 	EventAgentResumed     = "agent_resumed"
 	EventAgentDeleted     = "agent_deleted"
 	EventSlotDecided      = "slot_decided"
+	EventSlotsSkipped     = "slots_skipped" // somebody asked that no slot up to an instant fires
+	EventSlotsKept        = "slots_kept"    // … and took that back
 	EventScheduleError    = "schedule_error"
 	EventWorkerRegistered = "worker_registered"
 	EventWorkerOnline     = "worker_online"
@@ -107,7 +109,7 @@ var EventTypes = []string{
 	EventSessionError, EventSessionCancelled, EventSessionArchived, EventSessionKept, EventSessionLetGo, EventStopRequested, EventAwaitingInput, EventSessionResumed,
 	EventPromptClosed, EventMessagePosted, EventThreadActive, EventThreadCompleted, EventThreadFailed, EventClaimDrained, EventLeaseExtended, EventActivity, EventReported, EventLateResult,
 	EventChangesRecorded, EventLandingRequested, EventLandingDone, EventLandingRefused, EventLandingWithdrawn, EventAgentCreated,
-	EventAgentEdited, EventAgentPaused, EventAgentResumed, EventAgentDeleted, EventSlotDecided, EventScheduleError,
+	EventAgentEdited, EventAgentPaused, EventAgentResumed, EventAgentDeleted, EventSlotDecided, EventSlotsSkipped, EventSlotsKept, EventScheduleError,
 	EventWorkerRegistered, EventWorkerOnline, EventWorkerStale, EventWorkerOffline, EventWorkerDeleted,
 	EventWorkerEdited, EventSignalSent, EventSignalAcked, EventApprovalGiven, EventApprovalRemoval, EventApprovalRemoved, EventOutage, EventClockBack, EventBackupMade, EventBackupFailed, EventRestored, EventPruned,
 	EventWebhookCreated, EventWebhookEdited, EventWebhookRotated, EventWebhookDisabled, EventWebhookDeleted, EventTriggerOpened, EventTriggerClosed,

@@ -44,6 +44,7 @@ func (e *Engine) toAgent(a *agentRow, setBy *queries.User) api.Agent {
 	if a.Schedule != "" {
 		out.AnchorAt = api.At(a.AnchorAt)
 		out.NextSlotAt = api.At(a.NextSlotAt)
+		out.SkipUntil = api.At(skipsUntil(a, db.Micros(e.Now())))
 		if s, err := scheduler.Parse(a.Schedule, a.TimeZone, e.Now()); err == nil {
 			out.ScheduleWords = s.Words()
 		}

@@ -45,6 +45,9 @@ func (e *Engine) Calendar(ctx context.Context, c Caller) (runs []ComingRun, at t
 		now := api.At(r.now).Time
 		for _, a := range agents {
 			for _, slot := range nextSlots(a, now, calendarSlots) {
+				if !slot.At.After(a.SkipUntil.Time) {
+					continue // a person had it skipped
+				}
 				runs = append(runs, ComingRun{Agent: a, At: slot.At.Time})
 			}
 		}

@@ -117,6 +117,9 @@ func (e *Engine) decide(tx *db.Tx, a *agentRow, s slots, due scheduler.Due) erro
 	if err != nil || !ok {
 		return err
 	}
+	if d, err = e.skip(tx, a, s, d); err != nil || d.count == 0 {
+		return err
+	}
 	late := now - d.last
 	switch {
 	case late <= db.Span(e.cfg.OnTime):

@@ -44,7 +44,7 @@ var about = map[string]thing{
 	api.EventLandingRequested: aboutSession, api.EventLandingDone: aboutSession, api.EventLandingRefused: aboutSession, api.EventLandingWithdrawn: aboutSession,
 
 	api.EventAgentCreated: aboutAgent, api.EventAgentEdited: aboutAgent, api.EventAgentPaused: aboutAgent, api.EventAgentResumed: aboutAgent,
-	api.EventAgentDeleted: aboutAgent, api.EventSlotDecided: aboutAgent, api.EventScheduleError: aboutAgent,
+	api.EventAgentDeleted: aboutAgent, api.EventSlotDecided: aboutAgent, api.EventSlotsSkipped: aboutAgent, api.EventSlotsKept: aboutAgent, api.EventScheduleError: aboutAgent,
 
 	api.EventWorkerRegistered: aboutWorker, api.EventWorkerOnline: aboutWorker, api.EventWorkerStale: aboutWorker, api.EventWorkerOffline: aboutWorker,
 	api.EventWorkerDeleted: aboutWorker, api.EventWorkerEdited: aboutWorker, api.EventSignalSent: aboutWorker, api.EventSignalAcked: aboutWorker,

@@ -90,7 +90,7 @@ func (g *gallery) hang(t *testing.T) {
 		in.RunsAsUserID = admin.UserID
 		return in
 	}()))
-	g.show(exhibit{name: "an agent", types: typesOf("agent_", "slot_", "schedule_"), agent: cloud.ID, listed: func(c engine.Caller) bool {
+	g.show(exhibit{name: "an agent", types: typesOf("agent_", "slot_", "slots_", "schedule_"), agent: cloud.ID, listed: func(c engine.Caller) bool {
 		_, err := w.Engine.Agent(t.Context(), c, cloud.ID.String())
 		return err == nil
 	}})

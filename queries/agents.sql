@@ -8,14 +8,14 @@ INSERT INTO agents (
     max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout,
     max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version,
     created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day,
-    timeouts_set_by, task_updates
+    timeouts_set_by, task_updates, skip_until
 ) VALUES (
     @id, @workspace_id, @slug, @name, @description, @mode, @type, @run, @run_set_by, @prompt, @instructions,
     @schedule, @time_zone, @catch_up, @catch_up_window, @overlap, @jitter, @runs_as_user_id, @paused, @paused_reason,
     @paused_at, @unpaused_at, @max_concurrent, @priority, @labels, @lease_seconds, @reclaim_delay, @turn_timeout,
     @stall_timeout, @queue_timeout, @max_lapses, @anchor_at, @next_slot_at, @schedule_error, @last_triggered_at,
     @running, @failures_in_row, @version, @created_at, @updated_at, @deleted_at, @session_spend_limit,
-    @daily_spend_limit, @spend_day, @spent_on_day, @timeouts_set_by, @task_updates
+    @daily_spend_limit, @spend_day, @spent_on_day, @timeouts_set_by, @task_updates, @skip_until
 ) ON CONFLICT (id) DO UPDATE SET
     slug = excluded.slug, name = excluded.name, description = excluded.description, mode = excluded.mode,
     type = excluded.type, run = excluded.run, run_set_by = excluded.run_set_by, prompt = excluded.prompt,
@@ -62,6 +62,9 @@ UPDATE agents SET deleted_at = @deleted_at, next_slot_at = 0 WHERE id = @id AND 
 -- name: SetAgentCounts :execrows
 UPDATE agents SET running = @running, last_triggered_at = @last_triggered_at
 WHERE id = @id AND running = @from_running AND last_triggered_at = @from_triggered_at;
+
+-- name: SetSkipUntil :execrows
+UPDATE agents SET skip_until = @skip_until WHERE id = @id AND deleted_at = 0;
 
 -- name: SetFailuresInRow :execrows
 UPDATE agents SET failures_in_row = @failures_in_row WHERE id = @id;

@@ -12,7 +12,7 @@ import (
 )
 
 const agent = `-- name: Agent :one
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by, task_updates FROM agents WHERE id = ?1 AND deleted_at = 0
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by, task_updates, skip_until FROM agents WHERE id = ?1 AND deleted_at = 0
 `
 
 func (q *Queries) Agent(ctx context.Context, id api.AgentID) (Agent, error) {
@@ -66,12 +66,13 @@ func (q *Queries) Agent(ctx context.Context, id api.AgentID) (Agent, error) {
 		&i.SpentOnDay,
 		&i.TimeoutsSetBy,
 		&i.TaskUpdates,
+		&i.SkipUntil,
 	)
 	return i, err
 }
 
 const agentBySlug = `-- name: AgentBySlug :one
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by, task_updates FROM agents WHERE workspace_id = ?1 AND slug = ?2 AND deleted_at = 0
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by, task_updates, skip_until FROM agents WHERE workspace_id = ?1 AND slug = ?2 AND deleted_at = 0
 `
 
 type AgentBySlugParams struct {
@@ -130,12 +131,13 @@ func (q *Queries) AgentBySlug(ctx context.Context, arg AgentBySlugParams) (Agent
 		&i.SpentOnDay,
 		&i.TimeoutsSetBy,
 		&i.TaskUpdates,
+		&i.SkipUntil,
 	)
 	return i, err
 }
 
 const agentEvenDeleted = `-- name: AgentEvenDeleted :one
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by, task_updates FROM agents WHERE id = ?1
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by, task_updates, skip_until FROM agents WHERE id = ?1
 `
 
 func (q *Queries) AgentEvenDeleted(ctx context.Context, id api.AgentID) (Agent, error) {
@@ -189,6 +191,7 @@ func (q *Queries) AgentEvenDeleted(ctx context.Context, id api.AgentID) (Agent, 
 		&i.SpentOnDay,
 		&i.TimeoutsSetBy,
 		&i.TaskUpdates,
+		&i.SkipUntil,
 	)
 	return i, err
 }
@@ -295,7 +298,7 @@ func (q *Queries) InsertAgentVersion(ctx context.Context, arg InsertAgentVersion
 }
 
 const listAgents = `-- name: ListAgents :many
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by, task_updates FROM agents WHERE workspace_id = ?1 AND deleted_at = 0 AND id < ?2 ORDER BY id DESC LIMIT ?3
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by, task_updates, skip_until FROM agents WHERE workspace_id = ?1 AND deleted_at = 0 AND id < ?2 ORDER BY id DESC LIMIT ?3
 `
 
 type ListAgentsParams struct {
@@ -361,6 +364,7 @@ func (q *Queries) ListAgents(ctx context.Context, arg ListAgentsParams) ([]Agent
 			&i.SpentOnDay,
 			&i.TimeoutsSetBy,
 			&i.TaskUpdates,
+			&i.SkipUntil,
 		); err != nil {
 			return nil, err
 		}
@@ -376,7 +380,7 @@ func (q *Queries) ListAgents(ctx context.Context, arg ListAgentsParams) ([]Agent
 }
 
 const listSchedules = `-- name: ListSchedules :many
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by, task_updates FROM agents WHERE workspace_id = ?1 AND deleted_at = 0 AND schedule <> '' AND id < ?2 ORDER BY id DESC LIMIT ?3
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by, task_updates, skip_until FROM agents WHERE workspace_id = ?1 AND deleted_at = 0 AND schedule <> '' AND id < ?2 ORDER BY id DESC LIMIT ?3
 `
 
 type ListSchedulesParams struct {
@@ -442,6 +446,7 @@ func (q *Queries) ListSchedules(ctx context.Context, arg ListSchedulesParams) ([
 			&i.SpentOnDay,
 			&i.TimeoutsSetBy,
 			&i.TaskUpdates,
+			&i.SkipUntil,
 		); err != nil {
 			return nil, err
 		}
@@ -501,14 +506,14 @@ INSERT INTO agents (
     max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout,
     max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version,
     created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day,
-    timeouts_set_by, task_updates
+    timeouts_set_by, task_updates, skip_until
 ) VALUES (
     ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,
     ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
     ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28,
     ?29, ?30, ?31, ?32, ?33, ?34, ?35,
     ?36, ?37, ?38, ?39, ?40, ?41, ?42,
-    ?43, ?44, ?45, ?46, ?47
+    ?43, ?44, ?45, ?46, ?47, ?48
 ) ON CONFLICT (id) DO UPDATE SET
     slug = excluded.slug, name = excluded.name, description = excluded.description, mode = excluded.mode,
     type = excluded.type, run = excluded.run, run_set_by = excluded.run_set_by, prompt = excluded.prompt,
@@ -575,6 +580,7 @@ type PutAgentParams struct {
 	SpentOnDay        int64
 	TimeoutsSetBy     api.UserID
 	TaskUpdates       api.Labels
+	SkipUntil         int64
 }
 
 // Puts a new agent, or a new version of one over the version before it. What other statements
@@ -629,6 +635,7 @@ func (q *Queries) PutAgent(ctx context.Context, arg PutAgentParams) (int64, erro
 		arg.SpentOnDay,
 		arg.TimeoutsSetBy,
 		arg.TaskUpdates,
+		arg.SkipUntil,
 	)
 	if err != nil {
 		return 0, err
@@ -637,7 +644,7 @@ func (q *Queries) PutAgent(ctx context.Context, arg PutAgentParams) (int64, erro
 }
 
 const scheduledAgents = `-- name: ScheduledAgents :many
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by, task_updates FROM agents WHERE deleted_at = 0 AND schedule <> '' ORDER BY id
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by, task_updates, skip_until FROM agents WHERE deleted_at = 0 AND schedule <> '' ORDER BY id
 `
 
 func (q *Queries) ScheduledAgents(ctx context.Context) ([]Agent, error) {
@@ -697,6 +704,7 @@ func (q *Queries) ScheduledAgents(ctx context.Context) ([]Agent, error) {
 			&i.SpentOnDay,
 			&i.TimeoutsSetBy,
 			&i.TaskUpdates,
+			&i.SkipUntil,
 		); err != nil {
 			return nil, err
 		}
@@ -750,6 +758,23 @@ type SetFailuresInRowParams struct {
 
 func (q *Queries) SetFailuresInRow(ctx context.Context, arg SetFailuresInRowParams) (int64, error) {
 	result, err := q.db.ExecContext(ctx, setFailuresInRow, arg.FailuresInRow, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const setSkipUntil = `-- name: SetSkipUntil :execrows
+UPDATE agents SET skip_until = ?1 WHERE id = ?2 AND deleted_at = 0
+`
+
+type SetSkipUntilParams struct {
+	SkipUntil int64
+	ID        api.AgentID
+}
+
+func (q *Queries) SetSkipUntil(ctx context.Context, arg SetSkipUntilParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, setSkipUntil, arg.SkipUntil, arg.ID)
 	if err != nil {
 		return 0, err
 	}

@@ -413,7 +413,7 @@ func (q *Queries) SpendOfAgent(ctx context.Context, arg SpendOfAgentParams) (int
 }
 
 const spentOutAgents = `-- name: SpentOutAgents :many
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by, task_updates FROM agents WHERE daily_spend_limit > 0 AND spent_on_day >= daily_spend_limit AND deleted_at = 0 ORDER BY id
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by, task_updates, skip_until FROM agents WHERE daily_spend_limit > 0 AND spent_on_day >= daily_spend_limit AND deleted_at = 0 ORDER BY id
 `
 
 func (q *Queries) SpentOutAgents(ctx context.Context) ([]Agent, error) {
@@ -473,6 +473,7 @@ func (q *Queries) SpentOutAgents(ctx context.Context) ([]Agent, error) {
 			&i.SpentOnDay,
 			&i.TimeoutsSetBy,
 			&i.TaskUpdates,
+			&i.SkipUntil,
 		); err != nil {
 			return nil, err
 		}

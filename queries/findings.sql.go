@@ -173,7 +173,7 @@ func (q *Queries) FiredUpTo(ctx context.Context, arg FiredUpToParams) (Session, 
 }
 
 const idleSchedules = `-- name: IdleSchedules :many
-SELECT a.id, a.workspace_id, a.slug, a.name, a.description, a.mode, a.type, a.run, a.run_set_by, a.prompt, a.instructions, a.schedule, a.time_zone, a.catch_up, a.catch_up_window, a.overlap, a.jitter, a.runs_as_user_id, a.paused, a.paused_reason, a.paused_at, a.unpaused_at, a.max_concurrent, a.priority, a.labels, a.lease_seconds, a.reclaim_delay, a.turn_timeout, a.stall_timeout, a.queue_timeout, a.max_lapses, a.anchor_at, a.next_slot_at, a.schedule_error, a.last_triggered_at, a.running, a.failures_in_row, a.version, a.created_at, a.updated_at, a.deleted_at, a.session_spend_limit, a.daily_spend_limit, a.spend_day, a.spent_on_day, a.timeouts_set_by, a.task_updates FROM agents a
+SELECT a.id, a.workspace_id, a.slug, a.name, a.description, a.mode, a.type, a.run, a.run_set_by, a.prompt, a.instructions, a.schedule, a.time_zone, a.catch_up, a.catch_up_window, a.overlap, a.jitter, a.runs_as_user_id, a.paused, a.paused_reason, a.paused_at, a.unpaused_at, a.max_concurrent, a.priority, a.labels, a.lease_seconds, a.reclaim_delay, a.turn_timeout, a.stall_timeout, a.queue_timeout, a.max_lapses, a.anchor_at, a.next_slot_at, a.schedule_error, a.last_triggered_at, a.running, a.failures_in_row, a.version, a.created_at, a.updated_at, a.deleted_at, a.session_spend_limit, a.daily_spend_limit, a.spend_day, a.spent_on_day, a.timeouts_set_by, a.task_updates, a.skip_until FROM agents a
 WHERE a.schedule <> '' AND a.paused = 0 AND a.deleted_at = 0 AND (
     a.schedule_error <> ''
     OR (SELECT l.verdict FROM ledger l WHERE l.agent_id = a.id ORDER BY l.last_slot DESC, l.id DESC LIMIT 1) IN ('skipped', 'folded', 'missed')
@@ -250,6 +250,7 @@ func (q *Queries) IdleSchedules(ctx context.Context, arg IdleSchedulesParams) ([
 			&i.SpentOnDay,
 			&i.TimeoutsSetBy,
 			&i.TaskUpdates,
+			&i.SkipUntil,
 		); err != nil {
 			return nil, err
 		}
@@ -448,7 +449,7 @@ func (q *Queries) PutFinding(ctx context.Context, arg PutFindingParams) error {
 }
 
 const spentAgents = `-- name: SpentAgents :many
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by, task_updates FROM agents WHERE daily_spend_limit > 0 AND spent_on_day >= daily_spend_limit AND deleted_at = 0 LIMIT ?1
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by, task_updates, skip_until FROM agents WHERE daily_spend_limit > 0 AND spent_on_day >= daily_spend_limit AND deleted_at = 0 LIMIT ?1
 `
 
 func (q *Queries) SpentAgents(ctx context.Context, n int64) ([]Agent, error) {
@@ -508,6 +509,7 @@ func (q *Queries) SpentAgents(ctx context.Context, n int64) ([]Agent, error) {
 			&i.SpentOnDay,
 			&i.TimeoutsSetBy,
 			&i.TaskUpdates,
+			&i.SkipUntil,
 		); err != nil {
 			return nil, err
 		}

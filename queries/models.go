@@ -67,6 +67,7 @@ type Agent struct {
 	SpentOnDay        int64
 	TimeoutsSetBy     api.UserID
 	TaskUpdates       api.Labels
+	SkipUntil         int64
 }
 
 type AgentVersion struct {

@@ -77,6 +77,7 @@ var needs = map[string]string{
 	"claims_session":            "LatestClaimOf",
 	"claims_thread":             "HoldersOfThread",
 	"claims_worker":             "LiveClaimsOfWorker",
+	"ledger_not_run":            "ViewNotRun",
 	"deliveries_due":            "DueDeliveries",
 	"deliveries_cause":          "ToldOf",
 	"deliveries_parts":          "PartsOf",

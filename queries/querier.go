@@ -472,6 +472,7 @@ type Querier interface {
 	SetKept(ctx context.Context, arg SetKeptParams) (int64, error)
 	SetLedgerRange(ctx context.Context, arg SetLedgerRangeParams) (int64, error)
 	SetRole(ctx context.Context, arg SetRoleParams) (int64, error)
+	SetSkipUntil(ctx context.Context, arg SetSkipUntilParams) (int64, error)
 	SetWorkerState(ctx context.Context, arg SetWorkerStateParams) (int64, error)
 	// How far each webhook has read the log; what it hasn't read stays.
 	SlowestWebhook(ctx context.Context) (int64, error)
@@ -548,10 +549,15 @@ type Querier interface {
 	// waiting.
 	ViewFinished(ctx context.Context, arg ViewFinishedParams) ([]Session, error)
 	ViewNextSlots(ctx context.Context, arg ViewNextSlotsParams) ([]Agent, error)
+	// Slots that were due and at which nothing ran, the newest first. They are few, so SQLite begins
+	// with them: it keeps the order of a CROSS JOIN.
+	ViewNotRun(ctx context.Context, arg ViewNotRunParams) ([]ViewNotRunRow, error)
 	// What the dashboard's pages read besides the engine's own statements.
 	// The join that keeps its order begins at the few live claims; the other way is through every session of the workspace.
 	ViewRunning(ctx context.Context, arg ViewRunningParams) ([]Session, error)
 	ViewRuns(ctx context.Context, arg ViewRunsParams) ([]ViewRunsRow, error)
+	// The agents that have a schedule and their states, by slug.
+	ViewSchedules(ctx context.Context, arg ViewSchedulesParams) ([]Agent, error)
 	ViewTurns(ctx context.Context, arg ViewTurnsParams) ([]ViewTurnsRow, error)
 	// Sessions of one waiting status over all agents. That they have not ended is the index's own condition.
 	ViewWaiting(ctx context.Context, arg ViewWaitingParams) ([]Session, error)

@@ -84,3 +84,15 @@ SELECT * FROM webhooks
 WHERE workspace_id = @workspace_id AND deleted_at = 0 AND enabled = 0 AND disabled_reason <> ''
   AND ((scope = 'person' AND created_by = @me) OR (scope = 'workspace' AND CAST(@may_all AS INTEGER) = 1))
 ORDER BY id DESC LIMIT @n;
+
+-- The agents that have a schedule and their states, by slug.
+-- name: ViewSchedules :many
+SELECT * FROM agents
+WHERE workspace_id = @workspace_id AND deleted_at = 0 AND schedule <> '' AND slug > @after ORDER BY slug LIMIT @n;
+
+-- Slots that were due and at which nothing ran, the newest first. They are few, so SQLite begins
+-- with them: it keeps the order of a CROSS JOIN.
+-- name: ViewNotRun :many
+SELECT sqlc.embed(ledger), a.slug, a.name, a.mode FROM ledger CROSS JOIN agents a
+WHERE ledger.verdict IN ('skipped', 'missed') AND ledger.decided_at >= @since AND a.id = ledger.agent_id AND a.workspace_id = @workspace_id AND a.deleted_at = 0
+ORDER BY ledger.decided_at DESC LIMIT @n;

@@ -12,7 +12,7 @@ import (
 )
 
 const viewAgents = `-- name: ViewAgents :many
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by, task_updates FROM agents WHERE workspace_id = ?1 AND deleted_at = 0 AND slug > ?2 ORDER BY slug LIMIT ?3
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by, task_updates, skip_until FROM agents WHERE workspace_id = ?1 AND deleted_at = 0 AND slug > ?2 ORDER BY slug LIMIT ?3
 `
 
 type ViewAgentsParams struct {
@@ -78,6 +78,7 @@ func (q *Queries) ViewAgents(ctx context.Context, arg ViewAgentsParams) ([]Agent
 			&i.SpentOnDay,
 			&i.TimeoutsSetBy,
 			&i.TaskUpdates,
+			&i.SkipUntil,
 		); err != nil {
 			return nil, err
 		}
@@ -446,7 +447,7 @@ func (q *Queries) ViewFailed(ctx context.Context, arg ViewFailedParams) ([]Sessi
 }
 
 const viewFailingAgents = `-- name: ViewFailingAgents :many
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by, task_updates FROM agents
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by, task_updates, skip_until FROM agents
 WHERE workspace_id = ?1 AND deleted_at = 0 AND paused = 1 AND paused_reason <> '' AND failures_in_row > 0
 ORDER BY paused_at DESC LIMIT ?2
 `
@@ -513,6 +514,7 @@ func (q *Queries) ViewFailingAgents(ctx context.Context, arg ViewFailingAgentsPa
 			&i.SpentOnDay,
 			&i.TimeoutsSetBy,
 			&i.TaskUpdates,
+			&i.SkipUntil,
 		); err != nil {
 			return nil, err
 		}
@@ -642,7 +644,7 @@ func (q *Queries) ViewFinished(ctx context.Context, arg ViewFinishedParams) ([]S
 }
 
 const viewNextSlots = `-- name: ViewNextSlots :many
-SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by, task_updates FROM agents
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by, task_updates, skip_until FROM agents
 WHERE next_slot_at > 0 AND workspace_id = ?1 AND deleted_at = 0 AND paused = 0
 ORDER BY next_slot_at LIMIT ?2
 `
@@ -709,6 +711,64 @@ func (q *Queries) ViewNextSlots(ctx context.Context, arg ViewNextSlotsParams) ([
 			&i.SpentOnDay,
 			&i.TimeoutsSetBy,
 			&i.TaskUpdates,
+			&i.SkipUntil,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const viewNotRun = `-- name: ViewNotRun :many
+SELECT ledger.id, ledger.agent_id, ledger.verdict, ledger.reason, ledger.first_slot, ledger.last_slot, ledger.slots, ledger.session_id, ledger.decided_at, a.slug, a.name, a.mode FROM ledger CROSS JOIN agents a
+WHERE ledger.verdict IN ('skipped', 'missed') AND ledger.decided_at >= ?1 AND a.id = ledger.agent_id AND a.workspace_id = ?2 AND a.deleted_at = 0
+ORDER BY ledger.decided_at DESC LIMIT ?3
+`
+
+type ViewNotRunParams struct {
+	Since       int64
+	WorkspaceID api.WorkspaceID
+	N           int64
+}
+
+type ViewNotRunRow struct {
+	Ledger Ledger
+	Slug   string
+	Name   string
+	Mode   api.Mode
+}
+
+// Slots that were due and at which nothing ran, the newest first. They are few, so SQLite begins
+// with them: it keeps the order of a CROSS JOIN.
+func (q *Queries) ViewNotRun(ctx context.Context, arg ViewNotRunParams) ([]ViewNotRunRow, error) {
+	rows, err := q.db.QueryContext(ctx, viewNotRun, arg.Since, arg.WorkspaceID, arg.N)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ViewNotRunRow{}
+	for rows.Next() {
+		var i ViewNotRunRow
+		if err := rows.Scan(
+			&i.Ledger.ID,
+			&i.Ledger.AgentID,
+			&i.Ledger.Verdict,
+			&i.Ledger.Reason,
+			&i.Ledger.FirstSlot,
+			&i.Ledger.LastSlot,
+			&i.Ledger.Slots,
+			&i.Ledger.SessionID,
+			&i.Ledger.DecidedAt,
+			&i.Slug,
+			&i.Name,
+			&i.Mode,
 		); err != nil {
 			return nil, err
 		}
@@ -871,6 +931,90 @@ func (q *Queries) ViewRuns(ctx context.Context, arg ViewRunsParams) ([]ViewRunsR
 			&i.StartedAt,
 			&i.EndedAt,
 			&i.Outcome,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const viewSchedules = `-- name: ViewSchedules :many
+SELECT id, workspace_id, slug, name, description, mode, type, run, run_set_by, prompt, instructions, schedule, time_zone, catch_up, catch_up_window, overlap, jitter, runs_as_user_id, paused, paused_reason, paused_at, unpaused_at, max_concurrent, priority, labels, lease_seconds, reclaim_delay, turn_timeout, stall_timeout, queue_timeout, max_lapses, anchor_at, next_slot_at, schedule_error, last_triggered_at, running, failures_in_row, version, created_at, updated_at, deleted_at, session_spend_limit, daily_spend_limit, spend_day, spent_on_day, timeouts_set_by, task_updates, skip_until FROM agents
+WHERE workspace_id = ?1 AND deleted_at = 0 AND schedule <> '' AND slug > ?2 ORDER BY slug LIMIT ?3
+`
+
+type ViewSchedulesParams struct {
+	WorkspaceID api.WorkspaceID
+	After       string
+	N           int64
+}
+
+// The agents that have a schedule and their states, by slug.
+func (q *Queries) ViewSchedules(ctx context.Context, arg ViewSchedulesParams) ([]Agent, error) {
+	rows, err := q.db.QueryContext(ctx, viewSchedules, arg.WorkspaceID, arg.After, arg.N)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Agent{}
+	for rows.Next() {
+		var i Agent
+		if err := rows.Scan(
+			&i.ID,
+			&i.WorkspaceID,
+			&i.Slug,
+			&i.Name,
+			&i.Description,
+			&i.Mode,
+			&i.Type,
+			&i.Run,
+			&i.RunSetBy,
+			&i.Prompt,
+			&i.Instructions,
+			&i.Schedule,
+			&i.TimeZone,
+			&i.CatchUp,
+			&i.CatchUpWindow,
+			&i.Overlap,
+			&i.Jitter,
+			&i.RunsAsUserID,
+			&i.Paused,
+			&i.PausedReason,
+			&i.PausedAt,
+			&i.UnpausedAt,
+			&i.MaxConcurrent,
+			&i.Priority,
+			&i.Labels,
+			&i.LeaseSeconds,
+			&i.ReclaimDelay,
+			&i.TurnTimeout,
+			&i.StallTimeout,
+			&i.QueueTimeout,
+			&i.MaxLapses,
+			&i.AnchorAt,
+			&i.NextSlotAt,
+			&i.ScheduleError,
+			&i.LastTriggeredAt,
+			&i.Running,
+			&i.FailuresInRow,
+			&i.Version,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+			&i.DeletedAt,
+			&i.SessionSpendLimit,
+			&i.DailySpendLimit,
+			&i.SpendDay,
+			&i.SpentOnDay,
+			&i.TimeoutsSetBy,
+			&i.TaskUpdates,
+			&i.SkipUntil,
 		); err != nil {
 			return nil, err
 		}

@@ -71,6 +71,8 @@ var access = map[string]string{
 	"DELETE W/agents/{agent}":         "1 3 3 3 + 4 u u u u u +",
 	"POST W/agents/{agent}/pause":     "1 3 3 + + 4 u u u u u +",
 	"POST W/agents/{agent}/resume":    "1 3 3 + + 4 u u u u u +",
+	"POST W/agents/{agent}/skip":      "1 3 3 + + 4 u u u u u +",
+	"POST W/agents/{agent}/unskip":    "1 3 3 + + 4 u u u u u +",
 	"GET W/agents/{agent}/ledger":     "1 + + + + 4 + 3 3 3 u +",
 	"GET W/schedules":                 "1 + + + + 4 + 3 3 3 u +",
 	"GET W/status":                    "1 + + + + 4 u u u u u +",
@@ -340,7 +342,7 @@ func (c *castle) request(op servertest.Operation, mode api.Mode) (path string, b
 		return path, m{"state": "completed"}
 	case "POST answer":
 		return path, m{"promptId": "pmt_0000000001", "text": "x"}
-	case "POST rotate", "POST test", "POST redeliver", "POST trigger-urls", "POST retry", "POST archive", "POST keep", "POST prune", "POST cancel", "POST stop", "POST pause", "POST resume", "POST sessions", "PATCH {agent}", "POST signin-links", "POST send", "POST sign-out-everywhere":
+	case "POST rotate", "POST test", "POST redeliver", "POST trigger-urls", "POST retry", "POST archive", "POST keep", "POST prune", "POST cancel", "POST stop", "POST pause", "POST resume", "POST skip", "POST unskip", "POST sessions", "PATCH {agent}", "POST signin-links", "POST send", "POST sign-out-everywhere":
 		return path, m{}
 	}
 	return path, m{"claimId": "clm_gone", "instanceId": instance}

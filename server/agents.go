@@ -72,6 +72,25 @@ func (s *Server) resumeAgent(x *exchange) (response, error) {
 	return reply(api.AgentChanged{Agent: a, Changed: changed}, err)
 }
 
+func (s *Server) skipSlots(x *exchange) (response, error) {
+	var in struct {
+		Until api.Time `json:"until"`
+	}
+	if err := x.decodeOptional(&in); err != nil {
+		return response{}, err
+	}
+	a, changed, err := s.engine.SkipSlots(x.r.Context(), x.caller, x.vars["agent"], in.Until.Time)
+	return reply(api.AgentChanged{Agent: a, Changed: changed}, err)
+}
+
+func (s *Server) keepSlots(x *exchange) (response, error) {
+	if err := x.decodeOptional(&noBody{}); err != nil {
+		return response{}, err
+	}
+	a, changed, err := s.engine.KeepSlots(x.r.Context(), x.caller, x.vars["agent"])
+	return reply(api.AgentChanged{Agent: a, Changed: changed}, err)
+}
+
 func (s *Server) ledger(x *exchange) (response, error) {
 	q := x.query()
 	page := q.page()

@@ -172,6 +172,15 @@ func agentsAnswer(d *fixture, viewer *servertest.Server) {
 	if got := servertest.Must[api.AgentChanged](s, 200, "POST", "agents/nightly/resume", nil); !got.Changed || got.Agent.Paused {
 		d.tb.Errorf("resume answered %+v", got)
 	}
+	if got := servertest.Must[api.AgentChanged](s, 200, "POST", "agents/nightly/skip", nil); !got.Changed || !got.Agent.SkipUntil.Equal(got.Agent.NextSlotAt.Time) {
+		d.tb.Errorf("skip answered %+v", got)
+	}
+	s.Refused(422, api.CodeInvalid, "POST", "agents/nightly/skip", m{"until": "2001-01-01T00:00:00Z"})
+	if got := servertest.Must[api.AgentChanged](s, 200, "POST", "agents/nightly/unskip", nil); !got.Changed || !got.Agent.SkipUntil.IsZero() {
+		d.tb.Errorf("unskip answered %+v", got)
+	}
+	servertest.Must[api.Agent](s, 200, "PATCH", "agents/nightly", m{"schedule": ""})
+	s.Refused(409, api.CodeConflict, "POST", "agents/nightly/skip", nil)
 	servertest.Must[list](s, 200, "GET", "agents/nightly/ledger", nil)
 	s.Do("GET", servertest.Base+"/calendar.ics", nil)
 	p := servertest.Must[api.SchedulePreview](s, 200, "GET", "schedules/preview?schedule=0+5+*+*+*&timeZone=Europe/Berlin&from=2026-03-28T12:00:00Z&n=2", nil)

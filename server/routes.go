@@ -68,6 +68,8 @@ var routes = []route{
 	{del, oneAgent, (*Server).deleteAgent},
 	{post, oneAgent + "/pause", (*Server).pauseAgent},
 	{post, oneAgent + "/resume", (*Server).resumeAgent},
+	{post, oneAgent + "/skip", (*Server).skipSlots},
+	{post, oneAgent + "/unskip", (*Server).keepSlots},
 	{get, oneAgent + "/ledger", (*Server).ledger},
 	{get, base + "/schedules", (*Server).listSchedules},
 	{get, base + "/schedules/preview", (*Server).preview},

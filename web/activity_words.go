@@ -51,6 +51,8 @@ var phrases = map[string]phrase{
 	"agent_edited":                        {"changed the agent", "agent", ""},
 	"agent_paused":                        {"paused the agent", "agent", ""},
 	"agent_resumed":                       {"resumed the agent", "agent", ""},
+	"slots_skipped":                       {"had slots skipped of", "agent", "until"},
+	"slots_kept":                          {"took back that slots are skipped of", "agent", ""},
 	"agent_deleted":                       {"deleted the agent", "agent", ""},
 	"finding_opened":                      {"found something wrong", "agent", ""},
 	"finding_closed":                      {"saw the end of something wrong", "agent", ""},

@@ -80,6 +80,8 @@ func (v *visit) actAgent() error {
 			return err
 		}
 		return v.to(v.backTo(agentURL(a.Slug)), said(changed, "Resumed", "It wasn't paused"))
+	case "skip", "unskip":
+		return v.skipAgent(slug, v.path("verb") == "skip")
 	default:
 		if err := eng.DeleteAgent(ctx, v.caller, slug); err != nil {
 			return err

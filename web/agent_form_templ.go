@@ -871,7 +871,7 @@ func scheduleSays(s schedulePreview, reader *time.Location) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = slotTable(s.Slots, reader).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = slotTable(s.Slots, reader, time.Time{}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -46,7 +46,7 @@ func TestBrowser_NoPageHasAnAccessibilityFault(t *testing.T) {
 	paths := []string{
 		"/", "/sessions", "/sessions?q=nothing", "/sessions?status=error", "/agents", "/agents/log-summary", "/agents/log-summary/edit", "/agents/new", "/agents/new?from=ask", "/agents/helper",
 		"/tasks", "/tasks?view=board", "/tasks?view=next", "/tasks/T-1", "/tasks/T-2", "/tasks/T-3", "/tasks/new", "/tasks/T-2/edit", "/tasks/T-4/dispatch", "/tasks/export",
-		"/agents/log-summary/run", "/run", "/workers", "/nothing", "/agents/backup/delete",
+		"/agents/log-summary/run", "/run", "/schedules?span=7d", "/workers", "/nothing", "/agents/backup/delete",
 		workerURL(s.workers["backup"].ID), workerURL(s.workers["backup"].ID) + "/edit", "/settings/programs", "/settings/account", "/system", "/activity", "/help", "/help/states", "/help/configuration", "/help/exit-codes", "/api/docs", "/api/docs/createSession", "/api/docs/Session",
 	}
 	for _, status := range []api.Status{api.Active, api.AwaitingInput, api.Failed, api.Stale, api.Complete, api.Queued} {
@@ -69,7 +69,7 @@ func TestBrowser_NoPageHasAnAccessibilityFault(t *testing.T) {
 // What a newcomer sees has no history.
 func TestBrowser_NoEmptyPageHasAnAccessibilityFault(t *testing.T) {
 	s := newStage(enginetest.New(t))
-	openTab(t, s.serve(t)).haveNoFault(t, []string{"/", "/inbox", "/sessions", "/tasks", "/tasks?view=board", "/tasks?view=next", "/agents", "/workers", "/activity"})
+	openTab(t, s.serve(t)).haveNoFault(t, []string{"/", "/inbox", "/sessions", "/tasks", "/tasks?view=board", "/tasks?view=next", "/agents", "/schedules", "/workers", "/activity"})
 }
 
 func (b *tab) haveNoFault(t *testing.T, paths []string) {

@@ -5,7 +5,7 @@ import "time"
 // Shell is what [Layout] needs beside the page itself.
 type Shell struct {
 	Title    string // of the window, most specific part first
-	Place    string // the rail's current entry: home, inbox, sessions, tasks, agents, workers, activity, settings
+	Place    string // the rail's current entry: home, inbox, sessions, tasks, agents, schedules, workers, activity, settings
 	NeedsYou int    // things in the inbox
 	Stream   string // address of the page's live stream; "" = the page isn't live
 	Done     string // what the last action did, said once
@@ -37,8 +37,9 @@ var navigation = []railEntry{
 	{"sessions", "Sessions", "rows-3", "/sessions", "s", false},
 	{"tasks", "Tasks", "list-todo", "/tasks", "t", false},
 	{"agents", "Agents", "bot", "/agents", "a", false},
+	{"schedules", "Schedules", "calendar-clock", "/schedules", "c", true},
 	{"workers", "Workers", "server", "/workers", "w", false},
-	{"activity", "Activity", "history", "/activity", "c", true},
+	{"activity", "Activity", "history", "/activity", "l", true},
 	{"settings", "Settings", "shield", "/settings/members", "m", false},
 }
 
@@ -73,7 +74,8 @@ var shortcuts = []shortcut{
 	{[]string{"g", "t"}, "Tasks"},
 	{[]string{"g", "a"}, "Agents"},
 	{[]string{"g", "w"}, "Workers"},
-	{[]string{"g", "c"}, "Activity"},
+	{[]string{"g", "c"}, "Schedules"},
+	{[]string{"g", "l"}, "Activity"},
 	{[]string{"g", "m"}, "Settings and members"},
 	{[]string{"j", "k"}, "Next, previous row"},
 	{[]string{"Enter"}, "Open the row"},

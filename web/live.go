@@ -97,6 +97,8 @@ func (v *visit) stream() error {
 		}
 	case "agents":
 		f.watch = v.watchAgents(q.Get("after"))
+	case "schedules":
+		f.watch = v.watchSchedules(q)
 	case "agent":
 		f.watch = v.watchAgent(q.Get("agent"))
 	case "tasks":

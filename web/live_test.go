@@ -151,7 +151,7 @@ func TestStream_EveryPageIsAlive(t *testing.T) {
 	active := s.sessions[api.Active]
 	base := sessionURL(active.ID)
 	readers := map[string]*reader{}
-	for _, path := range []string{"/inbox", "/sessions", "/sessions?status=active", "/agents", "/agents/log-summary", "/workers", base, base + "?view=timeline"} {
+	for _, path := range []string{"/inbox", "/sessions", "/sessions?status=active", "/agents", "/agents/log-summary", "/schedules", "/workers", base, base + "?view=timeline"} {
 		readers[path] = s.listen(t, server, s.streamOf(t, path), "")
 	}
 	if _, err := s.CancelSession(t.Context(), s.Owner, active.ID, api.CancelInput{Reason: "not needed"}); err != nil {

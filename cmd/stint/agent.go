@@ -81,6 +81,14 @@ func (c *cli) hintSchedule(a api.Agent) {
 	if a.Schedule == "" {
 		return
 	}
+	if a.NextSlotAt.IsZero() {
+		why := "it never fires"
+		if a.Paused {
+			why = "it is paused"
+		}
+		c.hint("%s; %s.", a.ScheduleWords, why)
+		return
+	}
 	c.hint("%s; next %s.", a.ScheduleWords, relative(a.NextSlotAt.Time, c.now())+" ("+clock(a.NextSlotAt.Time, c.now())+")")
 }
 

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -12,8 +14,100 @@ import (
 )
 
 func (c *cli) scheduleCommand() *cobra.Command {
-	return group(&cobra.Command{Use: "schedule", Short: "Look at schedules"},
-		c.scheduleNextCommand())
+	return group(&cobra.Command{Use: "schedule", Short: "Look at schedules, and skip what comes next"},
+		c.scheduleListCommand(), c.scheduleNextCommand(), c.scheduleSkipCommand())
+}
+
+func (c *cli) scheduleListCommand() *cobra.Command {
+	var p paging
+	l := listing[api.Agent]{
+		what: "cannot list the schedules", page: (*api.Client).Schedules,
+		head: []string{"AGENT", "NEXT", "STATE", "ZONE", "SCHEDULE"}, flex: 4,
+		row: func(a api.Agent) []string {
+			return []string{a.Slug, c.ago(a.NextSlotAt), c.scheduleState(a), a.TimeZone, cmp.Or(plain(a.ScheduleWords), plain(a.Schedule))}
+		},
+		none: "No agent has a schedule. Give one with: stint agent edit AGENT --schedule '0 9 * * 1-5'",
+	}
+	cmd := l.command(c, "List the agents that have a schedule")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := p.check(l.what, "stint schedule list --limit 50"); err != nil {
+			return err
+		}
+		return l.run(cmd.Context(), c, p)
+	}
+	p.add(cmd.Flags())
+	return cmd
+}
+
+// scheduleState says whether the next slot fires.
+func (c *cli) scheduleState(a api.Agent) string {
+	switch {
+	case a.ScheduleError != "":
+		return "broken"
+	case a.Paused:
+		return "paused"
+	case !a.NextSlotAt.IsZero() && !a.NextSlotAt.After(a.SkipUntil.Time):
+		return "skipped until " + c.when(a.SkipUntil)
+	case a.NextSlotAt.IsZero():
+		return "never fires"
+	}
+	return "on"
+}
+
+func (c *cli) scheduleSkipCommand() *cobra.Command {
+	var until string
+	var undo bool
+	cmd := &cobra.Command{
+		Use:   "skip AGENT",
+		Short: "Leave out an agent's next slot, or all until a time",
+		Long: "The slots are noted in the agent's ledger when they come, and don't run. What you\n" +
+			"start by hand runs all the same; to hold that back too, pause the agent.",
+		Example: "stint schedule skip backup\nstint schedule skip backup --until 2026-12-27\nstint schedule skip backup --undo",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			what := "cannot skip slots of the agent " + args[0]
+			if undo && until != "" {
+				return usage(what, "--undo takes all back: leave --until out", "stint schedule skip "+args[0]+" --undo")
+			}
+			var to api.Time
+			if until != "" {
+				at, err := api.ParseTime(until, c.now(), false)
+				if err != nil {
+					return usage(what, "--until: "+err.Error(), "stint schedule skip --help")
+				}
+				to = api.Time{Time: at}
+			}
+			return c.withAgent(cmd.Context(), what, args[0], func(ctx context.Context, client *api.Client, ref string) error {
+				skip := func() (api.AgentChanged, error) { return client.SkipSlots(ctx, ref, to) }
+				if undo {
+					skip = func() (api.AgentChanged, error) { return client.KeepSlots(ctx, ref) }
+				}
+				got, err := skip()
+				if err != nil {
+					return noAgent(ctx, client, what, ref, err)
+				}
+				return c.show(got, got.Agent.ID.String(), func() error {
+					c.hint("%s", c.skippedWords(got))
+					return nil
+				})
+			})
+		},
+	}
+	cmd.Flags().StringVar(&until, "until", "", "skip all slots up to this `TIME` (the next slot)")
+	cmd.Flags().BoolVar(&undo, "undo", false, "let the slots that haven't come yet run again")
+	return cmd
+}
+
+// skippedWords say what comes of an agent's slots now.
+func (c *cli) skippedWords(got api.AgentChanged) string {
+	a, nothing := got.Agent, ""
+	if !got.Changed {
+		nothing = "Nothing to do: "
+	}
+	if a.SkipUntil.IsZero() {
+		return fmt.Sprintf("%sno slot of %s is skipped; next %s.", nothing, a.Slug, c.ago(a.NextSlotAt))
+	}
+	return fmt.Sprintf("%sno slot of %s runs until after %s.", nothing, a.Slug, c.when(a.SkipUntil))
 }
 
 // maxSlots is the most slots that a preview shows.
