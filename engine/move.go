@@ -108,13 +108,16 @@ func stamp(next *sessionRow, now int64) {
 }
 
 // ended does what follows from the end of a session, in the same transaction: its open prompt
-// is closed, its followers continue or are cancelled, a series of failures may pause the
+// is closed, it is counted in the figures of the day, its followers continue or are cancelled, a series of failures may pause the
 // agent.
 func (e *Engine) ended(tx *db.Tx, s *sessionRow, actor string) error {
 	if s.PromptID != 0 {
 		return fmt.Errorf("session %s ended with an open prompt", s.ID)
 	}
 	if err := e.forgetSecrets(tx, s); err != nil {
+		return err
+	}
+	if err := count(tx, s); err != nil {
 		return err
 	}
 	if s.Followers > 0 {

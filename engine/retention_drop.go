@@ -140,20 +140,10 @@ func dropEventsOf(tx *db.Tx, id api.SessionID, n int64) (int64, error) {
 // dayNumber is a day as the number of days since 1970, UTC.
 func dayNumber(at int64) int64 { return at / db.Span(aDay) }
 
-// noteRemoved notes which session went and adds what it came to to its agent's figures.
+// noteRemoved notes which session went; its figures stay (see figures.go).
 func noteRemoved(tx *db.Tx, s *sessionRow) error {
 	if err := noteGone(tx, s); err != nil {
 		return fmt.Errorf("note that it is gone: %w", err)
-	}
-	f := queries.AddFiguresParams{
-		AgentID: s.AgentID, Day: dayNumber(s.EndedAt), Complete: db.Flag(s.Status == api.Complete), Failed: db.Flag(s.Status == api.Failed),
-		Cancelled: db.Flag(s.Status == api.Cancelled), InputTokens: s.InputTokens, OutputTokens: s.OutputTokens, CostMicros: s.CostMicros, Turns: s.Turns,
-	}
-	if s.StartedAt != 0 {
-		f.RunSeconds = max(0, s.EndedAt-s.StartedAt) / 1_000_000
-	}
-	if err := tx.AddFigures(tx.Context(), f); err != nil {
-		return fmt.Errorf("add it to the daily figures: %w", err)
 	}
 	return nil
 }

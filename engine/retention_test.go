@@ -102,7 +102,7 @@ func TestPrune_RemovesAfterItsAgeWhatIsOfEachKind(t *testing.T) {
 			t.Errorf("%s rows are left in %s", n, table)
 		}
 	}
-	if got := w.Tell("SELECT complete || ' ' || failed || ' ' || day FROM daily_figures"); !slices.Equal(got, []string{"1 0 20514"}) {
+	if got := w.Tell("SELECT complete || ' ' || failed || ' ' || day FROM figures"); !slices.Equal(got, []string{"1 0 20514"}) {
 		t.Errorf("the figures are %v", got)
 	}
 	if got := w.Tell("SELECT DISTINCT type FROM events"); !slices.Contains(got, "agent_created") || !slices.Contains(got, "retention_pruned") {

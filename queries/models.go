@@ -183,19 +183,6 @@ type Counter struct {
 	Value int64
 }
 
-type DailyFigure struct {
-	AgentID      api.AgentID
-	Day          int64
-	Complete     int64
-	Failed       int64
-	Cancelled    int64
-	RunSeconds   int64
-	InputTokens  int64
-	OutputTokens int64
-	CostMicros   int64
-	Turns        int64
-}
-
 type Delivery struct {
 	ID         api.DeliveryID
 	WebhookID  api.WebhookID
@@ -254,10 +241,40 @@ type EventsDoorFrame struct {
 	Below int64
 }
 
+type FailureFigure struct {
+	AgentID     api.AgentID
+	OwnerUserID api.UserID
+	Day         int64
+	Code        string
+	Failures    int64
+	LastSession api.SessionID
+}
+
 type FailureStreak struct {
 	WebhookID api.WebhookID
 	AgentID   api.AgentID
 	Failures  int64
+}
+
+type Figure struct {
+	AgentID          api.AgentID
+	OwnerUserID      api.UserID
+	Day              int64
+	Complete         int64
+	Marked           int64
+	Failed           int64
+	Cancelled        int64
+	Started          int64
+	RunSeconds       int64
+	WaitSeconds      int64
+	InputTokens      int64
+	OutputTokens     int64
+	CostMicros       int64
+	Turns            int64
+	LongestSeconds   int64
+	LongestSession   api.SessionID
+	CostliestMicros  int64
+	CostliestSession api.SessionID
 }
 
 type Finding struct {

@@ -13,6 +13,9 @@ import (
 type Querier interface {
 	ActivityByKey(ctx context.Context, arg ActivityByKeyParams) (Activity, error)
 	AddBlocker(ctx context.Context, arg AddBlockerParams) (int64, error)
+	AddFailure(ctx context.Context, arg AddFailureParams) error
+	// Adds an ended session to the figures of its day. Its own length and cost are given twice: as
+	// part of the sums, and as what may be the day's largest.
 	AddFigures(ctx context.Context, arg AddFiguresParams) error
 	AddFollower(ctx context.Context, id api.SessionID) (int64, error)
 	Agent(ctx context.Context, id api.AgentID) (Agent, error)
@@ -109,7 +112,6 @@ type Querier interface {
 	CountTasks(ctx context.Context, workspaceID api.WorkspaceID) ([]CountTasksRow, error)
 	CountUnlanded(ctx context.Context, arg CountUnlandedParams) (int64, error)
 	Counter(ctx context.Context, name string) (int64, error)
-	DailyFigures(ctx context.Context, arg DailyFiguresParams) ([]DailyFigure, error)
 	DecideDeviceCode(ctx context.Context, arg DecideDeviceCodeParams) (int64, error)
 	DeleteAgent(ctx context.Context, arg DeleteAgentParams) (int64, error)
 	// The address of a channel is a secret.
@@ -192,6 +194,10 @@ type Querier interface {
 	EventsOfSession(ctx context.Context, arg EventsOfSessionParams) ([]Event, error)
 	EventsOfTask(ctx context.Context, arg EventsOfTaskParams) ([]Event, error)
 	FailureStreak(ctx context.Context, arg FailureStreakParams) (int64, error)
+	FailuresSince(ctx context.Context, arg FailuresSinceParams) ([]FailuresSinceRow, error)
+	// The figures of a workspace since a day that one person may see, of deleted agents too; SQLite
+	// keeps the order of a CROSS JOIN.
+	FiguresSince(ctx context.Context, arg FiguresSinceParams) ([]FiguresSinceRow, error)
 	FindingTold(ctx context.Context, toldSeq int64) (api.Cause, error)
 	Findings(ctx context.Context) ([]Finding, error)
 	// The run of an agent's newest slot that fired up to an instant.

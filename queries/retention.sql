@@ -96,18 +96,6 @@ ON CONFLICT (workspace_id, owner_user_id, first_id) DO UPDATE SET last_id = excl
 -- name: DropSpan :execrows
 DELETE FROM removed_spans WHERE workspace_id = @workspace_id AND owner_user_id = @owner_user_id AND first_id = @first_id;
 
--- name: AddFigures :exec
-INSERT INTO daily_figures (agent_id, day, complete, failed, cancelled, run_seconds, input_tokens, output_tokens, cost_micros, turns)
-VALUES (@agent_id, @day, @complete, @failed, @cancelled, @run_seconds, @input_tokens, @output_tokens, @cost_micros, @turns)
-ON CONFLICT (agent_id, day) DO UPDATE SET
-    complete = daily_figures.complete + excluded.complete, failed = daily_figures.failed + excluded.failed,
-    cancelled = daily_figures.cancelled + excluded.cancelled, run_seconds = daily_figures.run_seconds + excluded.run_seconds,
-    input_tokens = daily_figures.input_tokens + excluded.input_tokens, output_tokens = daily_figures.output_tokens + excluded.output_tokens,
-    cost_micros = daily_figures.cost_micros + excluded.cost_micros, turns = daily_figures.turns + excluded.turns;
-
--- name: DailyFigures :many
-SELECT * FROM daily_figures WHERE agent_id = @agent_id AND day < @before ORDER BY day DESC LIMIT @n;
-
 -- What the coordinator notes in the log by itself, of one type.
 -- name: OldNotes :many
 SELECT seq FROM events WHERE session_id = 0 AND type = @type AND seq > @after AND seq < @upto AND at < @before ORDER BY seq LIMIT @n;

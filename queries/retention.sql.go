@@ -11,45 +11,6 @@ import (
 	"stint/api"
 )
 
-const addFigures = `-- name: AddFigures :exec
-INSERT INTO daily_figures (agent_id, day, complete, failed, cancelled, run_seconds, input_tokens, output_tokens, cost_micros, turns)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
-ON CONFLICT (agent_id, day) DO UPDATE SET
-    complete = daily_figures.complete + excluded.complete, failed = daily_figures.failed + excluded.failed,
-    cancelled = daily_figures.cancelled + excluded.cancelled, run_seconds = daily_figures.run_seconds + excluded.run_seconds,
-    input_tokens = daily_figures.input_tokens + excluded.input_tokens, output_tokens = daily_figures.output_tokens + excluded.output_tokens,
-    cost_micros = daily_figures.cost_micros + excluded.cost_micros, turns = daily_figures.turns + excluded.turns
-`
-
-type AddFiguresParams struct {
-	AgentID      api.AgentID
-	Day          int64
-	Complete     int64
-	Failed       int64
-	Cancelled    int64
-	RunSeconds   int64
-	InputTokens  int64
-	OutputTokens int64
-	CostMicros   int64
-	Turns        int64
-}
-
-func (q *Queries) AddFigures(ctx context.Context, arg AddFiguresParams) error {
-	_, err := q.db.ExecContext(ctx, addFigures,
-		arg.AgentID,
-		arg.Day,
-		arg.Complete,
-		arg.Failed,
-		arg.Cancelled,
-		arg.RunSeconds,
-		arg.InputTokens,
-		arg.OutputTokens,
-		arg.CostMicros,
-		arg.Turns,
-	)
-	return err
-}
-
 const anySessionBetween = `-- name: AnySessionBetween :one
 SELECT id FROM sessions WHERE workspace_id = ?1 AND id > ?2 AND id < ?3 LIMIT 1
 `
@@ -345,50 +306,6 @@ func (q *Queries) CountEventsOf(ctx context.Context, sessionID api.SessionID) (i
 	var n int64
 	err := row.Scan(&n)
 	return n, err
-}
-
-const dailyFigures = `-- name: DailyFigures :many
-SELECT agent_id, day, complete, failed, cancelled, run_seconds, input_tokens, output_tokens, cost_micros, turns FROM daily_figures WHERE agent_id = ?1 AND day < ?2 ORDER BY day DESC LIMIT ?3
-`
-
-type DailyFiguresParams struct {
-	AgentID api.AgentID
-	Before  int64
-	N       int64
-}
-
-func (q *Queries) DailyFigures(ctx context.Context, arg DailyFiguresParams) ([]DailyFigure, error) {
-	rows, err := q.db.QueryContext(ctx, dailyFigures, arg.AgentID, arg.Before, arg.N)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []DailyFigure{}
-	for rows.Next() {
-		var i DailyFigure
-		if err := rows.Scan(
-			&i.AgentID,
-			&i.Day,
-			&i.Complete,
-			&i.Failed,
-			&i.Cancelled,
-			&i.RunSeconds,
-			&i.InputTokens,
-			&i.OutputTokens,
-			&i.CostMicros,
-			&i.Turns,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Close(); err != nil {
-		return nil, err
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }
 
 const dropActivitiesOf = `-- name: DropActivitiesOf :execrows
