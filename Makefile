@@ -38,7 +38,7 @@ fmt: ## format Go and templ files
 	$(tool) templ fmt -log-level warn .
 
 vet: ## go vet
-	go vet -tags agents,litestream ./...
+	go vet -tags agents,litestream,screenshots ./...
 
 lint: vet ## go vet, golangci-lint and the rules for queries
 	tools/check-queries
@@ -84,6 +84,10 @@ test-agents: ## drive the real Claude Code, Codex, opencode and Gemini CLI, of p
 test-litestream: ## kill the server beside the real Litestream, built from the module proxy, and restore its copy
 	CGO_ENABLED=0 GOBIN=$(CURDIR)/bin/tools go install github.com/benbjohnson/litestream/cmd/litestream@v0.5.18
 	PATH="$(CURDIR)/bin/tools:$$PATH" go test -tags litestream -run TestLitestream -count 1 -v -timeout 5m ./cmd/stint
+
+screenshots: ## picture every page in both themes and three widths into dist/screenshots, to be looked at
+	tools/ensure-chromium
+	STINT_SCREENSHOTS='$(CURDIR)/dist/screenshots' go test -tags screenshots -run TestScreenshots -count 1 -timeout 10m ./web
 
 bench: ## run the benchmarks, without the race detector
 	go test -run '^$$' -bench . -benchmem -timeout 60m $(PKG)

@@ -38,15 +38,13 @@ const (
 })()`
 )
 
-func TestBrowser_NoPageHasAnAccessibilityFault(t *testing.T) {
-	s := newFixture(t, fixtureEnd)
-	server := s.serve(t)
-	b := openTab(t, server)
-	b.allow("404") // the error page is one of those checked
+// everyPage fills the fixture with what pages show in the course of time, and returns the address
+// of every kind of page.
+func (s *fixture) everyPage(t *testing.T) []string {
 	paths := []string{
 		"/", "/sessions", "/sessions?q=nothing", "/sessions?status=error", "/agents", "/agents/log-summary", "/agents/log-summary/edit", "/agents/new", "/agents/new?from=ask", "/agents/helper",
 		"/tasks", "/tasks?view=board", "/tasks?view=next", "/tasks/T-1", "/tasks/T-2", "/tasks/T-3", "/tasks/new", "/tasks/T-2/edit", "/tasks/T-4/dispatch", "/tasks/export",
-		"/agents/log-summary/run", "/run", "/schedules?span=7d", "/workers", "/nothing", "/agents/backup/delete",
+		"/agents/log-summary/run", "/run", "/schedules?span=7d", "/insights", "/workers", "/nothing", "/agents/backup/delete",
 		workerURL(s.workers["backup"].ID), workerURL(s.workers["backup"].ID) + "/edit", "/settings/programs", "/settings/account", "/system", "/activity", "/help", "/help/states", "/help/configuration", "/help/exit-codes", "/api/docs", "/api/docs/createSession", "/api/docs/Session",
 	}
 	for _, status := range []api.Status{api.Active, api.AwaitingInput, api.Failed, api.Stale, api.Complete, api.Queued} {
@@ -62,14 +60,21 @@ func TestBrowser_NoPageHasAnAccessibilityFault(t *testing.T) {
 	s.Turn() // it has missed its slots, which the inbox says
 	paths = append(paths, j.path(), asks.path(), "/inbox")
 	base := sessionURL(s.sessions[api.Active].ID)
-	paths = append(paths, base+"?view=timeline", base+"?view=input", base+"?view=json", base+"/cancel")
-	b.haveNoFault(t, paths)
+	return append(paths, base+"?view=timeline", base+"?view=input", base+"?view=json", base+"/cancel")
+}
+
+func TestBrowser_NoPageHasAnAccessibilityFault(t *testing.T) {
+	s := newFixture(t, fixtureEnd)
+	server := s.serve(t)
+	b := openTab(t, server)
+	b.allow("404") // the error page is one of those checked
+	b.haveNoFault(t, s.everyPage(t))
 }
 
 // What a newcomer sees has no history.
 func TestBrowser_NoEmptyPageHasAnAccessibilityFault(t *testing.T) {
 	s := newStage(enginetest.New(t))
-	openTab(t, s.serve(t)).haveNoFault(t, []string{"/", "/inbox", "/sessions", "/tasks", "/tasks?view=board", "/tasks?view=next", "/agents", "/schedules", "/workers", "/activity"})
+	openTab(t, s.serve(t)).haveNoFault(t, []string{"/", "/inbox", "/sessions", "/tasks", "/tasks?view=board", "/tasks?view=next", "/agents", "/schedules", "/insights", "/workers", "/activity"})
 }
 
 func (b *tab) haveNoFault(t *testing.T, paths []string) {
