@@ -5,7 +5,7 @@ import "time"
 // Shell is what [Layout] needs beside the page itself.
 type Shell struct {
 	Title    string // of the window, most specific part first
-	Place    string // the rail's current entry: home, inbox, sessions, tasks, agents, schedules, workers, activity, settings
+	Place    string // the rail's current entry: home, inbox, sessions, tasks, agents, schedules, workers, insights, activity, settings
 	NeedsYou int    // things in the inbox
 	Stream   string // address of the page's live stream; "" = the page isn't live
 	Done     string // what the last action did, said once
@@ -16,6 +16,7 @@ type Shell struct {
 	Audits   bool   // the reader may see the activity
 	Talk     bool   // the page holds a conversation or questions
 	Changes  bool   // … or diffs
+	Plots    bool   // … or plots
 	Now      time.Time
 }
 
@@ -39,6 +40,7 @@ var navigation = []railEntry{
 	{"agents", "Agents", "bot", "/agents", "a", false},
 	{"schedules", "Schedules", "calendar-clock", "/schedules", "c", true},
 	{"workers", "Workers", "server", "/workers", "w", false},
+	{"insights", "Insights", "chart-column", "/insights", "n", true},
 	{"activity", "Activity", "history", "/activity", "l", true},
 	{"settings", "Settings", "shield", "/settings/members", "m", false},
 }
@@ -75,6 +77,7 @@ var shortcuts = []shortcut{
 	{[]string{"g", "a"}, "Agents"},
 	{[]string{"g", "w"}, "Workers"},
 	{[]string{"g", "c"}, "Schedules"},
+	{[]string{"g", "n"}, "Insights"},
 	{[]string{"g", "l"}, "Activity"},
 	{[]string{"g", "m"}, "Settings and members"},
 	{[]string{"j", "k"}, "Next, previous row"},

@@ -151,6 +151,8 @@ var routes = []route{
 	{http.MethodPost, "/tasks/{task}/dispatch", (*visit).dispatchTask},
 	{http.MethodPost, "/tasks/{task}/{verb:claim|renew|extend|release}", (*visit).actTask},
 	{http.MethodGet, "/schedules", (*visit).schedules},
+	{http.MethodGet, "/insights", (*visit).insights},
+	{http.MethodGet, "/insights.csv", (*visit).exportInsights},
 	{http.MethodGet, "/workers", (*visit).workers},
 	{http.MethodGet, "/settings/notifications", (*visit).channels},
 	{http.MethodPost, "/settings/notifications", (*visit).createChannel},
