@@ -288,6 +288,18 @@ func TestInvitation_EndsAfterAWeek(t *testing.T) {
 	}
 }
 
+func TestKey_LeavesTheCallersScopesAsTheyAre(t *testing.T) {
+	w, _ := withOwner(t)
+	given := []api.Scope{api.ScopeTrigger, api.ScopeCancel, api.ScopeTrigger}
+	k, err := w.CreateKey(t.Context(), w.Owner, api.KeyInput{Name: "k", Scopes: given})
+	if err != nil || !slices.Equal(k.Scopes, []api.Scope{api.ScopeCancel, api.ScopeTrigger}) {
+		t.Errorf("the key has %v, %v", k.Scopes, err)
+	}
+	if !slices.Equal(given, []api.Scope{api.ScopeTrigger, api.ScopeCancel, api.ScopeTrigger}) {
+		t.Errorf("the caller's list became %v", given)
+	}
+}
+
 func TestKey_EndsAtItsTime(t *testing.T) {
 	w, _ := withOwner(t)
 	for _, bad := range []time.Duration{0, -time.Second, 367 * 24 * time.Hour} {
