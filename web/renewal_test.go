@@ -22,6 +22,7 @@ func (s *fixture) older(t *testing.T, drawn *atomic.Bool) *httptest.Server {
 			return
 		}
 		page := httptest.NewRecorder()
+		r.Header.Del("Accept-Encoding") // so that what drew the page stands in it as it is
 		s.handler.ServeHTTP(page, r)
 		for name, values := range page.Header() {
 			w.Header()[name] = values

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -11,7 +12,9 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -33,7 +36,8 @@ var icons = iconNames(assets)
 type asset struct {
 	body []byte
 	kind string
-	url  string // path with the hash of the body in its name
+	url  string                        // path with the hash of the body in its name
+	pack func() (body []byte, ok bool) // compressed, when somebody first asks; ok is false where that is no smaller
 }
 
 type assetTable struct {
@@ -79,7 +83,10 @@ func loadAssets(from fs.FS) assetTable {
 		}
 		sum := sha256.Sum256(body)
 		hashed := strings.TrimSuffix(name, ext) + "." + hex.EncodeToString(sum[:5]) + ext
-		a := asset{body: body, kind: mediaTypes[ext], url: StaticPrefix + hashed}
+		a := asset{body: body, kind: mediaTypes[ext], url: StaticPrefix + hashed, pack: sync.OnceValues(func() ([]byte, bool) {
+			small := packed(body, gzip.BestCompression)
+			return small, small != nil && ext != ".woff2" // which is compressed by itself
+		})}
 		t.byName[name], t.byPath[hashed] = a, a
 	}
 	return t
@@ -116,7 +123,17 @@ func Static() http.Handler {
 		w.Header().Set("Content-Type", a.kind)
 		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(a.body))
+		w.Header().Set("Vary", "Accept-Encoding")
+		small, ok := a.pack()
+		if !ok || !takesGzip(r) {
+			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(a.body))
+			return
+		}
+		w.Header().Set("Content-Encoding", "gzip")
+		w.Header().Set("Content-Length", strconv.Itoa(len(small)))
+		if r.Method != http.MethodHead {
+			_, _ = w.Write(small) // a reader who went away is no failure
+		}
 	})
 }
 

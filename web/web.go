@@ -2,8 +2,8 @@ package web
 
 import (
 	"bytes"
+	"compress/gzip"
 	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -288,10 +288,17 @@ func (v *visit) draw(status int, layout, content templ.Component) error {
 		return err
 	}
 	v.Header().Set("Content-Type", "text/html; charset=utf-8")
-	v.Header().Set("Content-Length", strconv.Itoa(buf.Len()))
+	v.Header().Add("Vary", "Accept-Encoding, Sec-Fetch-Site")
+	body := buf.Bytes()
+	if mayPack(v.r) {
+		if small := packed(body, gzip.BestSpeed); small != nil {
+			v.Header().Set("Content-Encoding", "gzip")
+			body = small
+		}
+	}
+	v.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	v.WriteHeader(status)
-	_, err := io.Copy(v, &buf)
-	if err != nil {
+	if _, err := v.Write(body); err != nil {
 		v.web.log.Debug("a reader went away", "path", v.r.URL.Path, "error", err)
 	}
 	return nil
