@@ -38,8 +38,14 @@ func TestCompress_PagesAloneThatNoOtherSiteAskedFor(t *testing.T) {
 		site, takes string
 		packed      bool
 	}{
-		{"same-origin", "gzip, deflate, br", true}, {"none", "br;q=1.0, gzip;q=0.8", true}, {"cross-site", "gzip", false}, {"same-site", "gzip", false},
-		{"", "gzip", false}, {"same-origin", "", false}, {"same-origin", "gzip;q=0", false}, {"same-origin", "br", false},
+		{"same-origin", "gzip, deflate, br", true},
+		{"none", "br;q=1.0, gzip;q=0.8", true},
+		{"cross-site", "gzip", false},
+		{"same-site", "gzip", false},
+		{"", "gzip", false},
+		{"same-origin", "", false},
+		{"same-origin", "gzip;q=0", false},
+		{"same-origin", "br", false},
 	} {
 		res, body := s.asked(t, "/sessions", "Sec-Fetch-Site", c.site, "Accept-Encoding", c.takes)
 		if got := res.Header().Get("Content-Encoding") == "gzip"; got != c.packed || !strings.Contains(body, "</html>") {

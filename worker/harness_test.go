@@ -76,7 +76,7 @@ func testEngine(log *slog.Logger) engine.Config {
 type fixture struct {
 	*testing.T
 	dir      string
-	home     string         // of the user of real programs
+	home     string         //nolint:unused // of the user of real programs, whose tests have a build tag
 	engine   *engine.Engine // nil where the coordinator is another process
 	accounts *account.Accounts
 	proxy    *workertest.Proxy
