@@ -129,7 +129,33 @@ func (c *cli) contextCommand() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return c.useContext(cmd.Context(), args[0]) },
 	}
-	return group(&cobra.Command{Use: "context", Short: "The servers that you are signed in to"}, list, use)
+	current := &cobra.Command{
+		Use:   "current",
+		Short: "Print on which server commands act",
+		Args:  cobra.NoArgs,
+		RunE:  func(*cobra.Command, []string) error { return c.currentContext() },
+	}
+	return group(&cobra.Command{Use: "context", Short: "The servers that you are signed in to"}, list, use, current)
+}
+
+// currentContext prints the context that commands act in: the one of this shell's environment,
+// before the one that was chosen for all.
+func (c *cli) currentContext() error {
+	what := "cannot tell the context"
+	stored, err := newVault().read()
+	if err != nil {
+		return &problem{code: exitFailed, what: what, why: api.Plain(err)}
+	}
+	e := contextEntry{Name: c.contextName(stored), Current: true}
+	switch a, known := stored.Contexts[e.Name]; {
+	case c.env("STINT_URL") != "":
+		e.Name, e.URL = "STINT_URL", c.env("STINT_URL")
+	case known:
+		e.URL, e.User = a.URL, a.User
+	case e.Name != localContext:
+		return noContext(what, e.Name)
+	}
+	return c.show(e, e.Name, func() error { return c.say("%s", e.Name) })
 }
 
 func (c *cli) listContexts() error {

@@ -67,15 +67,21 @@ func findSession(ctx context.Context, client *api.Client, ref string) (api.Sessi
 // orAgent is the error that ref finds no session, and says where its sessions are if it is an
 // agent's slug.
 func orAgent(ctx context.Context, client *api.Client, ref string, err error) error {
-	var p *problem
-	if strings.HasPrefix(ref, sessionPrefix) || !errors.As(err, &p) || p.code != exitNotFound {
+	a, ok := agentInstead(ctx, client, ref, err)
+	if !ok {
 		return err
 	}
-	a, unknown := client.Agent(ctx, ref)
-	if unknown != nil {
-		return err // of what was asked for
+	return &problem{code: exitNotFound, what: "cannot find the session " + ref, why: a.Slug + " is an agent; its sessions have ids of their own", next: "stint sessions --agent " + a.Slug}
+}
+
+// agentInstead is the agent that ref names, where the error says that it finds no session.
+func agentInstead(ctx context.Context, client *api.Client, ref string, err error) (a api.Agent, ok bool) {
+	var p *problem
+	if strings.HasPrefix(ref, sessionPrefix) || !errors.As(err, &p) || p.code != exitNotFound {
+		return a, false
 	}
-	return &problem{code: exitNotFound, what: p.what, why: a.Slug + " is an agent; its sessions have ids of their own", next: "stint sessions --agent " + a.Slug}
+	a, unknown := client.Agent(ctx, ref)
+	return a, unknown == nil
 }
 
 // findAgent turns the beginning of an agent's id into the id; a slug stays as it is.

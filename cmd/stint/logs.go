@@ -25,12 +25,12 @@ type logsFlags struct {
 func (c *cli) logsCommand() *cobra.Command {
 	var f logsFlags
 	cmd := &cobra.Command{
-		Use:   "logs SESSION",
-		Short: "Print a session's output",
+		Use:   "logs SESSION|AGENT",
+		Short: "Print the output of a session, or of an agent's last one",
 		Long: "Prints all that a session has put out. On a terminal its colours are kept and\n" +
 			"everything else that acts on a terminal is left out; in a pipe it is plain text.\n" +
 			"Of a conversation it prints what was said, and a line for each tool call.",
-		Example: "stint logs ses_02r3v0n8e2 -f\nstint logs ses_02r3v0n8e2 --tail 20\nstint logs ses_02r3v0n8e2 --raw > build.log",
+		Example: "stint logs ses_02r3v0n8e2 -f\nstint logs backup\nstint logs ses_02r3v0n8e2 --tail 20\nstint logs ses_02r3v0n8e2 --raw > build.log",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			what := "cannot print the output of " + args[0]
@@ -41,7 +41,7 @@ func (c *cli) logsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.withSession(cmd.Context(), what, args[0], func(ctx context.Context, client *api.Client, id api.SessionID) error {
+			return c.withLastSession(cmd.Context(), what, args[0], func(ctx context.Context, client *api.Client, id api.SessionID) error {
 				err := c.logs(ctx, client, id, f, p)
 				if err != nil && ctx.Err() != nil && f.follow {
 					return c.gaveUp(ctx, id)

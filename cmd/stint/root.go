@@ -101,7 +101,13 @@ func group(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
 		return usage(fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath()), "", next)
 	}
 	cmd.SuggestionsMinimumDistance = 2
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		cmd.SetOut(cmd.ErrOrStderr()) // it isn't what was asked for
+		if err := cmd.Help(); err != nil {
+			return err
+		}
+		return quietly(exitUsage)
+	}
 	return cmd
 }
 

@@ -188,7 +188,11 @@ func (c *cli) printPreview(p api.SchedulePreview) error {
 			t.rows = append(t.rows, []string{slot.Local, slot.At.String()})
 			continue
 		}
-		t.rows = append(t.rows, []string{slot.Local, slot.At.Local().Format(time.RFC3339), relative(slot.At.Time, c.now())})
+		own, err := time.Parse(time.RFC3339, slot.Local)
+		if err != nil {
+			return err
+		}
+		t.rows = append(t.rows, []string{own.Format("Mon ") + slot.Local, slot.At.Local().Format("Mon " + time.RFC3339), relative(slot.At.Time, c.now())})
 	}
 	c.hint("%s", p.Words)
 	for _, w := range p.Warnings {

@@ -224,6 +224,30 @@ func (c *cli) withSession(ctx context.Context, what, ref string, do func(context
 	return do(ctx, client, id)
 }
 
+// withLastSession is withSession for a command that takes an agent for its newest session, too.
+func (c *cli) withLastSession(ctx context.Context, what, ref string, do func(context.Context, *api.Client, api.SessionID) error) error {
+	client, err := c.connect(what)
+	if err != nil {
+		return err
+	}
+	id, err := findSession(ctx, client, ref)
+	if a, ok := agentInstead(ctx, client, ref, err); ok {
+		list, listErr := client.Sessions(ctx, api.SessionFilter{Agent: a.ID.String(), Archived: true}, api.Page{Limit: 1})
+		switch {
+		case listErr != nil:
+			return explain(what, listErr, "stint sessions --agent "+a.Slug)
+		case len(list.Items) == 0:
+			return &problem{code: exitNotFound, what: what, why: "the agent " + a.Slug + " has no session that you may see", next: "stint run " + a.Slug}
+		}
+		id, err = list.Items[0].ID, nil
+		c.hint("The last session of %s: %s, %s.", a.Slug, id, list.Items[0].Status)
+	}
+	if err != nil {
+		return err
+	}
+	return do(ctx, client, id)
+}
+
 func (c *cli) sessionFacts(s api.Session) *facts {
 	f := &facts{}
 	f.add("session", s.ID.String())
