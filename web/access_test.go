@@ -58,6 +58,8 @@ var pageAccess = map[string]string{
 	"GET /tasks/{task}/dispatch":                          "3 + + +",
 	"POST /tasks/{task}/dispatch":                         "3 + + +",
 	"POST /tasks/{task}/{verb}":                           "3 + + +",
+	"GET /search":                                         "+ + + +",
+	"GET /ui/palette":                                     "+ + + +",
 	"GET /schedules":                                      "+ + + +",
 	"GET /insights":                                       "+ + + +",
 	"GET /insights.csv":                                   "+ + + +",

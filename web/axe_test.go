@@ -44,7 +44,7 @@ func (s *fixture) everyPage(t *testing.T) []string {
 	paths := []string{
 		"/", "/sessions", "/sessions?q=nothing", "/sessions?status=error", "/agents", "/agents/log-summary", "/agents/log-summary/edit", "/agents/new", "/agents/new?from=ask", "/agents/helper",
 		"/tasks", "/tasks?view=board", "/tasks?view=next", "/tasks/T-1", "/tasks/T-2", "/tasks/T-3", "/tasks/new", "/tasks/T-2/edit", "/tasks/T-4/dispatch", "/tasks/export",
-		"/agents/log-summary/run", "/run", "/schedules?span=7d", "/insights", "/workers", "/nothing", "/agents/backup/delete",
+		"/agents/log-summary/run", "/run", "/schedules?span=7d", "/insights", "/search?q=back", "/workers", "/nothing", "/agents/backup/delete",
 		workerURL(s.workers["backup"].ID), workerURL(s.workers["backup"].ID) + "/edit", "/settings/programs", "/settings/account", "/system", "/activity", "/help", "/help/states", "/help/configuration", "/help/exit-codes", "/api/docs", "/api/docs/createSession", "/api/docs/Session",
 	}
 	for _, status := range []api.Status{api.Active, api.AwaitingInput, api.Failed, api.Stale, api.Complete, api.Queued} {

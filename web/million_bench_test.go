@@ -237,7 +237,7 @@ func (m *million) paths() []string {
 		"/activity", "/activity?cursor=" + deep, "/activity?type=session_complete", "/activity?type=member_role", "/activity?type=session_stale",
 		"/activity?actor=scheduler", "/activity?actor=usr_rare", "/activity?actor=nobody", "/activity?agent=agent-007", "/activity?agent=agent-007&type=agent_edited",
 		"/activity?session=" + m.middle.String(), "/activity?actor=nobody&cursor=" + deep,
-		"/agents", "/agents/agent-000", "/agents/agent-007", "/schedules", "/insights", "/workers", "/run",
+		"/agents", "/agents/agent-000", "/agents/agent-007", "/search?q=agent-007", "/schedules", "/insights", "/workers", "/run",
 		sessionURL(m.middle), sessionURL(m.middle) + "?view=timeline", sessionURL(m.middle) + "?view=json",
 		"/tasks", "/tasks?state=todo", "/tasks?state=done", "/tasks?state=todo,review", "/tasks?q=nowhere", "/tasks?label=none", "/tasks?assignee=me", "/tasks?assignee=agent-007",
 		"/tasks?holder=any", "/tasks?priority=p2", "/tasks?view=board", "/tasks?view=board&label=none", "/tasks?view=next", "/tasks/T-4",

@@ -32,7 +32,7 @@ func (s *fixture) paths() []string {
 		"/", "/inbox", "/sessions", "/sessions?status=error", "/sessions?status=nonsense&agent=backup&by=scheduler&q=round", "/sessions?q=no+such+thing",
 		"/tasks", "/tasks?state=todo,done&label=docs&assignee=me&holder=any&priority=p1&q=nothing", "/tasks?state=nonsense", "/tasks?view=board", "/tasks?view=board&assignee=docs-links", "/tasks?view=next",
 		"/tasks/T-1", "/tasks/T-2", "/tasks/T-3", "/tasks/T-6", "/tasks/new", "/tasks/T-2/edit", "/tasks/T-4/dispatch", "/tasks/T-3/dispatch", "/tasks/export",
-		"/run", "/agents", "/agents?after=backup", "/agents/new", "/agents/new?from=hello", "/schedules", "/schedules?span=7d", "/insights", "/insights?days=7&agent=backup", "/workers", "/settings/members", "/settings/keys", "/settings/programs", "/settings/account",
+		"/run", "/agents", "/agents?after=backup", "/agents/new", "/agents/new?from=hello", "/schedules", "/search", "/search?q=back", "/search?q=nothing+at+all", "/schedules?span=7d", "/insights", "/insights?days=7&agent=backup", "/workers", "/settings/members", "/settings/keys", "/settings/programs", "/settings/account",
 		"/settings/webhooks", "/settings/notifications", "/settings/notifications?kind=smtp", "/system", "/activity", "/activity?type=session_cancelled&agent=log-summary", "/help", "/help/states", "/api/docs", "/api/docs/createSession", "/api/docs/listAgents", "/api/docs/Session", "/api/docs/Phase",
 		workerURL(s.workers["backup"].ID), workerURL(s.workers["log-summary"].ID),
 		workerURL(s.workers["backup"].ID) + "/restart", workerURL(s.workers["backup"].ID) + "/stop", workerURL(s.workers["backup"].ID) + "/forget", workerURL(s.workers["backup"].ID) + "/edit",
@@ -170,7 +170,7 @@ func TestPages_WhatPeopleAndAgentsWriteIsText(t *testing.T) {
 	}
 	base := sessionURL(one.ID)
 	for _, path := range []string{
-		"/", "/sessions", "/sessions?q=" + url.QueryEscape(evil), "/agents", "/agents/evil", "/agents/evil/edit", "/agents/evil/run", "/schedules", "/insights", "/workers",
+		"/", "/sessions", "/sessions?q=" + url.QueryEscape(evil), "/agents", "/agents/evil", "/agents/evil/edit", "/agents/evil/run", "/search?q=" + url.QueryEscape(evil), "/schedules", "/insights", "/workers",
 		base, base + "?view=timeline", base + "?view=input", base + "?view=json", base + "/cancel", "/ui/schedule?schedule=" + url.QueryEscape(evil),
 		"/sessions/" + url.PathEscape(evil), "/agents/" + url.PathEscape(evil), "/" + url.PathEscape(evil),
 	} {

@@ -150,6 +150,8 @@ var routes = []route{
 	{http.MethodGet, "/tasks/{task}/dispatch", (*visit).dispatchForm},
 	{http.MethodPost, "/tasks/{task}/dispatch", (*visit).dispatchTask},
 	{http.MethodPost, "/tasks/{task}/{verb:claim|renew|extend|release}", (*visit).actTask},
+	{http.MethodGet, "/search", (*visit).search},
+	{http.MethodGet, "/ui/palette", (*visit).palette},
 	{http.MethodGet, "/schedules", (*visit).schedules},
 	{http.MethodGet, "/insights", (*visit).insights},
 	{http.MethodGet, "/insights.csv", (*visit).exportInsights},

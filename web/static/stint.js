@@ -268,7 +268,7 @@
     let el
     if ((el = hit('.theme button'))) { e.preventDefault(); setTheme(el.value) }
     else if ((el = hit('[data-copy]'))) { e.preventDefault(); copy(el) }
-    else if ((el = hit('[data-dialog]'))) { const d = document.getElementById(el.dataset.dialog); if (d) { e.preventDefault(); d.showModal() } }
+    else if ((el = hit('[data-dialog]'))) { const d = document.getElementById(el.dataset.dialog); if (d) { e.preventDefault(); d === palette ? openPalette() : d.showModal() } }
     else if ((el = hit('dialog [data-close]'))) { e.preventDefault(); el.closest('dialog').close() }
     else if ((el = hit('#live'))) togglePause()
     else if (hit('[data-reload]')) location.reload()
@@ -301,8 +301,49 @@
     $('a', next)?.focus({ preventScroll: true })
     next.scrollIntoView({ block: 'nearest' })
   }
+
+  // The palette: a search over everything, filled by the server while somebody types. Focus stays
+  // in the field; the chosen option is the active descendant.
+  const palette = $('#palette'), query = palette && $('input', palette), results = palette && $('#palette-list')
+  let looked = 0, looking = null, moved = '' // the address of what was chosen by hand
+  const choose = el => {
+    $$('.opt', results).forEach(o => o.setAttribute('aria-selected', String(o === el)))
+    if (el) query.setAttribute('aria-activedescendant', el.id)
+    else query.removeAttribute('aria-activedescendant')
+    el?.scrollIntoView({ block: 'nearest' })
+  }
+  const look = async () => {
+    const mine = ++looked
+    try {
+      const res = await fetch(`${palette.dataset.palette}?q=${encodeURIComponent(query.value)}`)
+      if (mine !== looked) return
+      if (!res.ok) throw new Error(res.status)
+      results.innerHTML = await res.text()
+      choose($$('.opt', results).find(o => o.href === moved) || $('.opt', results))
+    } catch {
+      if (mine === looked) results.textContent = 'The search could not be loaded. Enter opens its page.'
+    }
+  }
+  const openPalette = () => { if (!palette.open) palette.showModal(); moved = ''; query.select(); look() }
+  query?.addEventListener('input', () => { moved = ''; clearTimeout(looking); looking = setTimeout(look, 80) })
+  palette?.addEventListener('keydown', e => {
+    const all = $$('.opt', results), at = all.findIndex(o => o.getAttribute('aria-selected') === 'true')
+    const step = { ArrowDown: 1, ArrowUp: -1 }[e.key]
+    if (e.key === 'Escape') { e.preventDefault(); palette.close() }
+    if (!step || !all.length) return
+    e.preventDefault()
+    const next = all[(at + step + all.length) % all.length]
+    moved = next.href
+    choose(next)
+  })
+  palette?.addEventListener('submit', e => {
+    const chosen = $('.opt[aria-selected=true]', results)
+    if (chosen) { e.preventDefault(); chosen.click() }
+  })
+
   document.addEventListener('keydown', e => {
     const el = e.target
+    if ((e.ctrlKey || e.metaKey) && !e.shiftKey && !e.altKey && e.key.toLowerCase() === 'k' && palette && (palette.open || !$('dialog[open]'))) { e.preventDefault(); openPalette(); return }
     if ((e.ctrlKey || e.metaKey) && e.key === 'Enter' && el.form) { e.preventDefault(); el.form.requestSubmit(); return }
     if (e.ctrlKey || e.metaKey || e.altKey || root.dataset.keys === 'off') return
     if (el.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(el.nodeName) || $('dialog[open]')) return
@@ -319,7 +360,7 @@
       t: nextTheme,
       '.': togglePause,
       '?': () => $('#keys').showModal(),
-      '/': () => $('[type=search]')?.focus(),
+      '/': () => { const el = $('main [type=search]'); el ? el.focus() : openPalette() },
       n: () => $('[data-key=n]')?.click(),
       '[': () => $('[data-board] .at [data-move="-1"]')?.click(),
       ']': () => $('[data-board] .at [data-move="1"]')?.click(),
