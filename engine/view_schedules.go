@@ -18,7 +18,7 @@ const (
 	schedulesOften  = 8                  // more slots of one agent than that are told as a number
 	schedulesMost   = 200                // slots of one agent that are counted
 	notRunRows      = 200                // rows of the ledger
-	NotRunSince     = 7 * 24 * time.Hour // how long ago what didn't run is still shown
+	notRunFor       = 7 * 24 * time.Hour // how long ago what didn't run is still shown
 )
 
 // SchedulesView is what the page of schedules shows.
@@ -98,7 +98,7 @@ func (r *viewReader) coming(ctx context.Context, out *SchedulesView, span time.D
 }
 
 func (r *viewReader) notRun(ctx context.Context) (out []NotRun, err error) {
-	rows, err := r.q.ViewNotRun(ctx, queries.ViewNotRunParams{WorkspaceID: r.c.WorkspaceID, Since: r.now - db.Span(NotRunSince), N: notRunRows})
+	rows, err := r.q.ViewNotRun(ctx, queries.ViewNotRunParams{WorkspaceID: r.c.WorkspaceID, Since: r.now - db.Span(notRunFor), N: notRunRows})
 	if err != nil {
 		return nil, fmt.Errorf("read what didn't run: %w", err)
 	}
