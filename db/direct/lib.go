@@ -200,6 +200,14 @@ func (l library) failure(rc int32) error {
 // unseen hides from the compiler that what it returns is what it was given. Arguments and
 // destinations then stay on the caller's stack though some of their methods are called, which
 // the compiler can't look into: binding and scanning keep none of them.
+//
+// While the address is a number nothing corrects it when the stack moves, so nothing may be called
+// in between: neither to grow the stack (nosplit) nor, in builds that check pointers and races,
+// to look at it (nocheckptr, norace). Preemption alone doesn't move a stack.
+//
+//go:nosplit
+//go:nocheckptr
+//go:norace
 func unseen(values []any) []any {
 	p := uintptr(unsafe.Pointer(unsafe.SliceData(values)))
 	return unsafe.Slice(*(**any)(unsafe.Pointer(&p)), len(values))
