@@ -18,11 +18,11 @@ import (
 )
 
 // AsOrdinaryUser runs the tests with the real programs as an ordinary user with a home of its
-// own where root started them, and then doesn't return: much works for root that doesn't work
-// for the programs' users. Call it in TestMain before any test. Other tests, and those of an
-// ordinary user, run as they were started.
+// own where root started them by tools/with-agents, which names the programs, and then doesn't
+// return: much works for root that doesn't work for the programs' users. Call it in TestMain
+// before any test. Other tests, and those of an ordinary user, run as they were started.
 func AsOrdinaryUser() {
-	if os.Getuid() != 0 || !slices.ContainsFunc(os.Args, func(arg string) bool {
+	if os.Getuid() != 0 || os.Getenv(ClaudeVar) == "" || !slices.ContainsFunc(os.Args, func(arg string) bool {
 		return strings.HasPrefix(arg, "-test.run=") && strings.Contains(arg, "Real")
 	}) {
 		return
