@@ -75,7 +75,7 @@ func (e *Engine) setSkip(ctx context.Context, c Caller, ref string, until func(a
 			return nil
 		}
 		// Slots that are due already are decided by the rule of before.
-		if err := e.settleSkipped(tx, a); err != nil {
+		if err := e.tickNow(tx, a); err != nil {
 			return err
 		}
 		a.SkipUntil = to
@@ -91,21 +91,6 @@ func (e *Engine) setSkip(ctx context.Context, c Caller, ref string, until func(a
 		return e.logAgent(tx, a, c.Actor(), kind, data)
 	})
 	return out, changed, err
-}
-
-// settleSkipped notes the skipped slots that are due and that the scheduler hasn't come to.
-func (e *Engine) settleSkipped(tx *db.Tx, a *agentRow) error {
-	if a.SkipUntil == 0 || a.Paused != 0 || a.NextSlotAt == 0 || a.NextSlotAt > db.Micros(tx.Now) {
-		return nil
-	}
-	if err := e.tickAgent(tx, a.ID); err != nil {
-		return err
-	}
-	row, err := tx.Agent(tx.Context(), a.ID)
-	if err == nil {
-		*a = row
-	}
-	return err
 }
 
 // skipsUntil is until when slots are skipped, 0 when that is over.

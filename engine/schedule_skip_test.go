@@ -56,6 +56,18 @@ func TestSkip_IsTakenBackAndSparesWhatWasDueBefore(t *testing.T) {
 	wantStory(t, w, a.ID, "paused 09:01-09:02 x2, fired 09:03-09:03 x1, paused 09:04-09:04 x1, fired 09:05-09:07 x3")
 }
 
+// A slot that is due but not decided yet isn't caught by a skip that comes after it.
+func TestSkip_FiresWhatWasDueBeforeIt(t *testing.T) {
+	w := enginetest.New(t)
+	a := w.Agent(scheduled("* * * * *", overlap(api.OverlapAllow)))
+	w.Jump(time.Minute + time.Second)
+	if got, changed, err := w.SkipSlots(t.Context(), w.Owner, a.Slug, time.Time{}); err != nil || !changed || got.SkipUntil.Minute() != 2 {
+		t.Fatalf("skip: until %v, %v, %v", got.SkipUntil, changed, err)
+	}
+	w.Advance(2 * time.Minute)
+	wantStory(t, w, a.ID, "fired 09:01-09:01 x1, paused 09:02-09:02 x1, fired 09:03-09:03 x1")
+}
+
 func TestSkip_RefusesWhatCannotBe(t *testing.T) {
 	w := enginetest.New(t)
 	bare, a := w.Agent(), w.Agent(scheduled("@daily"))

@@ -167,6 +167,12 @@ func (e *Engine) settleDue(tx *db.Tx, a *agentRow) error {
 	if !ok || now-db.Micros(due.Last) > db.Span(e.cfg.OnTime) {
 		return e.noteDue(tx, a, api.SlotMissed, "The schedule was changed before it could run.")
 	}
+	return e.tickNow(tx, a)
+}
+
+// tickNow decides what is due for an agent, as the scheduler would in the next moment. The row is
+// read again.
+func (e *Engine) tickNow(tx *db.Tx, a *agentRow) (err error) {
 	if err := e.tickAgent(tx, a.ID); err != nil {
 		return err
 	}
