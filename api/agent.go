@@ -77,6 +77,9 @@ type Agent struct {
 	UpdatedAt        Time   `json:"updatedAt"`
 }
 
+// Skips reports whether a slot of the agent's schedule doesn't fire because somebody asked for it.
+func (a *Agent) Skips(slot Time) bool { return !slot.After(a.SkipUntil.Time) }
+
 // SlotPreview is one future slot, in the schedule's zone and in UTC.
 type SlotPreview struct {
 	At        Time   `json:"at"`

@@ -45,7 +45,7 @@ func (e *Engine) Calendar(ctx context.Context, c Caller) (runs []ComingRun, at t
 		now := api.At(r.now).Time
 		for _, a := range agents {
 			for _, slot := range nextSlots(a, now, calendarSlots) {
-				if !slot.At.After(a.SkipUntil.Time) {
+				if a.Skips(slot.At) {
 					continue // a person had it skipped
 				}
 				runs = append(runs, ComingRun{Agent: a, At: slot.At.Time})

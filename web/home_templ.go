@@ -1164,7 +1164,7 @@ func homeNext(p homePage) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					if skips(a, a.NextSlotAt.Time) {
+					if a.Skips(a.NextSlotAt) {
 						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 83, "<span class=\"tag\">skipped</span>")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err

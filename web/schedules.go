@@ -105,11 +105,6 @@ func (p schedulesPage) spanWord() string {
 	return "24 hours"
 }
 
-// skips reports whether an agent's slot at an instant was asked to be skipped.
-func skips(a api.Agent, at time.Time) bool {
-	return !a.SkipUntil.IsZero() && !at.After(a.SkipUntil.Time)
-}
-
 // notRunWords say how many slots of an agent nothing ran at, and when last.
 func notRunWords(n engine.NotRun) string {
 	var parts []string

@@ -19,7 +19,6 @@ func (c *cli) scheduleCommand() *cobra.Command {
 }
 
 func (c *cli) scheduleListCommand() *cobra.Command {
-	var p paging
 	l := listing[api.Agent]{
 		what: "cannot list the schedules", page: (*api.Client).Schedules,
 		head: []string{"AGENT", "NEXT", "STATE", "ZONE", "SCHEDULE"}, flex: 4,
@@ -28,15 +27,7 @@ func (c *cli) scheduleListCommand() *cobra.Command {
 		},
 		none: "No agent has a schedule. Give one with: stint agent edit AGENT --schedule '0 9 * * 1-5'",
 	}
-	cmd := l.command(c, "List the agents that have a schedule")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := p.check(l.what, "stint schedule list --limit 50"); err != nil {
-			return err
-		}
-		return l.run(cmd.Context(), c, p)
-	}
-	p.add(cmd.Flags())
-	return cmd
+	return l.paged(c, "List the agents that have a schedule")
 }
 
 // scheduleState says whether the next slot fires.
@@ -46,7 +37,7 @@ func (c *cli) scheduleState(a api.Agent) string {
 		return "broken"
 	case a.Paused:
 		return "paused"
-	case !a.NextSlotAt.IsZero() && !a.NextSlotAt.After(a.SkipUntil.Time):
+	case !a.NextSlotAt.IsZero() && a.Skips(a.NextSlotAt):
 		return "skipped until " + c.when(a.SkipUntil)
 	case a.NextSlotAt.IsZero():
 		return "never fires"
