@@ -64,14 +64,10 @@ type Figures struct {
 // Runs is how many sessions ended.
 func (f Figures) Runs() int64 { return f.Complete + f.Failed + f.Cancelled }
 
-// Success is the share of plain successes among the sessions that succeeded or failed; ok is
-// false when there were none of both.
-func (f Figures) Success() (share float64, ok bool) {
-	good := f.Complete - f.Marked
-	if good+f.Failed == 0 {
-		return 0, false
-	}
-	return float64(good) / float64(good+f.Failed), true
+// Judged is how many were plain successes, and of how many that succeeded or failed.
+func (f Figures) Judged() (good, of int64) {
+	good = f.Complete - f.Marked
+	return good, good + f.Failed
 }
 
 // Usual is the mean length of a run and of its wait; 0 when none ran.
@@ -119,6 +115,7 @@ type InsightsView struct {
 	First  time.Time      // the first day, at midnight UTC
 	Days   []Figures      // one for each day since, today's the last
 	Agents []AgentFigures // by slug; those that ended anything
+	Among  []string       // slugs of all that did, whatever agent was asked for
 	All    Figures
 	Failed []Failures // the most frequent first
 }
@@ -145,6 +142,7 @@ func (e *Engine) Insights(ctx context.Context, c Caller, days int, agent string)
 		}
 		of := map[api.AgentID]int{}
 		for _, row := range rows {
+			out.Among = append(out.Among, row.Slug)
 			if agent != "" && row.Slug != agent {
 				continue
 			}
@@ -160,6 +158,8 @@ func (e *Engine) Insights(ctx context.Context, c Caller, days int, agent string)
 				out.Days[day].add(row.Figure)
 			}
 		}
+		slices.Sort(out.Among)
+		out.Among = slices.Compact(out.Among)
 		slices.SortStableFunc(out.Agents, func(a, b AgentFigures) int { return cmp.Compare(a.Slug, b.Slug) })
 		out.Failed, err = r.failures(ctx, since, agent)
 		return err

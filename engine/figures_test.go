@@ -48,8 +48,8 @@ func TestFigures_EverySessionIsCountedOnceOnTheDayOfItsEnd(t *testing.T) {
 	if f := got.Agents; len(f) != 1 || f[0].Slug != a.Slug || f[0].Longest != 3*time.Minute || f[0].LongestSession != w.All(a.ID)[0].ID {
 		t.Errorf("the agents are %+v", f)
 	}
-	if share, ok := got.All.Success(); !ok || share < 0.33 || share > 0.34 {
-		t.Errorf("the success is %v, %v", share, ok)
+	if good, of := got.All.Judged(); good != 1 || of != 3 {
+		t.Errorf("the successes are %d of %d", good, of)
 	}
 	if len(got.Failed) != 1 || got.Failed[0].Code != "NO_LUCK" || got.Failed[0].Count != 2 || got.Failed[0].Agents[0] != a.Slug {
 		t.Errorf("the failures are %+v", got.Failed)
@@ -60,7 +60,7 @@ func TestFigures_EverySessionIsCountedOnceOnTheDayOfItsEnd(t *testing.T) {
 	if _, err := w.Insights(t.Context(), w.Owner, 0, ""); api.CodeOf(err) != api.CodeInvalid {
 		t.Errorf("no day: %v", err)
 	}
-	if none, err := w.Insights(t.Context(), w.Owner, 7, "another"); err != nil || none.All.Runs() != 0 || len(none.Failed) != 0 {
+	if none, err := w.Insights(t.Context(), w.Owner, 7, "another"); err != nil || none.All.Runs() != 0 || len(none.Failed) != 0 || len(none.Among) != 1 {
 		t.Errorf("another agent has %+v, %v", none.All, err)
 	}
 	later(w, 200*day)

@@ -55,7 +55,7 @@ func (e *Engine) Runnable(ctx context.Context, c Caller) (agents []api.Agent, er
 	}
 	var all []used
 	_, err = e.readView(ctx, c, func(r *viewReader) error {
-		rows, err := r.q.ViewAgents(ctx, queries.ViewAgentsParams{WorkspaceID: c.WorkspaceID, N: runnableMost})
+		rows, err := r.q.ViewAgents(ctx, queries.ViewAgentsParams{WorkspaceID: c.WorkspaceID, N: agentsAtOnce})
 		if err != nil {
 			return fmt.Errorf("list agents: %w", err)
 		}
@@ -84,7 +84,8 @@ func (e *Engine) Runnable(ctx context.Context, c Caller) (agents []api.Agent, er
 	return agents, err
 }
 
-const runnableMost = 1000
+// agentsAtOnce is the most agents, by slug, that are looked through for some of them.
+const agentsAtOnce = 1000
 
 // AgentPage is what an agent's page shows.
 type AgentPage struct {

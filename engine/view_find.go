@@ -12,15 +12,12 @@ import (
 	"stint/queries"
 )
 
-// findAmong is how many agents a search by name looks through, by slug.
-const findAmong = 1000
-
 // FindAgents are the agents in whose slug or name a text stands, at most n: those whose slug
-// begins with it first, then by slug. Rights: viewer.
+// begins with it first, then by slug. It looks through the first thousand. Rights: viewer.
 func (e *Engine) FindAgents(ctx context.Context, c Caller, text string, n int) (out []api.Agent, err error) {
 	text = strings.ToLower(strings.TrimSpace(text))
 	_, err = e.readView(ctx, c, func(r *viewReader) error {
-		rows, err := r.q.ViewAgents(ctx, queries.ViewAgentsParams{WorkspaceID: c.WorkspaceID, N: findAmong})
+		rows, err := r.q.ViewAgents(ctx, queries.ViewAgentsParams{WorkspaceID: c.WorkspaceID, N: agentsAtOnce})
 		if err != nil {
 			return fmt.Errorf("list agents: %w", err)
 		}

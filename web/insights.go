@@ -20,7 +20,6 @@ type insightsPage struct {
 	engine.InsightsView
 	days  int
 	agent string
-	among []string // slugs of agents that the reader may choose
 }
 
 // insightDays are the lengths of time that the page offers.
@@ -47,17 +46,8 @@ func (v *visit) readInsights() (p insightsPage, err error) {
 	if p.InsightsView, err = v.web.engine.Insights(v.r.Context(), v.caller, p.days, p.agent); err != nil {
 		return p, err
 	}
-	all := p.InsightsView
-	if p.agent != "" {
-		if all, err = v.web.engine.Insights(v.r.Context(), v.caller, p.days, ""); err != nil {
-			return p, err
-		}
-	}
-	for _, a := range all.Agents {
-		p.among = append(p.among, a.Slug)
-	}
-	if p.agent != "" && !slices.Contains(p.among, p.agent) {
-		p.among = append(p.among, p.agent)
+	if p.agent != "" && !slices.Contains(p.Among, p.agent) {
+		p.Among = append(p.Among, p.agent)
 	}
 	return p, nil
 }
@@ -70,7 +60,7 @@ func (p insightsPage) url(path string, days int) string {
 	return path + "?" + q.Encode()
 }
 
-// exportInsights writes the figures by agent and day as CSV.
+// exportInsights writes the figures of each day as CSV.
 func (v *visit) exportInsights() error {
 	p, err := v.readInsights()
 	if err != nil {
@@ -97,13 +87,7 @@ func number(n int64) string { return strconv.FormatInt(n, 10) }
 func (p insightsPage) day(i int) time.Time { return p.First.AddDate(0, 0, i) }
 
 // share is a success in per cent, "" where nothing succeeded or failed.
-func share(f engine.Figures) string {
-	part, ok := f.Success()
-	if !ok {
-		return ""
-	}
-	return fmt.Sprintf("%d%%", int(part*100))
-}
+func share(f engine.Figures) string { return perCent(f.Judged()) }
 
 func usualRun(f engine.Figures) string {
 	run, _ := f.Usual()
@@ -145,18 +129,18 @@ type plotPart struct {
 
 // runsPlot has the ends of each day, one above the other.
 func (p insightsPage) runsPlot() plot {
-	return p.plotted("Sessions that ended", func(most float64) string { return Count(int(most), "session", "sessions") }, func(f engine.Figures) []valued {
+	return p.plotted("Sessions that ended", func(n int64) string { return Count(int(n), "session", "sessions") }, func(f engine.Figures) []valued {
 		return []valued{
-			{"s-complete", "complete", f.Complete - f.Marked},
-			{"s-awaiting_input", "no plain success", f.Marked},
-			{"s-error", "failed", f.Failed},
-			{"s-cancelled", "cancelled", f.Cancelled},
+			{"s-complete", number(f.Complete-f.Marked) + " complete", f.Complete - f.Marked},
+			{"s-awaiting_input", number(f.Marked) + " no plain success", f.Marked},
+			{"s-error", number(f.Failed) + " failed", f.Failed},
+			{"s-cancelled", number(f.Cancelled) + " cancelled", f.Cancelled},
 		}
 	})
 }
 
 func (p insightsPage) costPlot() plot {
-	return p.plotted("Cost", func(most float64) string { return api.Dollars(int64(most)) }, func(f engine.Figures) []valued {
+	return p.plotted("Cost", api.Dollars, func(f engine.Figures) []valued {
 		return []valued{{"s-active", api.Dollars(f.CostMicros), f.CostMicros}}
 	})
 }
@@ -167,15 +151,15 @@ type valued struct {
 	n           int64
 }
 
-func (p insightsPage) plotted(title string, most func(float64) string, of func(engine.Figures) []valued) plot {
+func (p insightsPage) plotted(title string, words func(int64) string, of func(engine.Figures) []valued) plot {
 	var highest int64
 	for _, f := range p.Days {
 		highest = max(highest, sumOf(of(f)))
 	}
-	out := plot{title: title, most: most(float64(highest))}
+	out := plot{title: title, most: words(highest)}
 	for i, f := range p.Days {
 		col, at := plotColumn{}, 100.0
-		var words []string
+		var told []string
 		for _, v := range of(f) {
 			if v.n == 0 {
 				continue
@@ -183,13 +167,9 @@ func (p insightsPage) plotted(title string, most func(float64) string, of func(e
 			tall := float64(v.n) / float64(highest) * 100
 			at -= tall
 			col.parts = append(col.parts, plotPart{v.class, at, tall})
-			if title == "Cost" {
-				words = append(words, v.word)
-			} else {
-				words = append(words, number(v.n)+" "+v.word)
-			}
+			told = append(told, v.word)
 		}
-		col.title = p.day(i).Format("Mon 2 Jan") + ": " + cmp.Or(strings.Join(words, ", "), "none")
+		col.title = p.day(i).Format("Mon 2 Jan") + ": " + cmp.Or(strings.Join(told, ", "), "none")
 		out.columns = append(out.columns, col)
 	}
 	return out

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"stint/api"
-	"stint/docs"
 )
 
 // How many of each kind a search offers.
@@ -154,7 +153,7 @@ func (v *visit) foundPages(text string) (out []offer, err error) {
 	for _, t := range v.settingsTabs("") {
 		add("shield", "Settings: "+t.Label, t.URL, "")
 	}
-	all, err := docs.All()
+	all, err := helpPages()
 	for _, d := range all {
 		add("info", "Help: "+d.Title, "/help/"+d.Name, "stint docs "+d.Name)
 	}

@@ -150,7 +150,7 @@ func beatsOf(runs []engine.RunView, now time.Time) []Beat {
 // success is the share of finished runs that were complete, in words; "" when
 // none has finished.
 func success(runs []engine.RunView) string {
-	done, good := 0, 0
+	var done, good int64
 	for _, r := range runs {
 		switch {
 		case r.Good():
@@ -159,8 +159,13 @@ func success(runs []engine.RunView) string {
 			done++
 		}
 	}
-	if done == 0 {
+	return perCent(good, done)
+}
+
+// perCent is a share in whole per cent, never more than it is; "" of nothing.
+func perCent(part, of int64) string {
+	if of == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d%%", good*100/done)
+	return fmt.Sprintf("%d%%", part*100/of)
 }
