@@ -139,7 +139,6 @@ func (c *cli) withAgent(ctx context.Context, what, ref string, do func(context.C
 }
 
 func (c *cli) agentListCommand() *cobra.Command {
-	var p paging
 	l := listing[api.Agent]{
 		what: "cannot list the agents", page: (*api.Client).Agents,
 		head: []string{"AGENT", "TYPE", "STATE", "RUNNING", "SCHEDULE", "NEXT"}, flex: 4,
@@ -153,15 +152,7 @@ func (c *cli) agentListCommand() *cobra.Command {
 		id:   func(a api.Agent) string { return a.ID.String() },
 		none: "There is no agent yet. Make one with: stint agent create SLUG --run 'COMMAND'",
 	}
-	cmd := l.command(c, "List agents")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := p.check(l.what, "stint agent list --limit 50"); err != nil {
-			return err
-		}
-		return l.run(cmd.Context(), c, p)
-	}
-	p.add(cmd.Flags())
-	return cmd
+	return l.paged(c, "List agents")
 }
 
 func (c *cli) agentState(a api.Agent) string {

@@ -34,6 +34,20 @@ func (l listing[T]) command(c *cli, short string) *cobra.Command {
 	}
 }
 
+// paged is command for a list that may be long: with flags for a part of it.
+func (l listing[T]) paged(c *cli, short string) *cobra.Command {
+	var p paging
+	cmd := l.command(c, short)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := p.check(l.what, cmd.CommandPath()+" --limit 50"); err != nil {
+			return err
+		}
+		return l.run(cmd.Context(), c, p)
+	}
+	p.add(cmd.Flags())
+	return cmd
+}
+
 // run gathers the list and shows it.
 func (l listing[T]) run(ctx context.Context, c *cli, p paging) error {
 	found, err := call(ctx, c, l.what, cmp.Or(l.next, "stint status"), func(client *api.Client, ctx context.Context) (api.List[T], error) {

@@ -213,35 +213,36 @@ func (c *cli) showCommand() *cobra.Command {
 
 // withSession connects and finds the session that an argument names.
 func (c *cli) withSession(ctx context.Context, what, ref string, do func(context.Context, *api.Client, api.SessionID) error) error {
-	client, err := c.connect(what)
-	if err != nil {
-		return err
-	}
-	id, err := findSession(ctx, client, ref)
-	if err != nil {
-		return err
-	}
-	return do(ctx, client, id)
+	return c.withFound(ctx, what, ref, findSession, do)
 }
 
 // withLastSession is withSession for a command that takes an agent for its newest session, too.
 func (c *cli) withLastSession(ctx context.Context, what, ref string, do func(context.Context, *api.Client, api.SessionID) error) error {
+	return c.withFound(ctx, what, ref, func(ctx context.Context, client *api.Client, ref string) (api.SessionID, error) {
+		id, err := findSession(ctx, client, ref)
+		a, ok := agentInstead(ctx, client, ref, err)
+		if !ok {
+			return id, err
+		}
+		list, err := client.Sessions(ctx, api.SessionFilter{Agent: a.ID.String(), Archived: true}, api.Page{Limit: 1})
+		switch {
+		case err != nil:
+			return 0, explain(what, err, "stint sessions --agent "+a.Slug)
+		case len(list.Items) == 0:
+			return 0, &problem{code: exitNotFound, what: what, why: "the agent " + a.Slug + " has no session that you may see", next: "stint run " + a.Slug}
+		}
+		c.hint("The last session of %s: %s, %s.", a.Slug, list.Items[0].ID, list.Items[0].Status)
+		return list.Items[0].ID, nil
+	}, do)
+}
+
+// withFound connects and does something with the session that is found.
+func (c *cli) withFound(ctx context.Context, what, ref string, find func(context.Context, *api.Client, string) (api.SessionID, error), do func(context.Context, *api.Client, api.SessionID) error) error {
 	client, err := c.connect(what)
 	if err != nil {
 		return err
 	}
-	id, err := findSession(ctx, client, ref)
-	if a, ok := agentInstead(ctx, client, ref, err); ok {
-		list, listErr := client.Sessions(ctx, api.SessionFilter{Agent: a.ID.String(), Archived: true}, api.Page{Limit: 1})
-		switch {
-		case listErr != nil:
-			return explain(what, listErr, "stint sessions --agent "+a.Slug)
-		case len(list.Items) == 0:
-			return &problem{code: exitNotFound, what: what, why: "the agent " + a.Slug + " has no session that you may see", next: "stint run " + a.Slug}
-		}
-		id, err = list.Items[0].ID, nil
-		c.hint("The last session of %s: %s, %s.", a.Slug, id, list.Items[0].Status)
-	}
+	id, err := find(ctx, client, ref)
 	if err != nil {
 		return err
 	}
